@@ -1,6 +1,8 @@
-"""The named graphs that tests share: integer-valued weights as float64 with inf for no edge, and their distances.
+"""The named graphs that tests share: integer-valued weights as float64 with inf for no edge, and
+their distances.
 
-Sums stay below 2**14, so every dtype holds every distance and every method and engine must agree bit for bit.
+Sums stay below 2**14, so every dtype holds every distance and every method and engine must agree
+bit for bit.
 """
 
 from __future__ import annotations
@@ -21,15 +23,26 @@ Matrix = npt.NDArray[np.float64]
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 QUICK_DTYPES = (torch.float32, torch.int16)
 every_dtype = pytest.mark.parametrize(
-    "dtype", [pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow) for dtype in DTYPES], ids=str
+    "dtype",
+    [
+        pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow)
+        for dtype in DTYPES
+    ],
+    ids=str,
 )
-"""Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes to compile on a GPU."""
+"""Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes
+to compile on a GPU.
+"""
 
 INF = float("inf")
 
 
-def random_graph(n: int, *, degree: float = 6, seed: int = 0, low: int = 1, high: int = 16) -> Matrix:
-    """A directed graph with about `degree` edges per vertex, weights low..high; often not strongly connected."""
+def random_graph(
+    n: int, *, degree: float = 6, seed: int = 0, low: int = 1, high: int = 16
+) -> Matrix:
+    """A directed graph with about `degree` edges per vertex, weights low..high; often not strongly
+    connected.
+    """
     rng = np.random.default_rng([seed, n])
     weights = rng.integers(low, high + 1, (n, n)).astype(np.float64)
     weights[rng.random((n, n)) >= min(1.0, degree / max(n, 1))] = INF
@@ -37,7 +50,9 @@ def random_graph(n: int, *, degree: float = 6, seed: int = 0, low: int = 1, high
 
 
 def negative_graph(n: int, *, degree: float = 6, seed: int = 0) -> Matrix:
-    """Random weights of both signs without a negative cycle: potentials shift each edge, and cancel on a cycle."""
+    """Random weights of both signs without a negative cycle: potentials shift each edge, and cancel
+    on a cycle.
+    """
     potential = np.random.default_rng([seed, n, 1]).integers(0, 50, n)
     return random_graph(n, degree=degree, seed=seed) + potential[:, None] - potential[None, :]
 
@@ -96,7 +111,8 @@ FIVE = np.array(
 """The example of Cormen, Leiserson, Rivest and Stein, Introduction to Algorithms, section 23.2."""
 
 FIVE_DISTANCES = np.array(
-    [[0, 1, -3, 2, -4], [3, 0, -4, 1, -1], [7, 4, 0, 5, 3], [2, -1, -5, 0, -2], [8, 5, 1, 6, 0]], dtype=np.float64
+    [[0, 1, -3, 2, -4], [3, 0, -4, 1, -1], [7, 4, 0, 5, 3], [2, -1, -5, 0, -2], [8, 5, 1, 6, 0]],
+    dtype=np.float64,
 )
 
 CASES: dict[str, Callable[[int], Matrix]] = {
@@ -130,7 +146,11 @@ def values(distances: torch.Tensor) -> Matrix:
 
 def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
     """Assert that distances (n, n) or (batch, n, n) are exactly those of `weights`."""
-    expected = np.stack([floyd_warshall(graph) for graph in weights]) if weights.ndim == 3 else floyd_warshall(weights)
+    expected = (
+        np.stack([floyd_warshall(graph) for graph in weights])
+        if weights.ndim == 3
+        else floyd_warshall(weights)
+    )
     found = distances.cpu()
     missing = (found >= tri_apsp.no_edge(found.dtype)).numpy()
     np.testing.assert_array_equal(missing, np.isinf(expected), "reachability differs")
@@ -146,15 +166,21 @@ def count_edges(matrices: torch.Tensor, step: int, *, loops: bool) -> int:
     return found.numel() if bool((found == found.floor()).all()) else 0
 
 
-def assert_predecessors(result: tri_apsp.Result, weights: torch.Tensor, *, rtol: float = 0.0) -> None:
-    """Assert that the predecessors of every pair lead to its source, along edges that add up to the distance."""
+def assert_predecessors(
+    result: tri_apsp.Result, weights: torch.Tensor, *, rtol: float = 0.0
+) -> None:
+    """Assert that the predecessors of every pair lead to its source, along edges that add up to the
+    distance.
+    """
     assert result.predecessors is not None
     assert result.predecessors.dtype == torch.int32
     assert result.predecessors.shape == result.distances.shape
     assert result.predecessors.device == result.distances.device
     shape = (-1, *weights.shape[-2:])
     infinity = tri_apsp.no_edge(weights.dtype)
-    graphs = zip(*(x.reshape(shape) for x in (weights, result.distances, result.predecessors)), strict=True)
+    graphs = zip(
+        *(x.reshape(shape) for x in (weights, result.distances, result.predecessors)), strict=True
+    )
     for edges, distances, before in graphs:
         n = len(edges)
         lengths = edges.double().masked_fill(edges == infinity, INF)
@@ -216,5 +242,11 @@ def rounded_graphs(kind: str, n: int, dtype: type[np.floating] = np.float32) -> 
         weights[:, 0], weights[:, :, 0] = -1e8 if dtype == np.float32 else -1e16, np.inf
         return weights
     potentials = rng.random((6, n)).astype(dtype)
-    weights = potentials[:, None, :] - potentials[:, :, None]  # all paths from i to j have the same weight, but for rounding
-    return weights if kind == "equal paths" else weights + rng.integers(0, 2, (6, n, n)).astype(dtype) / dtype(10)
+    weights = (
+        potentials[:, None, :] - potentials[:, :, None]
+    )  # all paths from i to j have the same weight, but for rounding
+    return (
+        weights
+        if kind == "equal paths"
+        else weights + rng.integers(0, 2, (6, n, n)).astype(dtype) / dtype(10)
+    )

@@ -21,13 +21,19 @@ class Outcome:
     @property
     def json(self) -> dict[str, Any]:
         assert (self.status, self.err) == (0, "")
-        parsed = json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+        parsed = json.loads(
+            self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
+        )
         assert isinstance(parsed, dict)
         return parsed
 
 
-def in_this_process(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """Return a function that calls `main` with its arguments as words, and returns what that left behind."""
+def in_this_process(
+    main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """Return a function that calls `main` with its arguments as words, and returns what that left
+    behind.
+    """
 
     def call(*words: object) -> Outcome:
         try:

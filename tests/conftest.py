@@ -1,4 +1,6 @@
-"""What every test shares: GPU tests skip where there is no GPU, nothing is tuned here, and one worker per core."""
+"""What every test shares: GPU tests skip where there is no GPU, nothing is tuned here, and one
+worker per core.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ from tri_apsp.tuned import paths
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
 paths._CHECKOUT = Path(_NOTHING.name)
-# GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the tests that need much.
+# GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the
+# tests that need much.
 _KEPT_BYTES = 1 << 30
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the workers of `-n auto`: one per core, 16 at most; none for a test that is named on the command line."""
+    """Return the workers of `-n auto`: one per core, 16 at most; none for a test that is named on
+    the command line.
+    """
     return 0 if any("::" in argument for argument in config.args) else min(16, cpu_count())
 
 
@@ -38,13 +43,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes ignore it."""
+    """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes
+    ignore it.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def freed_gpu_memory() -> Iterator[None]:
-    """After a test, free the GPU memory that torch keeps for later tensors: all workers share one GPU."""
+    """After a test, free the GPU memory that torch keeps for later tensors: all workers share one
+    GPU.
+    """
     yield
     if torch.cuda.is_initialized() and torch.cuda.memory_reserved() > _KEPT_BYTES:
         torch.cuda.empty_cache()

@@ -20,7 +20,8 @@ class NVMLError(Exception):
 
 @dataclass
 class FakeGpu:
-    """A GPU that takes `watts` whenever time passes; its counter shows the energy up to the last tenth of a second.
+    """A GPU that takes `watts` whenever time passes; its counter shows the energy up to the last
+    tenth of a second.
 
     Attributes:
         watts: the power from now on.
@@ -67,11 +68,15 @@ def _handle(uuid: str) -> str:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, uuid: str | None = UUID) -> FakeGpu:
-    """Make `import pynvml` find `gpu`, and every torch device be the one with this UUID; None: no NVIDIA GPU."""
+    """Make `import pynvml` find `gpu`, and every torch device be the one with this UUID; None: no
+    NVIDIA GPU.
+    """
     module = SimpleNamespace(
-        NVMLError=NVMLError, nvmlInit=lambda: None, nvmlDeviceGetHandleByUUID=_handle,
+        NVMLError=NVMLError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=_handle,
         nvmlDeviceGetTotalEnergyConsumption=gpu.energy,
-    )  # fmt: skip
+    )
     monkeypatch.setitem(sys.modules, "pynvml", module)
     monkeypatch.setattr("tri_apsp.energy.nvml_uuid", lambda device: uuid)
     return gpu

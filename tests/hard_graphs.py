@@ -49,7 +49,9 @@ def thirds(n: int) -> torch.Tensor:
 
 
 def road(n: int) -> torch.Tensor:
-    """A long road of weight 0 in both directions, with a few other edges: as many rounds as vertices, for the fewest edges."""
+    """A long road of weight 0 in both directions, with a few other edges: as many rounds as
+    vertices, for the fewest edges.
+    """
     weights = torch.rand(n, n, generator=random(n), dtype=torch.float64)
     weights.masked_fill_(torch.rand(n, n, generator=random(n, 1)) > 0.05, cases.INF)
     order = torch.randperm(n, generator=random(n, 2))

@@ -14,7 +14,16 @@ import scipy.sparse
 import torch
 
 import tri_apsp
-from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, csgraph, tuned
+from tri_apsp import (
+    Config,
+    CpuTiles,
+    EngineError,
+    GpuTiles,
+    InputError,
+    TooLargeError,
+    csgraph,
+    tuned,
+)
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, SYSTEMS, auto
@@ -29,8 +38,14 @@ INF = float("inf")
 def test_the_result_says_how_it_was_computed() -> None:
     result = tri_apsp.shortest_paths(cases.tensor(cases.FIVE, torch.float64))
     assert result.distances.tolist() == cases.FIVE_DISTANCES.tolist()
-    assert (result.method, result.engine, result.config.source) == ("floyd_warshall", "cpu", "default")
-    given = tri_apsp.shortest_paths(torch.zeros(3, 3), config=Config(cutoff=2, block_size=1), method="kleene")
+    assert (result.method, result.engine, result.config.source) == (
+        "floyd_warshall",
+        "cpu",
+        "default",
+    )
+    given = tri_apsp.shortest_paths(
+        torch.zeros(3, 3), config=Config(cutoff=2, block_size=1), method="kleene"
+    )
     assert (given.config.cutoff, given.config.block_size, given.config.source) == (2, 1, "given")
     assert isinstance(given.config.product, CpuTiles)
 
@@ -83,13 +98,18 @@ def test_true_is_an_edge_of_weight_one() -> None:
 
 
 def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
-    """The memory is checked before the weights of 4 bytes per edge are allocated, for which torch has an error of its own."""
+    """The memory is checked before the weights of 4 bytes per edge are allocated, for which torch
+    has an error of its own.
+    """
     monkeypatch.setattr("tri_apsp.device.fits_memory", lambda size, device: size < 4 * 30 * 30)
-    monkeypatch.setattr("tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated"))
+    monkeypatch.setattr(
+        "tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated")
+    )
     edges = torch.zeros(30, 30, dtype=torch.bool)
     for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):
         with pytest.raises(
-            TooLargeError, match=r"of bool, as float32, must fit the memory of its device, but needs 3\.5 KiB and cpu has "
+            TooLargeError,
+            match=r"of bool, as float32, must fit the memory of its device, but needs 3\.5 KiB and cpu has ",
         ):
             call()
 
@@ -98,7 +118,10 @@ def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
 def test_no_remedy_names_a_wider_dtype_where_there_is_none(dtype) -> None:
     assert "wider" not in remedy_beyond(dtype)
     weights = torch.tensor([[0, 2**62], [1, 0]])
-    with pytest.raises(InputError, match=r"give tri_apsp.no_edge\(dtype\) for missing edges, or use float64, or scale"):
+    with pytest.raises(
+        InputError,
+        match=r"give tri_apsp.no_edge\(dtype\) for missing edges, or use float64, or scale",
+    ):
         tri_apsp.shortest_paths(weights)
 
 
@@ -110,7 +133,9 @@ def test_type_checkers_know_the_methods(call) -> None:
 def test_type_checkers_know_the_signs_and_objectives() -> None:
     assert get_args(Sign) == SIGNS
     assert get_type_hints(Case)["sign"] == Sign
-    hints = get_type_hints(tune, localns={"Sign": Sign, "SweepResult": object, "Objective": tuned.Objective})
+    hints = get_type_hints(
+        tune, localns={"Sign": Sign, "SweepResult": object, "Objective": tuned.Objective}
+    )
     assert (hints["signs"], hints["objective"]) == (Sequence[Sign], tuned.Objective)
     assert get_args(tuned.Objective) == tuned.OBJECTIVES
     assert tuned.DEFAULT_OBJECTIVE in tuned.OBJECTIVES
@@ -126,23 +151,50 @@ def test_results_are_compared_by_identity() -> None:
 
 
 BAD_WEIGHTS = {
-    "a list": ([[0.0]], "`weights` must be a torch tensor or a sparse graph, but is list; convert an array with from_numpy"),
+    "a list": (
+        [[0.0]],
+        "`weights` must be a torch tensor or a sparse graph, but is list; convert an array with from_numpy",
+    ),
     "an array": (np.zeros((2, 2)), "must be a torch tensor or a sparse graph, but is ndarray"),
-    "one dimension": (torch.zeros(4), r"must be square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)"),
+    "one dimension": (
+        torch.zeros(4),
+        r"must be square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)",
+    ),
     "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
-    "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
+    "not square": (
+        torch.zeros(3, 4),
+        r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge",
+    ),
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
-    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real, or abs"),
-    "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert it with .to\\(torch.float32\\)"),
-    "sparse": (torch.eye(3).to_sparse(), "`overwrite` is for dense methods .* given with a sparse graph"),
-    "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),
-    "minus infinity": (torch.tensor([[0, -INF], [1, 0]]), r"greater than minus infinity, but is -inf at \(0, 1\); replace"),
+    "complex": (
+        torch.zeros(2, 2, dtype=torch.complex64),
+        "but has complex64; give its .real, or abs",
+    ),
+    "unsigned": (
+        torch.zeros(2, 2, dtype=torch.uint8),
+        "but has uint8; convert it with .to\\(torch.float32\\)",
+    ),
+    "sparse": (
+        torch.eye(3).to_sparse(),
+        "`overwrite` is for dense methods .* given with a sparse graph",
+    ),
+    "NaN": (
+        torch.tensor([[0, 1], [float("nan"), 0]]),
+        r"must hold numbers, but has NaN at \(1, 0\); replace",
+    ),
+    "minus infinity": (
+        torch.tensor([[0, -INF], [1, 0]]),
+        r"greater than minus infinity, but is -inf at \(0, 1\); replace",
+    ),
     "an integer above no_edge": (
         torch.tensor([[0, 16384], [1, 0]], dtype=torch.int16),
         r"\[-16383, 16383\].*but one is 16384 at \(0, 1\); give tri_apsp.no_edge",
     ),
     "the smallest integer": (torch.tensor([[-32768]], dtype=torch.int16), "one is -32768"),
-    "on the meta device": (torch.zeros(2, 2, device="meta"), "on the CPU or a CUDA device, but is on meta"),
+    "on the meta device": (
+        torch.zeros(2, 2, device="meta"),
+        "on the CPU or a CUDA device, but is on meta",
+    ),
 }
 
 
@@ -164,7 +216,10 @@ def test_a_bad_batch_says_where() -> None:
 
 
 def test_an_unknown_method_lists_the_valid_ones() -> None:
-    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, johnson, but is 'dijkstra'")):
+    with pytest.raises(
+        InputError,
+        match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, johnson, but is 'dijkstra'"),
+    ):
         tri_apsp.shortest_paths(torch.zeros(2, 2), method="dijkstra")
 
 
@@ -176,7 +231,10 @@ def test_an_unknown_engine_lists_the_valid_ones() -> None:
 def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
-        with pytest.raises(EngineError, match=f"{engine} engine needs (Triton|a GPU, but the device is cpu; choose a GPU)"):
+        with pytest.raises(
+            EngineError,
+            match=f"{engine} engine needs (Triton|a GPU, but the device is cpu; choose a GPU)",
+        ):
             tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine=engine))
 
 
@@ -185,7 +243,10 @@ def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch
     [
         (Config(block_size=0), "block_size must be a whole number from 1, but is 0"),
         (Config(cutoff=2.5), "cutoff must be a whole number from 1, but is 2.5"),  # type: ignore[arg-type]
-        (Config(product=CpuTiles(0, 1, 1)), "product.block_m must be a whole number from 1, but is 0"),
+        (
+            Config(product=CpuTiles(0, 1, 1)),
+            "product.block_m must be a whole number from 1, but is 0",
+        ),
         (Config(product=GpuTiles(16, 16)), "takes CpuTiles, but product is GpuTiles"),
         ({"cutoff": 3}, "must be a tri_apsp.Config, but is dict"),
     ],
@@ -207,21 +268,25 @@ def test_overwriting_a_tensor_that_overlaps_itself() -> None:
 def test_a_graph_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
     weights = torch.zeros(1000, 1000)
-    needs = (
-        r"a problem of 1000 vertices in float32 must fit .* needs 3\.8 MiB and cpu has 1\.0 MiB free, which fits 512 vertices"
-    )
+    needs = r"a problem of 1000 vertices in float32 must fit .* needs 3\.8 MiB and cpu has 1\.0 MiB free, which fits 512 vertices"
     with pytest.raises(TooLargeError, match=needs):
         tri_apsp.shortest_paths(weights, method="floyd_warshall")
-    with pytest.raises(TooLargeError, match=r"float32 \(2 matrices\) must fit .* but needs 7\.6 MiB"):
+    with pytest.raises(
+        TooLargeError, match=r"float32 \(2 matrices\) must fit .* but needs 7\.6 MiB"
+    ):
         tri_apsp.shortest_paths(weights, method="squaring")
     batch = r"300 graphs of 100 vertices .* 11\.4 MiB and .*, which fits 26 of these graphs; .* or fewer graphs at a time\.$"
     with pytest.raises(TooLargeError, match=batch):
         tri_apsp.shortest_paths(torch.zeros(1, 1, 1).expand(300, 100, 100), method="floyd_warshall")
     with pytest.raises(
-        TooLargeError, match=r"2 graphs of 1000 vertices .*, which fits one of 512 vertices; .* or a smaller graph"
+        TooLargeError,
+        match=r"2 graphs of 1000 vertices .*, which fits one of 512 vertices; .* or a smaller graph",
     ):
         tri_apsp.shortest_paths(weights.expand(2, 1000, 1000), method="floyd_warshall")
-    assert tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True).distances is weights
+    assert (
+        tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True).distances
+        is weights
+    )
     with pytest.raises(TooLargeError, match=r"needs 3\.8 MiB.*fits 262 of its 1000 rows"):
         tri_apsp.min_plus(weights, weights)
 
@@ -231,7 +296,9 @@ def out_of_memory(*_: object, **__: object) -> torch.Tensor:
 
 
 def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small problem is not checked before it is allocated; if the allocation fails, the call raises TooLargeError."""
+    """A small problem is not checked before it is allocated; if the allocation fails, the call
+    raises TooLargeError.
+    """
     weights = torch.zeros(10, 10)
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
@@ -245,7 +312,9 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(TooLargeError, match=f"{message}.*400 bytes"):
             call(weights)
         monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 30)
-        with pytest.raises(TooLargeError, match="although enough seemed free \\(CUDA out of memory\\); free what"):
+        with pytest.raises(
+            TooLargeError, match="although enough seemed free \\(CUDA out of memory\\); free what"
+        ):
             call(weights)
 
 
@@ -258,7 +327,10 @@ def test_an_array_that_cannot_be_allocated_is_too_large() -> None:
 
 
 def test_what_says_that_it_is_too_large_keeps_its_message() -> None:
-    with pytest.raises(TooLargeError, match=r"^a workspace$"), memory_for("hops", 8, torch.device("cpu"), "give fewer sources"):
+    with (
+        pytest.raises(TooLargeError, match=r"^a workspace$"),
+        memory_for("hops", 8, torch.device("cpu"), "give fewer sources"),
+    ):
         raise TooLargeError("a workspace")
 
 
@@ -272,7 +344,9 @@ def test_a_workspace_that_does_not_fit_is_too_large(monkeypatch: pytest.MonkeyPa
 def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from tri_apsp import device
 
-    monkeypatch.setattr(device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 100, memory=64 << 30))
+    monkeypatch.setattr(
+        device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 100, memory=64 << 30)
+    )
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
     assert device.is_small(1 << 30, gpu)
     assert not device.is_small((1 << 30) + 1, gpu)
@@ -282,7 +356,12 @@ def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_strides_with_which_a_gpu_can_solve_in_place() -> None:
     """Dense weights of any size, and others whose row stride keeps every tile within 32 bits."""
-    for n, stride, in_place in ((10, 10, True), (300_000, 300_000, True), (10, 1 << 18, True), (10, 1 << 19, False)):
+    for n, stride, in_place in (
+        (10, 10, True),
+        (300_000, 300_000, True),
+        (10, 1 << 18, True),
+        (10, 1 << 19, False),
+    ):
         weights = torch.empty(0, device="meta").as_strided((1, n, n), (1, stride, 1))
         assert TritonEngine.can_solve_in_place(weights) == in_place
     assert not TritonEngine.can_solve_in_place(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
@@ -290,7 +369,10 @@ def test_strides_with_which_a_gpu_can_solve_in_place() -> None:
 
 class TestMinPlus:
     def test_product(self) -> None:
-        a, b = torch.tensor([[1.0, 5.0], [INF, 2.0]]), torch.tensor([[1.0, INF, 0.0], [0.0, INF, 7.0]])
+        a, b = (
+            torch.tensor([[1.0, 5.0], [INF, 2.0]]),
+            torch.tensor([[1.0, INF, 0.0], [0.0, INF, 7.0]]),
+        )
         assert tri_apsp.min_plus(a, b).tolist() == [[2, INF, 1], [2, INF, 9]]
         c = torch.tensor([[0.0, 3.0, 9.0], [9.0, 9.0, 9.0]])
         assert tri_apsp.min_plus(a, b, c).tolist() == [[0, 3, 1], [2, 9, 9]]
@@ -316,15 +398,30 @@ class TestMinPlus:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ((torch.zeros(2, 3), torch.zeros(2, 3)), r"must have shapes \(m, k\) and \(k, n\).*but have \(2, 3\) and \(2, 3\)"),
+            (
+                (torch.zeros(2, 3), torch.zeros(2, 3)),
+                r"must have shapes \(m, k\) and \(k, n\).*but have \(2, 3\) and \(2, 3\)",
+            ),
             ((torch.zeros(2, 2), torch.zeros(1, 2, 2)), "must have shapes"),
             ((torch.zeros(2, 2, 2), torch.zeros(3, 2, 2)), "must have shapes"),
-            ((torch.zeros(2, 2), torch.zeros(2, 3), torch.zeros(2, 2)), r"`c` must have.*\(2, 3\), but has \(2, 2\)"),
-            ((torch.zeros(2, 2), torch.zeros(2, 2).double()), "must have one dtype, but `a` is float32 and `b` float64"),
+            (
+                (torch.zeros(2, 2), torch.zeros(2, 3), torch.zeros(2, 2)),
+                r"`c` must have.*\(2, 3\), but has \(2, 2\)",
+            ),
+            (
+                (torch.zeros(2, 2), torch.zeros(2, 2).double()),
+                "must have one dtype, but `a` is float32 and `b` float64",
+            ),
             ((torch.zeros(2, 2), torch.zeros(2, 2).half()), "`b` must have one of the dtypes"),
             ((torch.zeros(2, 2), [[0.0]]), "`b` must be a torch tensor, but is list"),
-            ((torch.zeros(2, 2), torch.full((2, 2), float("nan"))), r"`b` must hold numbers, but has NaN at \(0, 0\)"),
-            ((torch.zeros(2, 2), torch.zeros(2, 2), torch.full((2, 2), -INF)), "`c` must be greater than minus infinity"),
+            (
+                (torch.zeros(2, 2), torch.full((2, 2), float("nan"))),
+                r"`b` must hold numbers, but has NaN at \(0, 0\)",
+            ),
+            (
+                (torch.zeros(2, 2), torch.zeros(2, 2), torch.full((2, 2), -INF)),
+                "`c` must be greater than minus infinity",
+            ),
         ],
     )
     def test_bad_operands(self, arguments: tuple[torch.Tensor, ...], message: str) -> None:
@@ -333,7 +430,9 @@ class TestMinPlus:
 
     @pytest.mark.gpu
     def test_operands_on_two_devices(self) -> None:
-        with pytest.raises(InputError, match="must be on one device, but `a` is on cpu and `b` on cuda:0; move one"):
+        with pytest.raises(
+            InputError, match="must be on one device, but `a` is on cpu and `b` on cuda:0; move one"
+        ):
             tri_apsp.min_plus(torch.zeros(2, 2), torch.zeros(2, 2, device="cuda"))
 
 
@@ -346,8 +445,12 @@ def test_mixed_devices_are_refused_before_values_are_read() -> None:
 @pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
 def test_the_remedy_for_a_sparse_operand_works(layout: torch.layout) -> None:
-    operand = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), torch.tensor([3.0, 0.0]), (2, 2)).to_sparse(layout=layout)
-    with pytest.raises(InputError, match="`a` must be a dense tensor, but has layout sparse_") as caught:
+    operand = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1], [1, 0]]), torch.tensor([3.0, 0.0]), (2, 2)
+    ).to_sparse(layout=layout)
+    with pytest.raises(
+        InputError, match="`a` must be a dense tensor, but has layout sparse_"
+    ) as caught:
         tri_apsp.min_plus(operand, operand)
     found = re.search(r"give (.*), x being its (.*)\.$", str(caught.value))
     assert found is not None
@@ -362,31 +465,49 @@ def test_errors_are_of_the_families_that_callers_know() -> None:
     assert issubclass(tri_apsp.NegativeCycleError, ValueError)
     import pickle
 
-    for given in (tri_apsp.NegativeCycleError([3, 1], 2), tri_apsp.NegativeCycleError([3, 1], 2, mark="")):
+    for given in (
+        tri_apsp.NegativeCycleError([3, 1], 2),
+        tri_apsp.NegativeCycleError([3, 1], 2, mark=""),
+    ):
         error = pickle.loads(pickle.dumps(given))
         assert (error.vertices, error.batch) == ((3, 1), 2)
         assert str(error) == str(given)
 
 
-ONE_CYCLE = torch.tensor([[0.0, 1.0, torch.inf], [-2.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
+ONE_CYCLE = torch.tensor(
+    [[0.0, 1.0, torch.inf], [-2.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]]
+)
 
 
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
         (tri_apsp.shortest_paths, 'or mark such pairs: negative_cycles="mark"'),
-        (partial(tri_apsp.shortest_paths, method="johnson"), 'or mark such pairs: negative_cycles="mark"'),
-        (lambda weights: tri_apsp.shortest_paths(weights.clone(), overwrite=True), 'negative_cycles="mark" without overwrite'),
+        (
+            partial(tri_apsp.shortest_paths, method="johnson"),
+            'or mark such pairs: negative_cycles="mark"',
+        ),
+        (
+            lambda weights: tri_apsp.shortest_paths(weights.clone(), overwrite=True),
+            'negative_cycles="mark" without overwrite',
+        ),
         (partial(tri_apsp.single_source, sources=0), 'or mark such pairs: negative_cycles="mark"'),
         (tri_apsp.all_pairs, 'or mark such pairs: negative_cycles="mark"'),
         *(
             (partial(measure, weighted=True), "remove or raise one of its edges")
-            for measure in (tri_apsp.closeness, tri_apsp.diameter, tri_apsp.eccentricities, tri_apsp.mean_distance)
+            for measure in (
+                tri_apsp.closeness,
+                tri_apsp.diameter,
+                tri_apsp.eccentricities,
+                tri_apsp.mean_distance,
+            )
         ),
         (csgraph.shortest_path, "remove or raise one of its edges"),
     ],
 )
-def test_the_remedy_of_a_negative_cycle_is_one_of_the_function(call: Callable[[torch.Tensor], object], remedy: str) -> None:
+def test_the_remedy_of_a_negative_cycle_is_one_of_the_function(
+    call: Callable[[torch.Tensor], object], remedy: str
+) -> None:
     with pytest.raises(tri_apsp.NegativeCycleError, match=f"{remedy}\\.$"):
         call(ONE_CYCLE)
 

@@ -20,7 +20,11 @@ def test_driver_version_from_nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None
     assert driver_version(torch.device("cpu")) is None
 
 
-@pytest.mark.parametrize("failure", [FileNotFoundError("nvidia-smi"), subprocess.TimeoutExpired("nvidia-smi", 10)], ids=repr)
+@pytest.mark.parametrize(
+    "failure",
+    [FileNotFoundError("nvidia-smi"), subprocess.TimeoutExpired("nvidia-smi", 10)],
+    ids=repr,
+)
 def test_driver_version_unknown(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
     def run(*args: object, **kwargs: object) -> None:
         raise failure
@@ -31,7 +35,9 @@ def test_driver_version_unknown(monkeypatch: pytest.MonkeyPatch, failure: Except
 
 def test_the_free_memory_of_a_process_that_only_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that of the GPU which it compiles for."""
-    monkeypatch.setattr(device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 132, 7 << 30))
+    monkeypatch.setattr(
+        device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 132, 7 << 30)
+    )
     assert device.free_memory(torch.device("meta")) == 7 << 30
 
 

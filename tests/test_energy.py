@@ -1,4 +1,6 @@
-"""The energy of repeated work: measured between two steps of the counter, and refused in a sentence where there is none."""
+"""The energy of repeated work: measured between two steps of the counter, and refused in a sentence
+where there is none.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def gpu(monkeypatch):
 
 
 def meter_of(gpu: FakeGpu) -> EnergyMeter:
-    """Return a meter that reads the counter in every millisecond of the GPU's clock, besides its own thread."""
+    """Return a meter that reads the counter in every millisecond of the GPU's clock, besides its
+    own thread.
+    """
     meter = EnergyMeter(CPU, clock=gpu.clock)
     gpu.on_pass = meter.poll
     return meter
@@ -56,16 +60,22 @@ def test_a_measurement_waits_for_steps_of_the_counter(gpu):
 
 
 def test_one_run_longer_than_the_time(gpu):
-    assert meter_of(gpu).measure(lambda: gpu.work(20_000, watts=300), 1.0).joules == pytest.approx(6000, rel=0.01)
+    assert meter_of(gpu).measure(lambda: gpu.work(20_000, watts=300), 1.0).joules == pytest.approx(
+        6000, rel=0.01
+    )
 
 
 def test_a_counter_that_stands_still_is_an_error(gpu):
     gpu.stuck = True
-    with pytest.raises(EngineError, match=r"must advance while it is read, but made 0 steps in 6\.0 s"):
+    with pytest.raises(
+        EngineError, match=r"must advance while it is read, but made 0 steps in 6\.0 s"
+    ):
         meter_of(gpu).measure(lambda: gpu.work(10), 1.0)
 
 
-@pytest.mark.parametrize("fails_ms", [0, 100, 700], ids=["at once", "in the warm-up", "in the measurement"])
+@pytest.mark.parametrize(
+    "fails_ms", [0, 100, 700], ids=["at once", "in the warm-up", "in the measurement"]
+)
 def test_a_counter_that_fails_ends_the_measurement(gpu, fails_ms):
     """The thread that polls the counter ends, but the measurement names its error."""
     meter = EnergyMeter(CPU, clock=gpu.clock)
@@ -76,7 +86,10 @@ def test_a_counter_that_fails_ends_the_measurement(gpu, fails_ms):
             gpu.error = "GPU is lost"
         time.sleep(0.01)  # for the thread
 
-    with pytest.raises(EngineError, match=r"must be readable until a measurement ends, but NVML failed \(GPU is lost\);"):
+    with pytest.raises(
+        EngineError,
+        match=r"must be readable until a measurement ends, but NVML failed \(GPU is lost\);",
+    ):
         meter.measure(run, 1.0)
     gpu.error = None
     meter = meter_of(gpu)
@@ -85,13 +98,17 @@ def test_a_counter_that_fails_ends_the_measurement(gpu, fails_ms):
 
 def test_idle_power(gpu, monkeypatch):
     meter = meter_of(gpu)
-    monkeypatch.setattr("tri_apsp.energy.time.sleep", lambda seconds: gpu.work(int(1000 * seconds), watts=114))
+    monkeypatch.setattr(
+        "tri_apsp.energy.time.sleep", lambda seconds: gpu.work(int(1000 * seconds), watts=114)
+    )
     assert meter.idle_watts() == pytest.approx(114, rel=0.02)
 
 
 def test_the_device_is_found_by_its_uuid(monkeypatch):
     """CUDA_VISIBLE_DEVICES renumbers devices for torch, but not for NVML."""
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f2d"))
+    monkeypatch.setattr(
+        "torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f2d")
+    )
     assert device.nvml_uuid(torch.device("cuda", 3)) == "GPU-8f2d"
     monkeypatch.setattr("torch.version.hip", "6.0")
     assert device.nvml_uuid(torch.device("cuda", 3)) is None
@@ -99,20 +116,28 @@ def test_the_device_is_found_by_its_uuid(monkeypatch):
 
 
 def test_a_cpu_has_no_meter():
-    with pytest.raises(EngineError, match=r"must be measured on an NVIDIA GPU, .* but the device is .* \(cpu\); run it"):
+    with pytest.raises(
+        EngineError,
+        match=r"must be measured on an NVIDIA GPU, .* but the device is .* \(cpu\); run it",
+    ):
         EnergyMeter(CPU)
 
 
 def test_the_extra_is_named(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(InputError, match=r'nvidia-ml-py, but it is not installed; run pip install .*"\.\[energy\]"'):
+    with pytest.raises(
+        InputError, match=r'nvidia-ml-py, but it is not installed; run pip install .*"\.\[energy\]"'
+    ):
         EnergyMeter(CPU)
 
 
 @pytest.mark.parametrize("uuid", ["GPU-8f2d", "GPU-other"])
 def test_a_gpu_without_a_counter(monkeypatch, uuid):
     install(monkeypatch, FakeGpu(error="Not Supported"), uuid)
-    with pytest.raises(EngineError, match=r"NVML reads none of .* \((Not Supported|Not Found)\); measure on a whole GPU"):
+    with pytest.raises(
+        EngineError,
+        match=r"NVML reads none of .* \((Not Supported|Not Found)\); measure on a whole GPU",
+    ):
         EnergyMeter(CPU)
 
 

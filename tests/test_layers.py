@@ -1,4 +1,6 @@
-"""The structure: which package may import which, and how long files and functions may be, read from the source."""
+"""The structure: which package may import which, and how long files and functions may be, read from
+the source.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +67,8 @@ ONLY_IN = {
     "pynvml": {"energy"},
 }
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
-# Functions that may be longer, with the reason. The body of a kernel stays one function where another one would compile to
-# other machine code.
+# Functions that may be longer, with the reason. The body of a kernel stays one function where
+# another one would compile to other machine code.
 LONG = {
     "kernels/cpu/min_plus.py:_emit_update_tile": "emits the LLVM code of one unrolled loop, whose values its parts share",
     "kernels/nvidia/product.py:_product_kernel": "device code: accumulators and pipeline stages stay in registers",
@@ -97,7 +99,10 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
     """Yield every function of a file, as "folder/file.py:name", with its number of lines."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield f"{path.relative_to(ROOT).as_posix()}:{node.name}", (node.end_lineno or 0) - node.lineno + 1
+            yield (
+                f"{path.relative_to(ROOT).as_posix()}:{node.name}",
+                (node.end_lineno or 0) - node.lineno + 1,
+            )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -110,8 +115,12 @@ def test_imports(path: Path) -> None:
         if name.split(".")[0] == "tri_apsp":
             assert target in allowed, f"{here} must not import {name}"
         elif target in ONLY_IN:
-            assert here in ONLY_IN[target], f"only {ONLY_IN[target]} may import {target}, not {here}"
-        assert not name.startswith("triton.experimental") or path.name == "gluon_names.py", f"{name}: take it from gluon_names"
+            assert here in ONLY_IN[target], (
+                f"only {ONLY_IN[target]} may import {target}, not {here}"
+            )
+        assert not name.startswith("triton.experimental") or path.name == "gluon_names.py", (
+            f"{name}: take it from gluon_names"
+        )
 
 
 def test_no_arrow_is_unused() -> None:
@@ -121,11 +130,15 @@ def test_no_arrow_is_unused() -> None:
     for here, targets in MAY_IMPORT.items():
         assert set(targets.split()) <= used[here], f"{here} imports less than MAY_IMPORT allows"
     for library, packages in ONLY_IN.items():
-        assert all(library in used[here] for here in packages), f"{library} has fewer importers than ONLY_IN allows"
+        assert all(library in used[here] for here in packages), (
+            f"{library} has fewer importers than ONLY_IN allows"
+        )
 
 
 def _target(name: str) -> str:
-    """Return the package or module of tri_apsp that an import takes, "__init__" for the top level; else the library."""
+    """Return the package or module of tri_apsp that an import takes, "__init__" for the top level;
+    else the library.
+    """
     first, *rest = name.split(".")
     if first != "tri_apsp":
         return first
@@ -137,7 +150,9 @@ def _is_package(name: str) -> bool:
 
 
 def _known(parts: Sequence[str]) -> str:
-    """Return the package of a module: its first name, or its first two where these have rules of their own."""
+    """Return the package of a module: its first name, or its first two where these have rules of
+    their own.
+    """
     return name if (name := ".".join(parts[:2])) in MAY_IMPORT else parts[0]
 
 
@@ -147,7 +162,9 @@ def test_only_device_uses_torch_cuda(path: Path) -> None:
     asked = {
         node.attr
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "cuda"
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "cuda"
     }
     assert package(path) == "device" or not asked, asked
 
@@ -155,13 +172,21 @@ def test_only_device_uses_torch_cuda(path: Path) -> None:
 def test_methods_import_only_the_interface_of_engines() -> None:
     for path in (ROOT / "methods").glob("*.py"):
         assert {name for name in imports(path) if name.startswith("tri_apsp.engines")} <= {
-            f"tri_apsp.engines.base.{name}" for name in ("WORKSPACE", "Block", "BlockOperations", "Engine", "Update", "block")
+            f"tri_apsp.engines.base.{name}"
+            for name in ("WORKSPACE", "Block", "BlockOperations", "Engine", "Update", "block")
         }, path
 
 
 def test_kernels_hold_no_host_logic() -> None:
-    for path in (*(ROOT / "kernels" / "portable").glob("*.py"), *(ROOT / "kernels" / "shared").glob("*.py")):
-        assert {name.split(".")[0] for name in imports(path)} <= {"__future__", "triton", "tri_apsp"}, path
+    for path in (
+        *(ROOT / "kernels" / "portable").glob("*.py"),
+        *(ROOT / "kernels" / "shared").glob("*.py"),
+    ):
+        assert {name.split(".")[0] for name in imports(path)} <= {
+            "__future__",
+            "triton",
+            "tri_apsp",
+        }, path
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

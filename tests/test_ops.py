@@ -24,7 +24,9 @@ def distances(weights: torch.Tensor, **options: object) -> torch.Tensor:
     return tri_apsp.shortest_paths(weights, **options).distances
 
 
-def random_weights(*shape: int, device: str = "cpu", dtype: torch.dtype = torch.float64, density: float = 1) -> torch.Tensor:
+def random_weights(
+    *shape: int, device: str = "cpu", dtype: torch.dtype = torch.float64, density: float = 1
+) -> torch.Tensor:
     """Weights without ties, and negative ones without a negative cycle."""
     random = torch.Generator().manual_seed(sum(shape))
     weights = torch.rand(shape, generator=random, dtype=torch.float64) + 0.1
@@ -75,7 +77,10 @@ class TestGradients:
 
     @CPU_OR_GPU
     def test_sizes(self, device: str) -> None:
-        weights, sizes = random_weights(4, 9, 9, device=device), torch.tensor([9, 0, 1, 5], device=device)
+        weights, sizes = (
+            random_weights(4, 9, 9, device=device),
+            torch.tensor([9, 0, 1, 5], device=device),
+        )
         given = weights.clone().requires_grad_()
         distances(given, sizes=sizes)[0].sum().backward()
         distances(given, sizes=sizes)[3, :5, :5].sum().backward()
@@ -89,7 +94,9 @@ class TestGradients:
     @CPU_OR_GPU
     @pytest.mark.parametrize("n", [5, 70])
     def test_a_large_weight_hides_no_other(self, device: str, n: int) -> None:
-        """Of graphs with `sizes` and of packed ones too, the tolerance of sums does not grow with the largest distance."""
+        """Of graphs with `sizes` and of packed ones too, the tolerance of sums does not grow with
+        the largest distance.
+        """
         weights = torch.full((1, n, n), INF, device=device)
         weights[0, 0, 1], weights[0, 2, 3], weights[0, 2, 4], weights[0, 4, 3] = 1e7, 1, 0.25, 0.25
         expected = torch.zeros_like(weights)
@@ -135,9 +142,13 @@ class TestGradients:
     @CPU_OR_GPU
     @pytest.mark.parametrize("shape", [(4, 5, 3), (1, 1, 1), (9, 70, 8)])
     @pytest.mark.parametrize("batch", [(), (3,)])
-    def test_product(self, device: str, shape: tuple[int, int, int], batch: tuple[int, ...]) -> None:
+    def test_product(
+        self, device: str, shape: tuple[int, int, int], batch: tuple[int, ...]
+    ) -> None:
         m, k, n = shape
-        random = functools.partial(torch.rand, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        random = functools.partial(
+            torch.rand, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+        )
         a, b, c = random(*batch, m, k), random(*batch, k, n), random(*batch, m, n) * 0.3
         operands = [x.to(device).requires_grad_() for x in (a, b, c)]
         assert torch.autograd.gradcheck(tri_apsp.min_plus, operands[:2], nondet_tol=0)
@@ -149,7 +160,9 @@ class TestGradients:
         """The first of equal sums; `c` before all; nothing where no sum is finite."""
         m, k, n = shape
         random = torch.Generator().manual_seed(2)
-        a, b, c = (torch.randint(0, 9, size, generator=random).float() for size in ((m, k), (k, n), (m, n)))
+        a, b, c = (
+            torch.randint(0, 9, size, generator=random).float() for size in ((m, k), (k, n), (m, n))
+        )
         a[0], c[0], c[0, 0] = INF, INF, 1
         gradient = torch.randint(-9, 9, (m, n), generator=random).float()
         sums = a[:, :, None] + b[None]
@@ -167,7 +180,9 @@ class TestGradients:
 
     @CPU_OR_GPU
     def test_no_second_derivatives(self, device: str) -> None:
-        """Neither 0 nor another wrong value, by autograd and by torch.func, of dense and of packed weights."""
+        """Neither 0 nor another wrong value, by autograd and by torch.func, of dense and of packed
+        weights.
+        """
         weights = random_weights(5, 5, device=device)
         offsets = torch.tensor([0, 9, 25])
         functions: list[tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = [
@@ -178,7 +193,9 @@ class TestGradients:
         for function, at in functions:
             given = at.clone().requires_grad_()
             (first,) = torch.autograd.grad(function(given), given, create_graph=True)
-            with pytest.raises(InputError, match="no second derivatives; take them without create_graph=True"):
+            with pytest.raises(
+                InputError, match="no second derivatives; take them without create_graph=True"
+            ):
                 first.square().sum().backward()
         for function, at in functions[:2]:
             inner = torch.func.grad(function)
@@ -200,11 +217,18 @@ class TestGradients:
     def test_no_forward_mode(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
         """Dual tensors, whose tangents would else get lost."""
         weights = random_weights(5, 5)
-        with forward_ad.dual_level(), pytest.raises(InputError, match=r"no forward mode; use backward\(\)"):
+        with (
+            forward_ad.dual_level(),
+            pytest.raises(InputError, match=r"no forward mode; use backward\(\)"),
+        ):
             function(forward_ad.make_dual(weights, weights))
 
-    @pytest.mark.parametrize("function", [distances, lambda w: tri_apsp.min_plus(w, w)], ids=["distances", "min_plus"])
-    def test_no_forward_mode_by_torch_func(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    @pytest.mark.parametrize(
+        "function", [distances, lambda w: tri_apsp.min_plus(w, w)], ids=["distances", "min_plus"]
+    )
+    def test_no_forward_mode_by_torch_func(
+        self, function: Callable[[torch.Tensor], torch.Tensor]
+    ) -> None:
         weights = random_weights(5, 5)
         by_vmap = torch.func.vmap(function)
         transforms: list[Callable[[], object]] = [
@@ -219,14 +243,20 @@ class TestGradients:
                 transform()
 
     def test_torch_func_within_torch_compile(self) -> None:
-        """Runs outside of the graph, where operations have gradients; with fullgraph=True it is refused."""
+        """Runs outside of the graph, where operations have gradients; with fullgraph=True it is
+        refused.
+        """
         weights = random_weights(5, 5)
         gradient = torch.func.grad(lambda w: distances(w).sum())
         assert torch.equal(torch.compile(gradient, backend="aot_eager")(weights), gradient(weights))
         torch.compiler.reset()
-        with pytest.raises(Exception, match=r"must not be differentiated by torch\.func in a graph"):
+        with pytest.raises(
+            Exception, match=r"must not be differentiated by torch\.func in a graph"
+        ):
             torch.compile(gradient, fullgraph=True, backend="aot_eager")(weights)
-        forward = torch.compile(lambda w: torch.func.jvp(distances, (w,), (w,)), backend="aot_eager")
+        forward = torch.compile(
+            lambda w: torch.func.jvp(distances, (w,), (w,)), backend="aot_eager"
+        )
         with pytest.raises(InputError, match="no forward mode"):
             forward(weights)
 
@@ -241,7 +271,11 @@ class TestGradients:
             given = at.clone().requires_grad_()
             found = function(given)
             with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
-                torch.autograd.grad(found, given, forward_ad.make_dual(torch.ones_like(found), torch.ones_like(found)))
+                torch.autograd.grad(
+                    found,
+                    given,
+                    forward_ad.make_dual(torch.ones_like(found), torch.ones_like(found)),
+                )
 
     def test_forward_mode_does_not_concern_reachability(self) -> None:
         weights = random_weights(5, 5)
@@ -281,7 +315,11 @@ class TestGradients:
     def test_results_are_no_views(self) -> None:
         """So that torch lets a caller change them in place where they are not needed again."""
         weights = random_weights(5, 5, density=0.3).requires_grad_()
-        for found in (distances(weights), tri_apsp.min_plus(weights, weights), distances(weights[None])):
+        for found in (
+            distances(weights),
+            tri_apsp.min_plus(weights, weights),
+            distances(weights[None]),
+        ):
             assert found._base is None
             found.clamp_(max=1)
 
@@ -289,8 +327,12 @@ class TestGradients:
         """Gradients of what is packed and unpacked, and of what from_edge_index makes."""
         weights, sizes = random_weights(3, 6, 6), torch.tensor([2, 4, 0])
         values, offsets = tri_apsp.pack(weights, sizes)
-        assert torch.autograd.gradcheck(lambda w: tri_apsp.pack(w, sizes)[0], weights.clone().requires_grad_())
-        assert torch.autograd.gradcheck(lambda v: tri_apsp.unpack(v, offsets, fill=0)[0], values.clone().requires_grad_())
+        assert torch.autograd.gradcheck(
+            lambda w: tri_apsp.pack(w, sizes)[0], weights.clone().requires_grad_()
+        )
+        assert torch.autograd.gradcheck(
+            lambda v: tri_apsp.unpack(v, offsets, fill=0)[0], values.clone().requires_grad_()
+        )
         edges = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 0, 4, 0]])
         batch = torch.tensor([0, 0, 0, 1, 1])
 
@@ -298,7 +340,9 @@ class TestGradients:
             weights, sizes = tri_apsp.from_edge_index(edges, edge_weight, batch)
             return distances(weights, sizes=sizes).nan_to_num(posinf=0)
 
-        assert torch.autograd.gradcheck(solve, (torch.rand(5, dtype=torch.float64) + 1).requires_grad_())
+        assert torch.autograd.gradcheck(
+            solve, (torch.rand(5, dtype=torch.float64) + 1).requires_grad_()
+        )
 
     def test_no_graph_without_need(self) -> None:
         weights = random_weights(5, 5)
@@ -330,11 +374,17 @@ class TestGradients:
 
     @pytest.mark.parametrize(
         ("options", "name"),
-        [({"sources": [0]}, "`sources`"), ({"overwrite": True}, "`overwrite`"), ({"method": "johnson"}, "`method='johnson'`")],
+        [
+            ({"sources": [0]}, "`sources`"),
+            ({"overwrite": True}, "`overwrite`"),
+            ({"method": "johnson"}, "`method='johnson'`"),
+        ],
     )
     def test_refused(self, options: dict[str, object], name: str) -> None:
         weights = random_weights(4, 4).requires_grad_()
-        with pytest.raises(InputError, match=f"{name} must not be given with weights that require a gradient"):
+        with pytest.raises(
+            InputError, match=f"{name} must not be given with weights that require a gradient"
+        ):
             distances(weights, **options)
         with pytest.raises(InputError, match="must be square"):
             distances(weights[:2])
@@ -357,10 +407,13 @@ class TestGradients:
 
         weights = torch.rand(4096, 4096, device="cuda").requires_grad_()
         found = distances(weights)
-        backward = Timer("torch.autograd.grad(d, w, g, retain_graph=True)", globals={
-            "torch": torch, "d": found, "w": weights, "g": torch.rand_like(found)
-        }).blocked_autorange(min_run_time=0.2)  # fmt: skip
-        forward = Timer("f(w)", globals={"f": distances, "w": weights.detach()}).blocked_autorange(min_run_time=0.2)
+        backward = Timer(
+            "torch.autograd.grad(d, w, g, retain_graph=True)",
+            globals={"torch": torch, "d": found, "w": weights, "g": torch.rand_like(found)},
+        ).blocked_autorange(min_run_time=0.2)
+        forward = Timer("f(w)", globals={"f": distances, "w": weights.detach()}).blocked_autorange(
+            min_run_time=0.2
+        )
         assert backward.median <= 2 * forward.median
 
 
@@ -368,16 +421,25 @@ class TestGradients:
 @pytest.mark.parametrize("requires_grad", [False, True])
 class TestOperations:
     def test_solve(self, device: str, requires_grad: bool) -> None:
-        weights = random_weights(4, 5, 5, device=device, dtype=torch.float32).requires_grad_(requires_grad)
+        weights = random_weights(4, 5, 5, device=device, dtype=torch.float32).requires_grad_(
+            requires_grad
+        )
         sizes = torch.tensor([5, 3, 0, 4], device=device)
         operation = torch.ops.tri_apsp.shortest_paths.default
-        for arguments in ((None, "auto", "[]", True, False, "raise"), (sizes, "kleene", "[]", True, True, "raise")):
+        for arguments in (
+            (None, "auto", "[]", True, False, "raise"),
+            (sizes, "kleene", "[]", True, True, "raise"),
+        ):
             library.opcheck(operation, (weights, *arguments))
 
     def test_product(self, device: str, requires_grad: bool) -> None:
-        a, b = (random_weights(2, 4, 4, device=device).requires_grad_(requires_grad) for _ in range(2))
+        a, b = (
+            random_weights(2, 4, 4, device=device).requires_grad_(requires_grad) for _ in range(2)
+        )
         library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
-        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device)))
+        library.opcheck(
+            torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device))
+        )
 
     def test_reachability(self, device: str, requires_grad: bool) -> None:
         adjacency = random_weights(5, 5, device=device, density=0.3).requires_grad_(requires_grad)
@@ -392,7 +454,9 @@ def test_operations_of_gradients(device: str) -> None:
         arguments = (weights, weights, result.distances, None, predecessors, True)
         library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
     product = tri_apsp.min_plus(weights, weights)
-    library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
+    library.opcheck(
+        torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product)
+    )
 
 
 @CPU_OR_GPU
@@ -401,10 +465,16 @@ class TestCompile:
     def fresh(self) -> None:
         torch.compiler.reset()
 
-    def compiled(self, function: Callable[..., torch.Tensor], device: str) -> Callable[..., torch.Tensor]:
-        return torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
+    def compiled(
+        self, function: Callable[..., torch.Tensor], device: str
+    ) -> Callable[..., torch.Tensor]:
+        return torch.compile(
+            function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager"
+        )
 
-    @pytest.mark.parametrize("config", [None, Config(block_size=64), Config(engine="cpu", product=CpuTiles(96, 256, 64))])
+    @pytest.mark.parametrize(
+        "config", [None, Config(block_size=64), Config(engine="cpu", product=CpuTiles(96, 256, 64))]
+    )
     def test_whole_graph(self, device: str, config: Config | None) -> None:
         if config is not None and config.engine == "cpu" and device != "cpu":
             pytest.skip("another engine")
@@ -438,7 +508,10 @@ class TestCompile:
             result = tri_apsp.shortest_paths(weights, sizes=sizes, predecessors=True)
             return torch.where(result.predecessors >= 0, result.distances, 0)
 
-        weights, sizes = random_weights(3, 7, 7, device=device), torch.tensor([7, 2, 0], device=device)
+        weights, sizes = (
+            random_weights(3, 7, 7, device=device),
+            torch.tensor([7, 2, 0], device=device),
+        )
         assert torch.equal(self.compiled(solve, device)(weights, sizes), solve(weights, sizes))
 
 
@@ -448,14 +521,19 @@ class TestTransforms:
         weights = random_weights(4, 6, 6, device=device)
         expected = distances(weights)
         assert torch.equal(torch.func.vmap(distances)(weights), expected)
-        assert torch.equal(torch.func.vmap(distances, in_dims=2, out_dims=2)(weights.movedim(0, 2)), expected.movedim(0, 2))
+        assert torch.equal(
+            torch.func.vmap(distances, in_dims=2, out_dims=2)(weights.movedim(0, 2)),
+            expected.movedim(0, 2),
+        )
         assert torch.func.vmap(distances)(weights[:, :0, :0]).shape == (4, 0, 0)
         batches = weights[None].expand(3, 4, 6, 6)
         assert torch.equal(torch.func.vmap(distances)(batches), expected.expand(3, 4, 6, 6))
         sizes = torch.tensor([[6, 2, 0, 5], [1, 6, 6, 6]], device=device)
         found = torch.func.vmap(lambda s: distances(weights, sizes=s))(sizes)
         assert torch.equal(found, torch.stack([distances(weights, sizes=s) for s in sizes]))
-        both = torch.func.vmap(lambda w: tri_apsp.shortest_paths(w, predecessors=True).predecessors)(weights)
+        both = torch.func.vmap(
+            lambda w: tri_apsp.shortest_paths(w, predecessors=True).predecessors
+        )(weights)
         assert torch.equal(both, tri_apsp.shortest_paths(weights, predecessors=True).predecessors)
         reached = torch.func.vmap(functools.partial(tri_apsp.reachability, weights=True))(weights)
         assert torch.equal(reached, tri_apsp.reachability(weights, weights=True))
@@ -464,7 +542,9 @@ class TestTransforms:
         a, b = random_weights(4, 5, 5, device=device), random_weights(5, 5, device=device)
         found = torch.func.vmap(tri_apsp.min_plus, in_dims=(0, None))(a, b)
         assert torch.equal(found, tri_apsp.min_plus(a, b.expand(4, 5, 5)))
-        batches = torch.func.vmap(tri_apsp.min_plus)(a[None].expand(2, 4, 5, 5), b.expand(2, 4, 5, 5), a.expand(2, 4, 5, 5))
+        batches = torch.func.vmap(tri_apsp.min_plus)(
+            a[None].expand(2, 4, 5, 5), b.expand(2, 4, 5, 5), a.expand(2, 4, 5, 5)
+        )
         assert torch.equal(batches[1], tri_apsp.min_plus(a, b.expand(4, 5, 5), a))
 
     def test_gradients_of_each_sample(self, device: str) -> None:
@@ -481,7 +561,9 @@ class TestTransforms:
     def test_inference_mode(self, device: str) -> None:
         with torch.inference_mode():
             weights = random_weights(3, 50, 50, device=device, dtype=torch.float32)
-            found = tri_apsp.shortest_paths(weights, predecessors=True, sizes=torch.tensor([50, 3, 0], device=device))
+            found = tri_apsp.shortest_paths(
+                weights, predecessors=True, sizes=torch.tensor([50, 3, 0], device=device)
+            )
             one = distances(weights[0])
             assert tri_apsp.min_plus(weights, weights).is_inference()
         assert torch.equal(found.distances[0], one)
@@ -509,7 +591,9 @@ class TestStreams:
             assert torch.equal(found, distances(given))
 
     def test_the_current_stream(self) -> None:
-        """What a stream queued before a call is waited for by the kernels, without a synchronization."""
+        """What a stream queued before a call is waited for by the kernels, without a
+        synchronization.
+        """
         weights = torch.rand(500, 500, device="cuda")
         expected = distances(weights)
         late, side = torch.zeros_like(weights), torch.cuda.Stream()

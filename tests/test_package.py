@@ -25,7 +25,9 @@ assert issubclass(InputError, ValueError)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_names_are_imported_when_they_are_used():
@@ -36,10 +38,18 @@ def test_names_are_imported_when_they_are_used():
 def test_the_names_are_those_that_type_checkers_see():
     tree = ast.parse(Path(tri_apsp.__file__).read_text())
     block, hidden = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {node.module: tuple(alias.name for alias in node.names) for node in block.body if isinstance(node, ast.ImportFrom)}
+    seen = {
+        node.module: tuple(alias.name for alias in node.names)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+    }
     assert seen == {f"tri_apsp.{module}": names for module, names in tri_apsp._NAMES.items()}
-    assert ast.unparse(hidden).startswith("if not TYPE_CHECKING:\n\n    def __getattr__")  # it would make every name valid
-    assert {name for names in seen.values() for name in names} == set(tri_apsp.__all__) - {"__version__"}
+    assert ast.unparse(hidden).startswith(
+        "if not TYPE_CHECKING:\n\n    def __getattr__"
+    )  # it would make every name valid
+    assert {name for names in seen.values() for name in names} == set(tri_apsp.__all__) - {
+        "__version__"
+    }
 
 
 @pytest.mark.parametrize("name", tri_apsp.__all__)
@@ -48,9 +58,7 @@ def test_every_name_exists(name):
 
 
 def test_the_help_imports_no_torch():
-    code = (
-        "import sys; from tri_apsp.__main__ import main\ntry: main(['--help'])\nfinally: print(*sys.modules, file=sys.stderr)"
-    )
+    code = "import sys; from tri_apsp.__main__ import main\ntry: main(['--help'])\nfinally: print(*sys.modules, file=sys.stderr)"
     loaded = set(run(code).stderr.split())
     assert "tri_apsp.cli.parser" in loaded
     assert not {"torch", "numpy", "optuna", "matplotlib", "tri_apsp.tune"} & loaded
@@ -66,9 +74,7 @@ def test_the_api_imports_neither_numba_nor_the_compiler_of_torch():
 def test_a_solve_imports_neither_optuna_nor_matplotlib(tmp_path):
     path = tmp_path / "g.gr"
     path.write_text("p sp 2 1\na 1 2 3\n")
-    code = (
-        f"import sys; from tri_apsp.__main__ import main; main(['solve', {str(path)!r}]); print(*sys.modules, file=sys.stderr)"
-    )
+    code = f"import sys; from tri_apsp.__main__ import main; main(['solve', {str(path)!r}]); print(*sys.modules, file=sys.stderr)"
     loaded = set(run(code).stderr.split())
     assert "torch" in loaded
     assert not {"optuna", "matplotlib", "sqlalchemy", "tri_apsp.tune", "tri_apsp.report"} & loaded

@@ -30,13 +30,18 @@ def test_networkx(kind: str) -> None:
     graph = nx.DiGraph()
     graph.add_nodes_from(range(40))
     graph.add_weighted_edges_from(
-        (i, j, weights[i, j]) for i in range(40) for j in range(40) if i != j and np.isfinite(weights[i, j])
+        (i, j, weights[i, j])
+        for i in range(40)
+        for j in range(40)
+        if i != j and np.isfinite(weights[i, j])
     )
     expected = np.full((40, 40), np.inf)
     for source, lengths in nx.all_pairs_bellman_ford_path_length(graph):
         for target, length in lengths.items():
             expected[source, target] = length
-    distances = tri_apsp.shortest_paths(tri_apsp.from_networkx(graph, dtype=torch.float64)).distances
+    distances = tri_apsp.shortest_paths(
+        tri_apsp.from_networkx(graph, dtype=torch.float64)
+    ).distances
     np.testing.assert_array_equal(distances.numpy(), expected)
 
 
@@ -50,7 +55,13 @@ def test_a_negative_cycle_is_one_for_them_too() -> None:
     found = list(caught.value.vertices)
     assert set(found) == set(cycle)
     # In order: each edge of the cycle is there, and together they weigh less than nothing.
-    assert sum(weights[source, target] for source, target in zip(found, found[1:] + found[:1], strict=True)) < 0
+    assert (
+        sum(
+            weights[source, target]
+            for source, target in zip(found, found[1:] + found[:1], strict=True)
+        )
+        < 0
+    )
 
 
 def test_an_undirected_networkx_graph() -> None:

@@ -16,7 +16,9 @@ CONFIG = tri_apsp.Config(block_size=3, cutoff=5)  # small enough that small grap
 
 @st.composite
 def graphs(draw: st.DrawFn) -> torch.Tensor:
-    """Integer-valued weights without a negative cycle: any weights from 0 plus differences of potentials."""
+    """Integer-valued weights without a negative cycle: any weights from 0 plus differences of
+    potentials.
+    """
     n = draw(st.integers(1, 14))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = rng.integers(0, 20, (n, n)).astype(np.float64)
@@ -47,11 +49,15 @@ def test_a_closure(weights: torch.Tensor, method: str) -> None:
 
 @examples
 @given(graphs(), methods, st.randoms(use_true_random=False))
-def test_relabelling_the_vertices_relabels_the_distances(weights: torch.Tensor, method: str, random: object) -> None:
+def test_relabelling_the_vertices_relabels_the_distances(
+    weights: torch.Tensor, method: str, random: object
+) -> None:
     order = list(range(len(weights)))
     random.shuffle(order)  # type: ignore[attr-defined]
     index = torch.tensor(order)
-    assert torch.equal(solve(weights[index][:, index], method), solve(weights, method)[index][:, index])
+    assert torch.equal(
+        solve(weights[index][:, index], method), solve(weights, method)[index][:, index]
+    )
 
 
 @examples
@@ -62,7 +68,9 @@ def test_reversing_every_edge_transposes_the_distances(weights: torch.Tensor, me
 
 @examples
 @given(graphs(), methods, st.integers(0, 13), st.integers(0, 13), st.integers(0, 30))
-def test_an_added_edge_lengthens_nothing(weights: torch.Tensor, method: str, i: int, j: int, weight: int) -> None:
+def test_an_added_edge_lengthens_nothing(
+    weights: torch.Tensor, method: str, i: int, j: int, weight: int
+) -> None:
     n = len(weights)
     more = weights.clone()
     edge = torch.tensor(weight, dtype=weights.dtype)
@@ -75,7 +83,9 @@ def test_an_added_edge_lengthens_nothing(weights: torch.Tensor, method: str, i: 
 
 @examples
 @given(graphs(), methods, st.integers(1, 20))
-def test_scaling_the_weights_scales_the_distances(weights: torch.Tensor, method: str, factor: int) -> None:
+def test_scaling_the_weights_scales_the_distances(
+    weights: torch.Tensor, method: str, factor: int
+) -> None:
     if not weights.is_floating_point():
         return
     assert torch.equal(solve(weights * factor, method), solve(weights, method) * factor)

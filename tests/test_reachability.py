@@ -55,7 +55,9 @@ def expected(edges: np.ndarray) -> torch.Tensor:
     """The reflexive transitive closure by NetworkX."""
     graph = nx.from_numpy_array(edges, create_using=nx.DiGraph)
     closed = (
-        nx.to_numpy_array(nx.transitive_closure(graph, reflexive=True), nodelist=range(len(edges))) if len(edges) else edges
+        nx.to_numpy_array(nx.transitive_closure(graph, reflexive=True), nodelist=range(len(edges)))
+        if len(edges)
+        else edges
     )
     return torch.from_numpy(closed.astype(bool))
 
@@ -86,7 +88,11 @@ class ReachabilityContract:
         before = adjacency.clone()
         found = tri_apsp.reachability(adjacency, **options)
         assert torch.equal(adjacency, before)
-        assert (found.dtype, found.shape, found.device) == (torch.bool, adjacency.shape, adjacency.device)
+        assert (found.dtype, found.shape, found.device) == (
+            torch.bool,
+            adjacency.shape,
+            adjacency.device,
+        )
         assert found.is_contiguous()
         return found.cpu()
 
@@ -107,14 +113,18 @@ class ReachabilityContract:
             values = torch.from_numpy(edges) * (torch.arange(len(edges)) % 100 - 100)  # -100 to -1
             assert torch.equal(self.reachability(values.to(dtype)), expected(edges)), dtype
         for dtype in WEIGHTS:
-            assert torch.equal(self.reachability(as_weights(edges, dtype), weights=True), expected(edges)), dtype
+            assert torch.equal(
+                self.reachability(as_weights(edges, dtype), weights=True), expected(edges)
+            ), dtype
 
     def test_batches(self) -> None:
         n = self.sizes[-1] + 1
         graphs = np.stack([digraph(n), cycle(n), disconnected(n)])
         closures = torch.stack([expected(edges) for edges in graphs])
         assert torch.equal(self.reachability(torch.from_numpy(graphs)), closures)
-        assert torch.equal(self.reachability(as_weights(graphs, torch.int32), weights=True), closures)
+        assert torch.equal(
+            self.reachability(as_weights(graphs, torch.int32), weights=True), closures
+        )
         for shape in ((0, 5, 5), (2, 0, 0), (0, 0)):
             assert self.reachability(torch.zeros(shape), weights=True).shape == shape
 
@@ -133,7 +143,9 @@ class TestCpu(ReachabilityContract):
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_threads_change_no_bit(self, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Tasks are shared by threads whatever their size, and panels are replaced while other tasks read them."""
+        """Tasks are shared by threads whatever their size, and panels are replaced while other
+        tasks read them.
+        """
         monkeypatch.setattr("tri_apsp.engines.cpu_tasks._SHARED_WORK", 0)
         monkeypatch.setattr("tri_apsp.engines.boolean.cpu._LEAST_ROWS", 16)
         edges = digraph(900)
@@ -197,7 +209,9 @@ def test_weights_are_not_taken_for_an_adjacency_matrix(dtype: torch.dtype) -> No
     """Else each missing edge would be one."""
     weights = torch.full((3, 3), tri_apsp.no_edge(dtype), dtype=dtype)
     weights[0, 1] = 5
-    with pytest.raises(InputError, match=r"must have 0 where there is no edge, .*; give weights=True\."):
+    with pytest.raises(
+        InputError, match=r"must have 0 where there is no edge, .*; give weights=True\."
+    ):
         tri_apsp.reachability(weights)
     assert tri_apsp.reachability(weights, weights=True).tolist() == [
         [True, True, False],
@@ -232,19 +246,59 @@ class TestPortable(GpuContract):
 @pytest.mark.parametrize(
     ("adjacency", "weights", "message"),
     [
-        ([[0, 1], [1, 0]], False, "`adjacency` must be a torch tensor, but is list; give torch.tensor()"),
-        (torch.ones(2, 3, dtype=torch.bool), False, r"`adjacency` must be square.*\(2, 3\); pad missing vertices with 0\."),
+        (
+            [[0, 1], [1, 0]],
+            False,
+            "`adjacency` must be a torch tensor, but is list; give torch.tensor()",
+        ),
+        (
+            torch.ones(2, 3, dtype=torch.bool),
+            False,
+            r"`adjacency` must be square.*\(2, 3\); pad missing vertices with 0\.",
+        ),
         (torch.ones(2, 3), True, r"\(2, 3\); pad missing vertices with no_edge\."),
-        (torch.ones(3, dtype=torch.bool), False, r"`adjacency` must be square.*\(3,\); reshape it\."),
-        (torch.ones(2, 2), False, "but has float32; give weights=True if inf is no edge and 0 an edge, else `adjacency != 0`"),
-        (torch.ones(2, 2).half(), False, "bool, uint8, .* or int64, but has float16; give `adjacency != 0`"),
-        (torch.ones(2, 2).half(), True, r"float32, .* or bool, but has float16; convert it with \.to\(torch.float32\)"),
-        (torch.ones(2, 2, dtype=torch.int8), True, "`adjacency` must have one of the dtypes .* but has int8"),
+        (
+            torch.ones(3, dtype=torch.bool),
+            False,
+            r"`adjacency` must be square.*\(3,\); reshape it\.",
+        ),
+        (
+            torch.ones(2, 2),
+            False,
+            "but has float32; give weights=True if inf is no edge and 0 an edge, else `adjacency != 0`",
+        ),
+        (
+            torch.ones(2, 2).half(),
+            False,
+            "bool, uint8, .* or int64, but has float16; give `adjacency != 0`",
+        ),
+        (
+            torch.ones(2, 2).half(),
+            True,
+            r"float32, .* or bool, but has float16; convert it with \.to\(torch.float32\)",
+        ),
+        (
+            torch.ones(2, 2, dtype=torch.int8),
+            True,
+            "`adjacency` must have one of the dtypes .* but has int8",
+        ),
         (torch.ones(2, 2, dtype=torch.int32).to_sparse(), False, "must be a dense tensor"),
         (torch.ones(2, 2, device="meta"), True, "must be on the CPU or a CUDA device"),
-        (torch.tensor([[0.0, float("nan")], [1, 0]]), True, r"`adjacency` must hold numbers, but has NaN at \(0, 1\)"),
-        (torch.tensor([[0.0, -float("inf")], [1, 0]]), True, r"`adjacency` must be greater than minus infinity"),
-        (torch.full((2, 2), 20_000, dtype=torch.int16), True, r"`adjacency` of dtype int16 must lie in \[-16383, 16383\]"),
+        (
+            torch.tensor([[0.0, float("nan")], [1, 0]]),
+            True,
+            r"`adjacency` must hold numbers, but has NaN at \(0, 1\)",
+        ),
+        (
+            torch.tensor([[0.0, -float("inf")], [1, 0]]),
+            True,
+            r"`adjacency` must be greater than minus infinity",
+        ),
+        (
+            torch.full((2, 2), 20_000, dtype=torch.int16),
+            True,
+            r"`adjacency` of dtype int16 must lie in \[-16383, 16383\]",
+        ),
     ],
     ids=str,
 )
@@ -255,8 +309,12 @@ def test_refused(adjacency: object, weights: bool, message: str) -> None:
 
 
 def test_the_remedy_for_a_scipy_matrix_works() -> None:
-    matrix = scipy.sparse.csr_array((np.array([1.0, 0.0]), (np.array([0, 1]), np.array([1, 2]))), shape=(3, 3))
-    with pytest.raises(InputError, match=r"torch\.from_numpy\(matrix\.toarray\(\) != 0\) of a SciPy matrix"):
+    matrix = scipy.sparse.csr_array(
+        (np.array([1.0, 0.0]), (np.array([0, 1]), np.array([1, 2]))), shape=(3, 3)
+    )
+    with pytest.raises(
+        InputError, match=r"torch\.from_numpy\(matrix\.toarray\(\) != 0\) of a SciPy matrix"
+    ):
         tri_apsp.reachability(matrix)  # type: ignore[arg-type]
     found = tri_apsp.reachability(torch.from_numpy(matrix.toarray() != 0))
     assert found.int().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1]]  # the stored 0 is no edge
@@ -272,13 +330,23 @@ def test_weights_are_true_or_false(weights: object) -> None:
 
 def test_any_value_but_0_is_an_edge() -> None:
     """Negative numbers, and the largest."""
-    values = torch.tensor([[0, -5, 0], [0, 0, torch.iinfo(torch.int32).max], [0, 0, 0]], dtype=torch.int32)
-    assert tri_apsp.reachability(values).tolist() == [[True, True, True], [False, True, True], [False, False, True]]
+    values = torch.tensor(
+        [[0, -5, 0], [0, 0, torch.iinfo(torch.int32).max], [0, 0, 0]], dtype=torch.int32
+    )
+    assert tri_apsp.reachability(values).tolist() == [
+        [True, True, True],
+        [False, True, True],
+        [False, False, True],
+    ]
 
 
 def test_negative_weights_are_edges() -> None:
-    """Also a negative cycle, and integers for which shortest_paths needs a wider dtype: no distance is computed."""
-    weights = torch.tensor([[0, -16000, 16383], [-1, 0, 16000], [16383, 16383, 0]], dtype=torch.int16)
+    """Also a negative cycle, and integers for which shortest_paths needs a wider dtype: no distance
+    is computed.
+    """
+    weights = torch.tensor(
+        [[0, -16000, 16383], [-1, 0, 16000], [16383, 16383, 0]], dtype=torch.int16
+    )
     found = tri_apsp.reachability(weights, weights=True)
     assert found.tolist() == [[True, True, True], [True, True, True], [False, False, True]]
 
@@ -290,7 +358,9 @@ def test_too_large_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch)
         pytest.fail("memory was allocated")
 
     monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.pack", pack)
-    with pytest.raises(TooLargeError, match=r"a problem of 2000 vertices in bool \(1.\d+ matrices\) must fit"):
+    with pytest.raises(
+        TooLargeError, match=r"a problem of 2000 vertices in bool \(1.\d+ matrices\) must fit"
+    ):
         tri_apsp.reachability(torch.zeros(1, dtype=torch.bool).expand(2000, 2000))
 
 
@@ -301,5 +371,8 @@ def test_every_engine_has_a_boolean_one() -> None:
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
-    with tuned.using(Config(engine="portable")), pytest.raises(EngineError, match="needs Triton, but it is not installed"):
+    with (
+        tuned.using(Config(engine="portable")),
+        pytest.raises(EngineError, match="needs Triton, but it is not installed"),
+    ):
         tri_apsp.reachability(torch.ones(2, 2, dtype=torch.bool))

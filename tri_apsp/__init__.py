@@ -1,6 +1,7 @@
 """All-pairs shortest paths on GPUs and CPUs: torch tensors in, every distance out.
 
-A name is imported when it is first used, so that a command line handles Ctrl-C and prints its help before torch is imported.
+A name is imported when it is first used, so that a command line handles Ctrl-C and prints its help
+before torch is imported.
 """
 
 from __future__ import annotations
@@ -41,7 +42,14 @@ if TYPE_CHECKING:
         TooLargeError,
         TuningWarning,
     )
-    from tri_apsp.graphs import from_edge_index, from_networkx, from_numpy, from_scipy, read_graph, write_distances
+    from tri_apsp.graphs import (
+        from_edge_index,
+        from_networkx,
+        from_numpy,
+        from_scipy,
+        read_graph,
+        write_distances,
+    )
     from tri_apsp.paths import Paths
     from tri_apsp.semirings import no_edge
 
@@ -89,7 +97,8 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# The names above by their module, for __getattr__; a test compares them with the imports that type checkers read.
+# The names above by their module, for __getattr__; a test compares them with the imports that type
+# checkers read.
 _NAMES = {
     "api": (
         *("NegativeCycle", "Result", "Selection"),
@@ -112,7 +121,14 @@ _NAMES = {
         *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),
         *("RoundingWarning", "TooLargeError", "TuningWarning"),
     ),
-    "graphs": ("from_edge_index", "from_networkx", "from_numpy", "from_scipy", "read_graph", "write_distances"),
+    "graphs": (
+        "from_edge_index",
+        "from_networkx",
+        "from_numpy",
+        "from_scipy",
+        "read_graph",
+        "write_distances",
+    ),
     "paths": ("Paths",),
     "semirings": ("no_edge",),
 }

@@ -1,4 +1,6 @@
-"""The public functions: documentation, and one call each. The work is in tri_apsp.solver and tri_apsp.sparse."""
+"""The public functions: documentation, and one call each. The work is in tri_apsp.solver and
+tri_apsp.sparse.
+"""
 
 from __future__ import annotations
 
@@ -57,20 +59,26 @@ def select(
 ) -> Selection:
     """Return what shortest_paths(weights) would run, without running it.
 
-    Without `read_values`, dense weights are taken to have many edges and no negative weight, so that the answer may differ.
+    Without `read_values`, dense weights are taken to have many edges and no negative weight, so
+    that the answer may differ.
 
-    The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm in tri_apsp.sparse.choice.
+    The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm
+    in tri_apsp.sparse.choice.
 
     Args:
-        weights, sources, method, config: as for shortest_paths. With `sources`, the reason for "johnson" also names the method
-            of single_source that solves their rows, here and in a call of single_source.
-        read_values: also read dense weights: count their edges, and look for a negative one. From 8192 vertices on, on an
-            NVIDIA GPU, the values decide `exponents` too, for which a sparse graph is made dense.
+        weights, sources, method, config: as for shortest_paths. With `sources`, the reason for
+            "johnson" also names the method of single_source that solves their rows, here and in a
+            call of single_source.
+        read_values: also read dense weights: count their edges, and look for a negative one. From
+            8192 vertices on, on an NVIDIA GPU, the values decide `exponents` too, for which a
+            sparse graph is made dense.
 
     Raises:
         As shortest_paths; values are not checked.
     """
-    return dense_or_sparse.select(weights, sources=sources, method=method, config=config, read_values=read_values)
+    return dense_or_sparse.select(
+        weights, sources=sources, method=method, config=config, read_values=read_values
+    )
 
 
 def shortest_paths(
@@ -86,72 +94,92 @@ def shortest_paths(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
-    """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
+    """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over
+    paths of any number of edges.
 
     Args:
-        weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
-            any strides. weights[i, j] is the weight of the edge from i to j; inf, or no_edge(dtype) for integers, means
-            no edge. The diagonal counts as 0 unless it is negative. Of bool: True is an edge of weight 1, False is no edge;
-            they are solved in float32. Or a sparse graph, as single_source takes it.
+        weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a
+            CUDA device, with any strides. weights[i, j] is the weight of the edge from i to j; inf,
+            or no_edge(dtype) for integers, means no edge. The diagonal counts as 0 unless it is
+            negative. Of bool: True is an edge of weight 1, False is no edge; they are solved in
+            float32. Or a sparse graph, as single_source takes it.
         sources: the vertices whose rows of the distances are wanted; None: all. Not with a batch.
-        sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of the weights, with
-            0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block of weights[i]. The values outside that block
-            are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.
-        offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32, on the device of the weights
-            or on the CPU. `weights` are then (total,), the values of one graph after another, as pack() returns them: graph g
-            has offsets[g + 1] - offsets[g] values, a square number, in row order. The result has the same layout; to follow
-            paths, give its predecessors to unpack(). Graphs of similar size are solved together; for offsets on a GPU, the
-            host waits. Not with `sizes`, `sources`, `overwrite` and method="johnson".
-        method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense methods; or "johnson", for graphs
-            of few edges. See select() for what "auto" takes.
-        config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in. With tiles or
-            cutoffs, "auto" takes a dense method. With "johnson" it may only name the engine of sparse graphs.
-        overwrite: solve in the memory of `weights`, which then holds the distances (undefined values after an error). A cycle
-            of floats that rounding makes lighter than 0 then raises, since the weights that would tell are gone.
-        check: check for invalid values, negative cycles and integer distances out of range. Without it the call neither
-            reads a value nor blocks until the GPU is done; then the result for NaN is undefined, a negative cycle is not
-            reported, and integer weights must not be negative. The shape, dtype and device of `sizes` are always checked;
-            without `check`, a size out of range counts as the nearest one in range.
-        predecessors: also find the vertex before the last on a shortest path of each pair; see Result. Not with `overwrite`,
-            which destroys the weights.
-        negative_cycles: "raise" an error if there is one; or "mark" the pairs (i, j) with a walk from i through a negative
-            cycle to j: their distance is minus infinity (-inf, or -no_edge(dtype) for integers), they have no predecessor, and
-            all other pairs keep their exact distance. A cycle of floats counts as negative if it weighs less than -4 eps m for
-            each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of weight 0 that light.
+        sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
+            the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
+            of weights[i]. The values outside that block are ignored, and the result is no_edge
+            there, on the diagonal too. None: every graph has n vertices.
+        offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32,
+            on the device of the weights or on the CPU. `weights` are then (total,), the values of
+            one graph after another, as pack() returns them: graph g has offsets[g + 1] - offsets[g]
+            values, a square number, in row order. The result has the same layout; to follow paths,
+            give its predecessors to unpack(). Graphs of similar size are solved together; for
+            offsets on a GPU, the host waits. Not with `sizes`, `sources`, `overwrite` and
+            method="johnson".
+        method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense
+            methods; or "johnson", for graphs of few edges. See select() for what "auto" takes.
+        config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
+            are filled in. With tiles or cutoffs, "auto" takes a dense method. With "johnson" it may
+            only name the engine of sparse graphs.
+        overwrite: solve in the memory of `weights`, which then holds the distances (undefined
+            values after an error). A cycle of floats that rounding makes lighter than 0 then
+            raises, since the weights that would tell are gone.
+        check: check for invalid values, negative cycles and integer distances out of range. Without
+            it the call neither reads a value nor blocks until the GPU is done; then the result for
+            NaN is undefined, a negative cycle is not reported, and integer weights must not be
+            negative. The shape, dtype and device of `sizes` are always checked; without `check`, a
+            size out of range counts as the nearest one in range.
+        predecessors: also find the vertex before the last on a shortest path of each pair; see
+            Result. Not with `overwrite`, which destroys the weights.
+        negative_cycles: "raise" an error if there is one; or "mark" the pairs (i, j) with a walk
+            from i through a negative cycle to j: their distance is minus infinity (-inf, or
+            -no_edge(dtype) for integers), they have no predecessor, and all other pairs keep their
+            exact distance. A cycle of floats counts as negative if it weighs less than -4 eps m for
+            each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of
+            weight 0 that light.
 
     Returns:
-        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor, (len(sources), n) with `sources`.
+        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor,
+        (len(sources), n) with `sources`.
 
     Raises:
-        InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16 hold too few digits for
-            sums), NaN or minus infinity, sizes that do not fit the weights, an unknown method or engine, options that exclude
-            each other. The weights are then unchanged, with overwrite too.
-        NegativeCycleError: there is a cycle of negative weight; carries its vertices and its weight.
-        DistanceRangeError: a distance does not fit the dtype. Distances must be less than no_edge(dtype); if any integer weight
-            is negative, distances must lie in [-q, no_edge - 2q) with q = no_edge // 4, so that none is confused with a walk
-            over a missing edge. Floats must be at least -finfo(dtype).max / (4 n), so that the sum of any path fits.
+        InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
+            hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
+            an unknown method or engine, options that exclude each other. The weights are then
+            unchanged, with overwrite too.
+        NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
+            weight.
+        DistanceRangeError: a distance does not fit the dtype. Distances must be less than
+            no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge -
+            2q) with q = no_edge // 4, so that none is confused with a walk over a missing edge.
+            Floats must be at least -finfo(dtype).max / (4 n), so that the sum of any path fits.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
 
-    Gradients: `distances` are differentiable with respect to weights of floats. The gradient of a distance is added to every
-    edge of one shortest path (a subgradient, if there are several): to the edge itself if it is a shortest path, else to the
-    path that `predecessors` name, or would name; without them, for graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to
-    the path whose largest intermediate vertex is smallest. The best engine for the weights computes it, whatever `config`
-    names. Every run gives the same bits; of 2^c gradients of a graph, each keeps its bits down to 2^(c - 62) times the largest.
-    Second derivatives and forward mode raise InputError; but torch.compile hides dual tensors, whose tangents become None.
-    Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch of what it
-    maps over) are solved by a dense method, without `sources` and `overwrite`, and but for gradients without `offsets`; the
-    result's method, engine and configuration are fixed when the call is traced. A call with check=False can be captured into a
-    CUDA graph, after an earlier call has compiled its kernels.
+    Gradients: `distances` are differentiable with respect to weights of floats. The gradient of a
+    distance is added to every edge of one shortest path (a subgradient, if there are several): to
+    the edge itself if it is a shortest path, else to the path that `predecessors` name, or would
+    name; without them, for graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to the path
+    whose largest intermediate vertex is smallest. The best engine for the weights computes it,
+    whatever `config` names. Every run gives the same bits; of 2^c gradients of a graph, each keeps
+    its bits down to 2^(c - 62) times the largest. Second derivatives and forward mode raise
+    InputError; but torch.compile hides dual tensors, whose tangents become None. Weights that
+    require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch
+    of what it maps over) are solved by a dense method, without `sources` and `overwrite`, and but
+    for gradients without `offsets`; the result's method, engine and configuration are fixed when
+    the call is traced. A call with check=False can be captured into a CUDA graph, after an earlier
+    call has compiled its kernels.
 
-    Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the result at most 5% of the
-    matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
-    more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
-    `predecessors` takes at most n^3 / 4 further operations, mostly far fewer; where cycles weigh 0, as many for each further
-    edge of the paths, or a breadth-first search for each source. As workspace it takes 8 bytes and a weight for each edge that
-    is a shortest path; on a GPU, for n^2 / 8 edges, and 4 bytes and three distances for n min(n, 2048) pairs. "mark" takes a
-    copy of the weights and 5 bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights to choose it.
+    Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the
+    result at most 5% of the matrix, or 1% of a GPU's memory, as workspace ("squaring": one more
+    matrix). If 16 does not divide n, a GPU also takes one more matrix, whose rows are aligned,
+    because such a solve is much faster; not with `overwrite`, or if memory is short. `predecessors`
+    takes at most n^3 / 4 further operations, mostly far fewer; where cycles weigh 0, as many for
+    each further edge of the paths, or a breadth-first search for each source. As workspace it takes
+    8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 / 8 edges, and 4
+    bytes and three distances for n min(n, 2048) pairs. "mark" takes a copy of the weights and 5
+    bytes for each pair; if there is a negative cycle, another solve, the reachability, and
+    Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights
+    to choose it.
     """
     solve: Callable[..., Result] = dense_or_sparse.solve
     if needs_operation(weights, sizes):
@@ -173,10 +201,12 @@ def shortest_paths(
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the min-plus product C[i, j] = min over k of A[i, k] + B[k, j], and of c[i, j] if c is given.
+    """Return the min-plus product C[i, j] = min over k of A[i, k] + B[k, j], and of c[i, j] if c is
+    given.
 
     Args:
-        a: (m, k) or (batch, m, k), with any strides; dtypes, devices and no_edge as for shortest_paths.
+        a: (m, k) or (batch, m, k), with any strides; dtypes, devices and no_edge as for
+            shortest_paths.
         b: (k, n) or (batch, k, n), of the same dtype and device.
         c: (m, n) or (batch, m, n) to take the minimum with; unchanged. None: all no_edge.
 
@@ -185,18 +215,20 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
 
     Raises:
         InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
-        DistanceRangeError: a sum that a result depends on does not fit the dtype. Integers must be less than no_edge(dtype), or
-            less than no_edge(dtype) + v if the least value v of a and b is negative, so that none is confused with a sum of v
-            and no_edge; floats must be more than -finfo(dtype).max / 4.
+        DistanceRangeError: a sum that a result depends on does not fit the dtype. Integers must be
+            less than no_edge(dtype), or less than no_edge(dtype) + v if the least value v of a and
+            b is negative, so that none is confused with a sum of v and no_edge; floats must be more
+            than -finfo(dtype).max / 4.
         TooLargeError: the result does not fit the memory of the device.
 
-    Gradients: the gradient of an element flows to `c` if the element equals it, else to both weights of the first sum that it
-    equals. It has the same bits in every run.
+    Gradients: the gradient of an element flows to `c` if the element equals it, else to both
+    weights of the first sum that it equals. It has the same bits in every run.
 
-    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that. Large operands on a GPU
-    are copied to aligned rows if 16 does not divide k or n and memory suffices, because such a product is faster. From m, n
-    and k of 4096 on, an NVIDIA GPU multiplies small whole numbers from 0 on by exponents (see README, Methods), if 2 k (m + n)
-    bytes of workspace for each product are free; the result is the same.
+    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice
+    that. Large operands on a GPU are copied to aligned rows if 16 does not divide k or n and memory
+    suffices, because such a product is faster. From m, n and k of 4096 on, an NVIDIA GPU multiplies
+    small whole numbers from 0 on by exponents (see README, Methods), if 2 k (m + n) bytes of
+    workspace for each product are free; the result is the same.
     """
     if needs_operation(a, b, c):
         from tri_apsp import ops
@@ -206,32 +238,39 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
 
 
 def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Tensor:
-    """Compute the reflexive transitive closure: R[i, j] is True if a path of any number of edges leads from i to j.
+    """Compute the reflexive transitive closure: R[i, j] is True if a path of any number of edges
+    leads from i to j.
 
     Args:
-        adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides; unchanged. adjacency[i, j] states
-            whether there is an edge from i to j: in bool, True is an edge; in uint8, int8, int16, int32 and int64, any value
-            but 0. The diagonal is ignored, but must hold valid values.
-        weights: whether `adjacency` holds weights as shortest_paths takes them: in float32 and float64, any value but inf is
-            an edge; in int16, int32 and int64, any value but no_edge(dtype); in bool, True. A weight of 0 is an edge.
+        adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides;
+            unchanged. adjacency[i, j] states whether there is an edge from i to j: in bool, True is
+            an edge; in uint8, int8, int16, int32 and int64, any value but 0. The diagonal is
+            ignored, but must hold valid values.
+        weights: whether `adjacency` holds weights as shortest_paths takes them: in float32 and
+            float64, any value but inf is an edge; in int16, int32 and int64, any value but
+            no_edge(dtype); in bool, True. A weight of 0 is an edge.
 
     Returns:
-        A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal is True.
+        A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal
+        is True.
 
     Raises:
-        InputError: adjacencies that are not square dense tensors of these dtypes; `weights` that are neither True nor False;
-            floats without `weights`; integers without `weights` whose largest value is no_edge(dtype), as in weights; with
-            `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
-        TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
+        InputError: adjacencies that are not square dense tensors of these dtypes; `weights` that
+            are neither True nor False; floats without `weights`; integers without `weights` whose
+            largest value is no_edge(dtype), as in weights; with `weights`, NaN, minus infinity, or
+            an integer outside [-no_edge, no_edge].
+        TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the
+            device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with n rounded up to a multiple
-    of 128. On compute capability 9.x, from n = 5505 on, large products run on tensor cores, which count paths; the workspace
-    for that, n^2 / 2 bytes, is free again before the result is allocated. The call blocks until a GPU has read the values of
-    weights and of int16, int32 and int64; else it does not.
+    Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with
+    n rounded up to a multiple of 128. On compute capability 9.x, from n = 5505 on, large products
+    run on tensor cores, which count paths; the workspace for that, n^2 / 2 bytes, is free again
+    before the result is allocated. The call blocks until a GPU has read the values of weights and
+    of int16, int32 and int64; else it does not.
 
-    Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak, Gaussian Elimination Based
-    Algorithms on the GPU.
+    Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak,
+    Gaussian Elimination Based Algorithms on the GPU.
     """
     if needs_operation(adjacency):
         from tri_apsp import ops
@@ -244,12 +283,13 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
     """Return the graphs of a padded batch one after another.
 
     Args:
-        matrices: (batch, n, n) of any dtype, such as weights, distances or predecessors; graph g is matrices[g, :s, :s] with
-            s = sizes[g].
+        matrices: (batch, n, n) of any dtype, such as weights, distances or predecessors; graph g is
+            matrices[g, :s, :s] with s = sizes[g].
         sizes: (batch,) of int64 or int32, each in [0, n].
 
     Returns:
-        values: (total,): the sizes[g]^2 values of each graph in row order; differentiable by `matrices`.
+        values: (total,): the sizes[g]^2 values of each graph in row order; differentiable by
+            `matrices`.
         offsets: (batch + 1,) of int64, on the device of `matrices`: graph g begins at offsets[g].
 
     Raises:
@@ -277,11 +317,13 @@ def unpack(
         fill: the value of padding; None: no_edge(dtype). For predecessors, give -1.
 
     Returns:
-        matrices: (batch, n, n), n being the vertices of the largest graph; differentiable by `values`.
+        matrices: (batch, n, n), n being the vertices of the largest graph; differentiable by
+            `values`.
         sizes: (batch,) of int64, on the device of the values.
 
     Raises:
-        InputError: as shortest_paths for `offsets`; a `fill` that the dtype cannot hold, or none for a dtype without no_edge.
+        InputError: as shortest_paths for `offsets`; a `fill` that the dtype cannot hold, or none
+            for a dtype without no_edge.
         TooLargeError: the matrices do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 

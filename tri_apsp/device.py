@@ -80,7 +80,9 @@ class Device:
 
     @property
     def has_wgmma(self) -> bool:
-        """Whether this is a GPU of compute capability 9.x, whose tensor cores read operands from shared memory by wgmma."""
+        """Whether this is a GPU of compute capability 9.x, whose tensor cores read operands from
+        shared memory by wgmma.
+        """
         return self.capability is not None and self.capability[0] == 9
 
 
@@ -93,7 +95,9 @@ def resolve(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}; choose one of these.")
+        raise InputError(
+            f"device must be auto, cpu, cuda or cuda:N, but is {name!r}; choose one of these."
+        )
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
         found = cuda_count()
@@ -109,7 +113,11 @@ def describe(device: torch.device) -> Device:
     They are cached, because tile sizes are looked up on every call.
     """
     kind, index = device.type, device.index
-    if index is None and not _ASSUMED and (kind == "cuda" or (kind == "meta" and torch.cuda.is_available())):
+    if (
+        index is None
+        and not _ASSUMED
+        and (kind == "cuda" or (kind == "meta" and torch.cuda.is_available()))
+    ):
         kind, index = "cuda", torch.cuda.current_device()
     return _describe(kind, index)
 
@@ -118,7 +126,9 @@ _ASSUMED: list[Device] = []
 
 
 def assume(facts: Device) -> None:
-    """Use `facts` as the facts of every device in this process, so that the device need not exist here."""
+    """Use `facts` as the facts of every device in this process, so that the device need not exist
+    here.
+    """
     _ASSUMED[:] = [facts]
     _describe.cache_clear()
 
@@ -140,23 +150,35 @@ def _describe(kind: str, index: int | None) -> Device:
             clock_hz=getattr(properties, "clock_rate", 0) * 1e3 or None,
         )
     name, cores = _cpu_name(), cpu_count()
-    return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)
+    return Device(
+        kind="cpu",
+        name=name,
+        slug=_slug(f"{name} {cores} cores"),
+        units=cores,
+        memory=psutil.virtual_memory().total,
+    )
 
 
 def driver_version(device: torch.device) -> str | None:
-    """Return the version of the driver of an NVIDIA GPU, None if it is unknown. Takes up to two seconds."""
+    """Return the version of the driver of an NVIDIA GPU, None if it is unknown. Takes up to two
+    seconds.
+    """
     if device.type != "cuda" or torch.version.hip:
         return None
     try:
         command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.split()
+        found = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.split()
     except (OSError, subprocess.SubprocessError):
         return None
     return found[0] if found else None
 
 
 def nvml_uuid(device: torch.device) -> str | None:
-    """Return the UUID by which NVML finds a device, whatever CUDA_VISIBLE_DEVICES numbers it; None: it is no NVIDIA GPU."""
+    """Return the UUID by which NVML finds a device, whatever CUDA_VISIBLE_DEVICES numbers it; None:
+    it is no NVIDIA GPU.
+    """
     if device.type != "cuda" or torch.version.hip:
         return None
     return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
@@ -173,7 +195,9 @@ def installed_version(*names: str) -> str | None:
 @cache
 def triton_version() -> str | None:
     """Return the version of Triton that is installed, or None."""
-    return installed_version("triton", "pytorch-triton", "pytorch-triton-rocm")  # of which the latter two are nightly builds
+    return installed_version(
+        "triton", "pytorch-triton", "pytorch-triton-rocm"
+    )  # of which the latter two are nightly builds
 
 
 def current_gpu() -> torch.device:
@@ -182,7 +206,9 @@ def current_gpu() -> torch.device:
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:
-    """Make `device` the current device inside a `with`: Triton launches on the current device, not on that of the tensors."""
+    """Make `device` the current device inside a `with`: Triton launches on the current device, not
+    on that of the tensors.
+    """
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
     return torch.cuda.device(device)
@@ -201,7 +227,9 @@ def synchronize_stream(device: torch.device) -> None:
 
 
 def record_event(device: torch.device) -> Callable[[], None]:
-    """Return a function that blocks until all work queued so far on the current stream of `device` is done."""
+    """Return a function that blocks until all work queued so far on the current stream of `device`
+    is done.
+    """
     if device.type != "cuda":
         return lambda: None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -220,9 +248,11 @@ def _side_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 def copy_to_cpu(values: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """Return a function that copies `values` to pinned memory once the work that is queued now is done, beside later work.
+    """Return a function that copies `values` to pinned memory once the work that is queued now is
+    done, beside later work.
 
-    Another thread may call it, and blocks until the copy is done. Values that are on the CPU are returned themselves.
+    Another thread may call it, and blocks until the copy is done. Values that are on the CPU are
+    returned themselves.
     """
     if values.device.type != "cuda":
         return lambda: values
@@ -239,8 +269,12 @@ def copy_to_cpu(values: torch.Tensor) -> Callable[[], torch.Tensor]:
     return copy
 
 
-def run_concurrently(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:
-    """Queue `second` on a stream of its own, beside `first` on the current one, which then waits for both."""
+def run_concurrently(
+    device: torch.device, first: Callable[[], None], second: Callable[[], None]
+) -> None:
+    """Queue `second` on a stream of its own, beside `first` on the current one, which then waits
+    for both.
+    """
     side, stream = _side_stream(device), _current_stream(device)
     side.wait_stream(stream)
     with torch.cuda.stream(side):
@@ -251,7 +285,9 @@ def run_concurrently(device: torch.device, first: Callable[[], None], second: Ca
 
 @contextlib.contextmanager
 def profiled(device: torch.device) -> Iterator[None]:
-    """Delimit the work inside a `with`, for a profiler that counts only between cudaProfilerStart and cudaProfilerStop."""
+    """Delimit the work inside a `with`, for a profiler that counts only between cudaProfilerStart
+    and cudaProfilerStop.
+    """
     synchronize(device)
     torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
     try:
@@ -267,14 +303,18 @@ def is_captured(device: torch.device) -> bool:
 
 
 def _current_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return the current stream in a third of the time of torch.cuda.current_stream: 3 instead of 10 us on an H200's host."""
+    """Return the current stream in a third of the time of torch.cuda.current_stream: 3 instead of
+    10 us on an H200's host.
+    """
     index = torch.cuda.current_device() if device.index is None else device.index
     return _stream(*torch._C._cuda_getCurrentStream(index))
 
 
 @cache
 def _stream(stream_id: int, device_index: int, device_type: int) -> torch.cuda.Stream:
-    return torch.cuda.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)  # type: ignore[no-untyped-call]
+    return torch.cuda.Stream(
+        stream_id=stream_id, device_index=device_index, device_type=device_type
+    )  # type: ignore[no-untyped-call]
 
 
 def cuda_count() -> int:
@@ -283,7 +323,9 @@ def cuda_count() -> int:
 
 
 def cpu_count() -> int:
-    """Return the cores this process may use, which a container or taskset can make fewer than the machine has."""
+    """Return the cores this process may use, which a container or taskset can make fewer than the
+    machine has.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -311,7 +353,8 @@ def free_memory(device: torch.device) -> int:
 
 
 def is_small(size: float, device: torch.device) -> bool:
-    """Return whether `size` bytes may be allocated without querying the free memory, which takes 100 us on a GPU.
+    """Return whether `size` bytes may be allocated without querying the free memory, which takes
+    100 us on a GPU.
 
     The limit is 256 KiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
     """
@@ -324,7 +367,8 @@ def fits_memory(size: float, device: torch.device) -> bool:
 
 
 def require_memory(what: str, size: float, device: torch.device, remedy: str) -> None:
-    """Refuse `what`, which takes `size` bytes, if they do not fit the free memory of `device`; `remedy` ends the message.
+    """Refuse `what`, which takes `size` bytes, if they do not fit the free memory of `device`;
+    `remedy` ends the message.
 
     Raises:
         TooLargeError: with the bytes needed and the bytes free.
@@ -333,11 +377,15 @@ def require_memory(what: str, size: float, device: torch.device, remedy: str) ->
         raise _too_large(what, size, free_memory(device), device, f"; {remedy}")
 
 
-def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:
-    """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory of `device`.
+def check_memory(
+    n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0
+) -> None:
+    """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory
+    of `device`.
 
     Raises:
-        TooLargeError: with the bytes needed, the bytes free, and the largest n, or the most graphs, that fit.
+        TooLargeError: with the bytes needed, the bytes free, and the largest n, or the most graphs,
+            that fit.
     """
     per_value = dtype.itemsize * matrices
     per_graph, free = n * n * per_value, free_memory(device)
@@ -348,7 +396,10 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
         )
         if batch > 1 and per_graph <= free:
             fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
-        graphs, copies = f"{batch} graphs of " if batch > 1 else "", "" if matrices == 1 else f" ({matrices:.2g} matrices)"
+        graphs, copies = (
+            f"{batch} graphs of " if batch > 1 else "",
+            "" if matrices == 1 else f" ({matrices:.2g} matrices)",
+        )
         name = str(dtype).removeprefix("torch.")
         what = f"a problem of {graphs}{counted(n, 'vertex', 'vertices')} in {name}{copies}"
         narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
@@ -356,7 +407,9 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
         raise _too_large(what, batch * per_graph, free, device, advice)
 
 
-def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device) -> None:
+def check_product_memory(
+    batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device
+) -> None:
     """Refuse a product (batch, m, n) that does not fit the free memory of `device`.
 
     Raises:
@@ -370,7 +423,9 @@ def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device:
         raise _too_large("a product", needed, free, device, rows)
 
 
-def _too_large(what: str, size: float, free: int, device: torch.device, advice: str) -> TooLargeError:
+def _too_large(
+    what: str, size: float, free: int, device: torch.device, advice: str
+) -> TooLargeError:
     return TooLargeError(
         f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} has "
         f"{byte_size(free)} free{advice}."

@@ -1,4 +1,6 @@
-"""Which calls must be operations of torch: for derivatives, torch.compile, torch.jit, torch.func, or a subclass of tensors."""
+"""Which calls must be operations of torch: for derivatives, torch.compile, torch.jit, torch.func,
+or a subclass of tensors.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +15,51 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def needs_operation(*tensors: Any) -> bool:
-    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch (ops/)."""
-    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or torch._C._len_torch_dispatch_stack():
+    """Return whether a call with these arguments, of which some may be no tensors, must be one
+    operation of torch (ops/).
+    """
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._get_tracing_state() is not None
+        or torch._C._len_torch_dispatch_stack()
+    ):
         return True
     gradients = torch.is_grad_enabled()
     for tensor in tensors:
         if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
             if gradients and tensor.requires_grad:
                 return True
-            # An operation also batches for is_grads_batched, and resolves a negative bit, which kernels do not see.
+            # An operation also batches for is_grads_batched, and resolves a negative bit, which
+            # kernels do not see.
             batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
-            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or has_functorch_wrapper(tensor) or has_tangent(tensor):
+            if (
+                type(tensor) not in _PLAIN
+                or batched
+                or tensor.is_neg()
+                or has_functorch_wrapper(tensor)
+                or has_tangent(tensor)
+            ):
                 return True
     return False
 
 
 def has_functorch_wrapper(*tensors: torch.Tensor | None) -> bool:
-    """Return whether torch.func transforms a call with these arguments, and torch.compile does not trace it."""
+    """Return whether torch.func transforms a call with these arguments, and torch.compile does not
+    trace it.
+    """
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
+    return not torch.compiler.is_compiling() and any(
+        tensor is not None and wrapped(tensor) for tensor in tensors
+    )
 
 
 def has_tangent(*tensors: Any) -> bool:
-    """Return whether forward mode differentiates with respect to one of these arguments; never while torch.compile traces."""
-    return not torch.compiler.is_compiling() and any(isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors)
+    """Return whether forward mode differentiates with respect to one of these arguments; never
+    while torch.compile traces.
+    """
+    return not torch.compiler.is_compiling() and any(
+        isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors
+    )
 
 
 def _is_dual(tensor: torch.Tensor) -> bool:
@@ -45,4 +68,6 @@ def _is_dual(tensor: torch.Tensor) -> bool:
     dual = None if functorch.is_batchedtensor(tensor) else forward_ad.unpack_dual(tensor)  # type: ignore[no-untyped-call]
     if dual is not None and dual.tangent is not None:
         return True
-    return functorch.is_functorch_wrapped_tensor(tensor) and _is_dual(functorch.get_unwrapped(tensor))
+    return functorch.is_functorch_wrapped_tensor(tensor) and _is_dual(
+        functorch.get_unwrapped(tensor)
+    )

@@ -1,8 +1,8 @@
 """The energy that a GPU takes for repeated work, by the counter that NVML reads.
 
-The counter advances in steps, about every 100 ms, so a measurement begins and ends at a step: a thread polls the counter
-meanwhile, and the power is the energy between two steps over the time between them. Over a second, that is within 1 to 2%.
-No setting of the GPU is changed.
+The counter advances in steps, about every 100 ms, so a measurement begins and ends at a step: a
+thread polls the counter meanwhile, and the power is the energy between two steps over the time
+between them. Over a second, that is within 1 to 2%. No setting of the GPU is changed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from tri_apsp.messages import remedy_of_extra
 __all__ = ["WARM_UP_SECONDS", "EnergyMeter", "Reading"]
 
 WARM_UP_SECONDS = 0.25
-"""Seconds of work before a measurement, in which the power rises to its level and the counter catches up."""
+"""Seconds of work before a measurement, in which the power rises to its level and the counter
+catches up.
+"""
 
-# Steps of the counter that a measurement spans at least, and the seconds to wait for them beyond those asked for.
+# Steps of the counter that a measurement spans at least, and the seconds to wait for them beyond
+# those asked for.
 _MIN_STEPS = 5
 _TIMEOUT_SECONDS = 5.0
 # The seconds between two readings of the counter, which bound the error of a step's time.
@@ -50,7 +53,8 @@ class Reading(NamedTuple):
 
 
 class EnergyMeter:
-    """Measures the energy of work on one GPU; the counter includes other work that runs on this GPU meanwhile.
+    """Measures the energy of work on one GPU; the counter includes other work that runs on this GPU
+    meanwhile.
 
     Args:
         device: the device to measure.
@@ -63,7 +67,9 @@ class EnergyMeter:
 
     def __init__(self, device: torch.device, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._steps: list[tuple[float, float]] = []  # seconds and joules, as the counter was first seen at each value
+        self._steps: list[
+            tuple[float, float]
+        ] = []  # seconds and joules, as the counter was first seen at each value
         self._failure: Exception | None = None  # with which the thread of a measurement ended
         self._lock = threading.Lock()
         name = nvml_uuid(device)
@@ -90,11 +96,14 @@ class EnergyMeter:
             ) from None
 
     def measure(self, run: Callable[[], None], seconds: float) -> Reading:
-        """Repeat `run` for about `seconds` after a warm-up, and return the energy and the time of one run.
+        """Repeat `run` for about `seconds` after a warm-up, and return the energy and the time of
+        one run.
 
         Args:
-            run: does some work, and blocks until it is done; a fraction of a second, so that it ends soon after `seconds`.
-            seconds: the least time of the measurement, which ends once the counter has made enough steps.
+            run: does some work, and blocks until it is done; a fraction of a second, so that it
+                ends soon after `seconds`.
+            seconds: the least time of the measurement, which ends once the counter has made enough
+                steps.
 
         Raises:
             EngineError: the counter makes no steps, or NVML fails to read it.
@@ -104,7 +113,9 @@ class EnergyMeter:
             while self._clock() < warm:
                 run()
             start, runs = self._clock(), 0
-            while (passed := self._clock() - start) < seconds or len(self._since(start)) < _MIN_STEPS:
+            while (passed := self._clock() - start) < seconds or len(
+                self._since(start)
+            ) < _MIN_STEPS:
                 if self._failure is not None:
                     raise EngineError(
                         "the energy counter of a GPU must be readable until a measurement ends, but NVML failed "

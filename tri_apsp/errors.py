@@ -1,4 +1,6 @@
-"""The errors and the warnings that a caller may get. Each message is one sentence: rule, value, remedy."""
+"""The errors and the warnings that a caller may get. Each message is one sentence: rule, value,
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class ApspError(Exception):
 
 
 class TuningWarning(UserWarning):
-    """Results are correct but may take longer than necessary: nothing was tuned for the problem, or a file is not used."""
+    """Results are correct but may take longer than necessary: nothing was tuned for the problem, or
+    a file is not used.
+    """
 
 
 class RoundingWarning(UserWarning):
@@ -48,12 +52,15 @@ class NegativeCycleError(ApspError, ValueError):
     """The graph has a cycle of negative weight, so some distances have no lower bound.
 
     Attributes:
-        vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it could be traced, else ascending.
+        vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
+            could be traced, else ascending.
         batch: index of the graph with these vertices in a batch, or None for a single graph.
         base: the number that the message gives to vertex 0.
         weight: of the cycle, or None if it could not be traced.
-        graphs: the indices of all graphs that may have a negative cycle, as far as they were solved; (0,) for a single graph.
-        mark: the argument or option that marks such pairs in place of the error, for the message; "" if there is none.
+        graphs: the indices of all graphs that may have a negative cycle, as far as they were
+            solved; (0,) for a single graph.
+        mark: the argument or option that marks such pairs in place of the error, for the message;
+            "" if there is none.
     """
 
     def __init__(
@@ -71,8 +78,14 @@ class NegativeCycleError(ApspError, ValueError):
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
         self.mark = mark
-        shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
-        of_weight = "" if weight is None else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
+        shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (
+            ", ..." if len(self.vertices) > 8 else ""
+        )
+        of_weight = (
+            ""
+            if weight is None
+            else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
+        )
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
@@ -81,8 +94,17 @@ class NegativeCycleError(ApspError, ValueError):
         )
 
     def reworded(self, mark: str, base: int = 0) -> NegativeCycleError:
-        """Return the same error with another `mark`, and a message that numbers vertices from `base`, as a file does."""
+        """Return the same error with another `mark`, and a message that numbers vertices from
+        `base`, as a file does.
+        """
         return type(self)(self.vertices, self.batch, base, self.weight, self.graphs, mark)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
-        return type(self), (self.vertices, self.batch, self.base, self.weight, self.graphs, self.mark)
+        return type(self), (
+            self.vertices,
+            self.batch,
+            self.base,
+            self.weight,
+            self.graphs,
+            self.mark,
+        )

@@ -1,4 +1,6 @@
-"""The wording of counts, values and remedies in messages, and the line of code that a warning names."""
+"""The wording of counts, values and remedies in messages, and the line of code that a warning
+names.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,23 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: "1 vertex", "2 vertices"; `plural` is the noun with an s by default."""
+    """Return a count with its noun: "1 vertex", "2 vertices"; `plural` is the noun with an s by
+    default.
+    """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def remedy_of_extra(extra: str) -> str:
-    """Return how to install an extra, for the end of a message; no package index has this package, so it is in a clone."""
+    """Return how to install an extra, for the end of a message; no package index has this package,
+    so it is in a clone.
+    """
     return f"""run pip install -c constraints.txt ".[{extra}]" in a clone of tri_apsp"""
 
 
 def remedy_of_sparse() -> str:
-    """Return how to make dense weights of a sparse tensor, for the end of a message; .to_dense() would have 0 for no edge."""
+    """Return how to make dense weights of a sparse tensor, for the end of a message; .to_dense()
+    would have 0 for no edge.
+    """
     return (
         "give from_scipy(scipy.sparse.csr_array((x.values(), x.col_indices(), x.crow_indices()), x.shape)), x being its "
         ".cpu().to_sparse_csr()"
@@ -30,13 +38,24 @@ def remedy_of_sparse() -> str:
 
 
 def shown(value: object) -> str:
-    """Return what a caller gave, in one line: a number, a string or None as Python writes it, of others the type."""
-    return repr(value)[:60] if value is None or isinstance(value, (str, bytes, Number)) else type(value).__name__
+    """Return what a caller gave, in one line: a number, a string or None as Python writes it, of
+    others the type.
+    """
+    return (
+        repr(value)[:60]
+        if value is None or isinstance(value, (str, bytes, Number))
+        else type(value).__name__
+    )
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the line that called this package, however many of its functions lie between."""
+    """Issue a warning at the line that called this package, however many of its functions lie
+    between.
+    """
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
+    ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

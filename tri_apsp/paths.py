@@ -1,4 +1,6 @@
-"""Paths from a matrix of predecessors, on its device: whole paths in bulk, and the first vertex of each."""
+"""Paths from a matrix of predecessors, on its device: whole paths in bulk, and the first vertex of
+each.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import torch
 
 __all__ = ["Paths", "next_hops", "paths"]
 
-# Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64, 16 bytes.
+# Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64,
+# 16 bytes.
 _AT_A_TIME = 1 << 24
 # Up to so many paths on a CPU are followed one after another.
 _FEW = 64
@@ -22,7 +25,8 @@ class Paths:
 
     Attributes:
         vertices: 1-D of int32, the vertices of all paths, each from its source to its target.
-        offsets: (paths + 1,) of int64; path p is vertices[offsets[p] : offsets[p + 1]], empty where there is none.
+        offsets: (paths + 1,) of int64; path p is vertices[offsets[p] : offsets[p + 1]], empty where
+            there is none.
     """
 
     vertices: torch.Tensor
@@ -40,7 +44,9 @@ class Paths:
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 
-def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor) -> Paths:
+def paths(
+    predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
+) -> Paths:
     """Return the paths to targets[p] from the source of row rows[p].
 
     Args:
@@ -48,8 +54,8 @@ def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor,
         rows, targets: (paths,) of int64.
         exists: (paths,) of bool, whether there is a path; others are empty.
 
-    Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks after each vertex of the
-    longest path.
+    Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks
+    after each vertex of the longest path.
     """
     if predecessors.device.type == "cpu" and len(rows) <= _FEW:
         return _few_paths(predecessors, rows, targets, exists)
@@ -64,8 +70,12 @@ def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor,
     return Paths(vertices, offsets)
 
 
-def _few_paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor) -> Paths:
-    """As paths(), one path after another: a step of a torch operation takes longer than one of Python."""
+def _few_paths(
+    predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
+) -> Paths:
+    """As paths(), one path after another: a step of a torch operation takes longer than one of
+    Python.
+    """
     vertices, offsets = list[int](), [0]
     for row, target, wanted in zip(rows.tolist(), targets.tolist(), exists.tolist(), strict=True):
         before, path, vertex = predecessors[row].numpy(), list[int](), target if wanted else -1
@@ -80,7 +90,9 @@ def _few_paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Te
 def _steps(
     predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield, from the targets backwards, which paths have a further vertex, and that vertex of each."""
+    """Yield, from the targets backwards, which paths have a further vertex, and that vertex of
+    each.
+    """
     active = exists.nonzero().flatten()
     rows, vertices = rows[active], targets[active]
     while len(active):
@@ -99,8 +111,8 @@ def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
     Returns:
         A new tensor of the same shape and dtype.
 
-    Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the longest path; the host blocks
-    after each round.
+    Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
+    longest path; the host blocks after each round.
     """
     batch, n, _ = predecessors.shape
     hops = torch.empty_like(predecessors)
@@ -110,8 +122,8 @@ def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
         before = rows[start : start + step]
         source = torch.arange(start, start + len(before), device=rows.device)[:, None] % n
         vertex = torch.arange(n, device=rows.device)
-        # A vertex whose predecessor is the source is a first hop, and stays; the others go to their predecessor, and twice as
-        # far in each round.
+        # A vertex whose predecessor is the source is a first hop, and stays; the others go to their
+        # predecessor, and twice as far in each round.
         back = torch.where((before == source) | (before < 0), vertex, before)
         while True:
             further = back.gather(1, back)

@@ -1,4 +1,6 @@
-"""The ten-line Floyd-Warshall that everything is checked against; imports no other module of this package."""
+"""The ten-line Floyd-Warshall that everything is checked against; imports no other module of this
+package.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ __all__ = ["floyd_warshall"]
 
 
 def floyd_warshall(weights: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return all distances (n, n) of weights (n, n) in float64; inf is no edge, a negative diagonal a negative cycle.
+    """Return all distances (n, n) of weights (n, n) in float64; inf is no edge, a negative diagonal
+    a negative cycle.
 
     Cost: n^3 operations. Source: Floyd 1962, Warshall 1962.
     """

@@ -1,9 +1,11 @@
-"""The min-plus semiring on each dtype: its identities, and how far a distance may go before a sum would wrap.
+"""The min-plus semiring on each dtype: its identities, and how far a distance may go before a sum
+would wrap.
 
-"Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every engine keeps one
-invariant: **a stored value lies in [floor, no_edge]**, because a product clamps from below when it stores (n^2 work)
-and from above by starting at no_edge. The sum of any two stored values then fits the dtype, whatever the weights, so
-no sum ever wraps, not even while a negative cycle doubles its weight at each step.
+"Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every
+engine keeps one invariant: **a stored value lies in [floor, no_edge]**, because a product clamps
+from below when it stores (n^2 work) and from above by starting at no_edge. The sum of any two
+stored values then fits the dtype, whatever the weights, so no sum ever wraps, not even while a
+negative cycle doubles its weight at each step.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ __all__ = [
     "remedy_for",
 ]
 
-DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
+DTYPES: tuple[torch.dtype, ...] = (
+    torch.float32,
+    torch.float64,
+    torch.int32,
+    torch.int64,
+    torch.int16,
+)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -45,7 +53,8 @@ def dtype_name(dtype: torch.dtype) -> str:
 DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 _NO_EDGE: Mapping[torch.dtype, float | int] = {
-    dtype: float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2 for dtype in DTYPES
+    dtype: float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
+    for dtype in DTYPES
 }
 
 
@@ -62,7 +71,8 @@ def no_edge(dtype: torch.dtype) -> float | int:
         dtype: float32, float64, int16, int32 or int64.
 
     Returns:
-        inf for floats; for integers the largest value whose double does not overflow: 16383, 2**30 - 1, 2**62 - 1.
+        inf for floats; for integers the largest value whose double does not overflow: 16383, 2**30
+        - 1, 2**62 - 1.
 
     Raises:
         InputError: for any other dtype.
@@ -70,20 +80,30 @@ def no_edge(dtype: torch.dtype) -> float | int:
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
     if not isinstance(dtype, torch.dtype):
-        raise InputError(f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these.")
+        raise InputError(
+            f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these."
+        )
     if dtype not in _NO_EDGE:
         valid = ", ".join(DTYPES_BY_NAME)
-        raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
+        raise InputError(
+            f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them."
+        )
     return _NO_EDGE[dtype]
 
 
 def from_bool(edges: torch.Tensor) -> torch.Tensor:
-    """Return float32 weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new tensor of its shape."""
-    return torch.full(edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device).masked_fill_(edges, 1)
+    """Return float32 weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new
+    tensor of its shape.
+    """
+    return torch.full(
+        edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device
+    ).masked_fill_(edges, 1)
 
 
 def minus_infinity(dtype: torch.dtype) -> float | int:
-    """Return the distance that means "through a negative cycle": -inf for floats, -no_edge(dtype) for integers."""
+    """Return the distance that means "through a negative cycle": -inf for floats, -no_edge(dtype)
+    for integers.
+    """
     return -float("inf") if dtype.is_floating_point else -int(no_edge(dtype))
 
 
@@ -96,7 +116,9 @@ def remedy_beyond(dtype: torch.dtype) -> str:
 
 
 def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
-    """Return what to do about a tensor or an array of another dtype than DTYPES, for the end of a message."""
+    """Return what to do about a tensor or an array of another dtype than DTYPES, for the end of a
+    message.
+    """
     if dtype.is_complex if isinstance(dtype, torch.dtype) else dtype.kind == "c":
         return "give its .real, or abs() of it"
     return f"convert it with {'.to(torch.float32)' if isinstance(dtype, torch.dtype) else '.astype(np.float32)'}"
@@ -110,11 +132,13 @@ def floor(dtype: torch.dtype) -> float | int:
 
 @dataclass(frozen=True)
 class DistanceRange:
-    """Which stored values are distances: those in [lowest, beyond); from `beyond` on, a value means "no edge".
+    """Which stored values are distances: those in [lowest, beyond); from `beyond` on, a value means
+    "no edge".
 
-    With negative integer weights `no_edge + w` may be stored for a pair that has no path. Let q = no_edge // 4. If no
-    stored value is below -q, a walk with a missing edge weighs at least no_edge - 2q, and no distance in
-    [-q, no_edge - 2q) can be confused with it. `ceiling` is the first sum that the dtype could not tell from infinity.
+    With negative integer weights `no_edge + w` may be stored for a pair that has no path. Let q =
+    no_edge // 4. If no stored value is below -q, a walk with a missing edge weighs at least no_edge
+    - 2q, and no distance in [-q, no_edge - 2q) can be confused with it. `ceiling` is the first sum
+    that the dtype could not tell from infinity.
     """
 
     lowest: float | int
@@ -126,7 +150,11 @@ class DistanceRange:
 def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
     """Return the distances that `dtype` can hold; `negative`: whether any weight is negative."""
     if dtype.is_floating_point:
-        return DistanceRange(lowest=floor(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max)
+        return DistanceRange(
+            lowest=floor(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max
+        )
     infinity = int(no_edge(dtype))
     quarter = infinity // 4 if negative else 0
-    return DistanceRange(lowest=-quarter, beyond=infinity - 2 * quarter, ceiling=infinity - 2 * quarter)
+    return DistanceRange(
+        lowest=-quarter, beyond=infinity - 2 * quarter, ceiling=infinity - 2 * quarter
+    )

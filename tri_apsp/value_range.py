@@ -1,4 +1,6 @@
-"""The value range of a tensor: its extreme values, which decide whether weights are valid and distances in range."""
+"""The value range of a tensor: its extreme values, which decide whether weights are valid and
+distances in range.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,22 @@ __all__ = [
     "value_range",
 ]
 
-# A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory; below, parts cost more time.
+# A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory;
+# below, parts cost more time.
 _BLOCKS = 32
 _SMALL = 1 << 20
 
 
 class ValueRange(NamedTuple):
-    """The extreme values of a tensor. If any value is NaN, `lowest` is NaN and the rest means nothing.
+    """The extreme values of a tensor. If any value is NaN, `lowest` is NaN and the rest means
+    nothing.
 
     Attributes:
         lowest: the smallest value; 0 for an empty tensor.
         highest: the largest value; 0 for an empty tensor.
         highest_below: the largest value below the given bound; None where there is none.
-        lowest_diagonal: the smallest x[b, i, i]; None where there is none, or if it was not asked for.
+        lowest_diagonal: the smallest x[b, i, i]; None where there is none, or if it was not asked
+            for.
     """
 
     lowest: float | int
@@ -59,9 +64,14 @@ class KnownRanges(NamedTuple):
 
 
 def bounded_distances(
-    weights: ValueRange, lowest: float | int, lowest_diagonal: float | int, n: int, dtype: torch.dtype
+    weights: ValueRange,
+    lowest: float | int,
+    lowest_diagonal: float | int,
+    n: int,
+    dtype: torch.dtype,
 ) -> ValueRange:
-    """Return the value range of the distances of graphs of n vertices, of which only the lowest values were computed.
+    """Return the value range of the distances of graphs of n vertices, of which only the lowest
+    values were computed.
 
     The others are bounds: some pair may have no path, and no path has more than n - 1 edges.
     """
@@ -84,15 +94,18 @@ def value_range(
     diagonal: bool = False,
     padding: torch.Tensor | None = None,
 ) -> ValueRange:
-    """Return the value range of a tensor of any strides by torch operations; blocks until the device has computed it.
+    """Return the value range of a tensor of any strides by torch operations; blocks until the
+    device has computed it.
 
     Args:
         tensor: (batch, m, n) of a supported dtype.
         below: the bound for `highest_below`. None: not computed.
         diagonal: whether to compute `lowest_diagonal`, which needs m = n and no padding.
-        padding: (batch, n) for m = n: true for the vertices whose rows and columns count as no_edge. None: no padding.
+        padding: (batch, n) for m = n: true for the vertices whose rows and columns count as
+            no_edge. None: no padding.
 
-    Cost: about two passes, a few dozen operations, and a workspace of less than 5% of the tensor, or of 2^20 values.
+    Cost: about two passes, a few dozen operations, and a workspace of less than 5% of the tensor,
+    or of 2^20 values.
     """
     assert not diagonal or (tensor.shape[1] == tensor.shape[2] and padding is None)
     if tensor.numel() == 0:
@@ -101,7 +114,10 @@ def value_range(
         extremes = [tensor.aminmax()]
     else:
         infinity = no_edge(tensor.dtype)
-        extremes = [_fill(block.clone(), masks, infinity).aminmax() for block, masks in _padded_blocks(tensor, padding)]
+        extremes = [
+            _fill(block.clone(), masks, infinity).aminmax()
+            for block, masks in _padded_blocks(tensor, padding)
+        ]
     lows, highs = zip(*extremes, strict=True)
     values = [torch.stack(lows).amin(), torch.stack(highs).amax()]
     if diagonal:
@@ -113,7 +129,9 @@ def value_range(
     return ValueRange(lowest, highest, highest_below, *lowest_diagonal)
 
 
-def _highest_below(tensor: torch.Tensor, below: float | int, padding: torch.Tensor | None) -> float | int | None:
+def _highest_below(
+    tensor: torch.Tensor, below: float | int, padding: torch.Tensor | None
+) -> float | int | None:
     smallest, _ = limits(tensor.dtype)
     highest = [
         _fill(block.masked_fill(block >= below, smallest), masks, smallest).amax()
@@ -124,7 +142,9 @@ def _highest_below(tensor: torch.Tensor, below: float | int, padding: torch.Tens
 
 
 def largest_magnitude(matrices: torch.Tensor) -> torch.Tensor:
-    """Return the largest magnitude of a value of (batch, m, n) that is not no_edge, 0 if there is none; does not block."""
+    """Return the largest magnitude of a value of (batch, m, n) that is not no_edge, 0 if there is
+    none; does not block.
+    """
     largest = matrices.new_zeros(())
     for block in row_blocks(matrices):
         finite = block.masked_fill(block == no_edge(block.dtype), 0)
@@ -134,9 +154,11 @@ def largest_magnitude(matrices: torch.Tensor) -> torch.Tensor:
 
 
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield about 32 views that cover (batch, m, n): whole matrices of a large batch, otherwise rows of one matrix.
+    """Yield about 32 views that cover (batch, m, n): whole matrices of a large batch, otherwise
+    rows of one matrix.
 
-    A mask and a copy of one block take less than 5% of the whole, unless that is at most 2^20 values.
+    A mask and a copy of one block take less than 5% of the whole, unless that is at most 2^20
+    values.
     """
     batch, rows, _ = matrices.shape
     if matrices.numel() <= _SMALL:
@@ -151,13 +173,17 @@ def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
 def _padded_blocks(
     matrices: torch.Tensor, padding: torch.Tensor | None
 ) -> Iterator[tuple[torch.Tensor, tuple[torch.Tensor, ...]]]:
-    """Yield row_blocks(matrices), each with the masks of its padded rows and columns; no masks without padding."""
+    """Yield row_blocks(matrices), each with the masks of its padded rows and columns; no masks
+    without padding.
+    """
     if padding is None:
         for block in row_blocks(matrices):
             yield block, ()
         return
     rows, columns = padding[:, :, None].expand_as(matrices), padding[:, None, :].expand_as(matrices)
-    for block, *masks in zip(row_blocks(matrices), row_blocks(rows), row_blocks(columns), strict=True):
+    for block, *masks in zip(
+        row_blocks(matrices), row_blocks(rows), row_blocks(columns), strict=True
+    ):
         yield block, tuple(masks)
 
 

@@ -1,4 +1,6 @@
-"""Batches of small graphs: the loop of torch operations, what a wrong result does, and a peer that is not installed."""
+"""Batches of small graphs: the loop of torch operations, what a wrong result does, and a peer that
+is not installed.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,23 @@ def test_the_loop_checks_as_shortest_paths_does(value):
 
 
 @pytest.mark.parametrize(
-    "case", [Case(8, torch.float32, 300), Case(5, torch.int16, 7, "any"), Case(1, torch.int64, 1)], ids=str
+    "case",
+    [Case(8, torch.float32, 300), Case(5, torch.int16, 7, "any"), Case(1, torch.int64, 1)],
+    ids=str,
 )
 def test_a_row(case):
     row = measured(case)
     assert (row.n, row.batch, row.sign, row.engine) == (case.n, case.batch, case.sign, "cpu")
-    assert min(row.p50_seconds, row.sizes_seconds, row.copy_seconds, row.torch_seconds, row.scipy_seconds) > 0
+    assert (
+        min(
+            row.p50_seconds,
+            row.sizes_seconds,
+            row.copy_seconds,
+            row.torch_seconds,
+            row.scipy_seconds,
+        )
+        > 0
+    )
     assert len(batches.line(row)) == len(batches.titles())
 
 
@@ -54,13 +67,17 @@ def test_a_wrong_result_is_not_timed(monkeypatch):
         return result
 
     monkeypatch.setattr(batches, "shortest_paths", wrong)
-    with pytest.raises(AssertionError, match="shortest_paths is wrong for float32 nonnegative, n = 8, 300 graphs"):
+    with pytest.raises(
+        AssertionError, match="shortest_paths is wrong for float32 nonnegative, n = 8, 300 graphs"
+    ):
         measured(Case(8, torch.float32, 300))
 
 
 def test_dgl_where_it_is_installed(monkeypatch):
     solved = []
-    dgl = types.SimpleNamespace(graph=lambda edges, num_nodes: (len(edges[0]), num_nodes), shortest_dist=solved.append)
+    dgl = types.SimpleNamespace(
+        graph=lambda edges, num_nodes: (len(edges[0]), num_nodes), shortest_dist=solved.append
+    )
     monkeypatch.setitem(sys.modules, "dgl", dgl)
     monkeypatch.setattr(batches, "find_spec", lambda name: dgl)
     row = measured(Case(4, torch.float32, 512))

@@ -8,7 +8,14 @@ import torch
 from tri_apsp.bench.bounds import RATES, Mix, bound, has_bound, operations_per_clock
 from tri_apsp.device import Device
 
-H200 = Device(kind="cuda", name="NVIDIA H200", slug="nvidia-h200", units=132, memory=141 << 30, capability=(9, 0))
+H200 = Device(
+    kind="cuda",
+    name="NVIDIA H200",
+    slug="nvidia-h200",
+    units=132,
+    memory=141 << 30,
+    capability=(9, 0),
+)
 CLOCK_HZ = 1.98e9
 
 
@@ -42,7 +49,10 @@ def test_other_gpus_have_no_bound(capability):
 
 
 def test_rates_of_the_help_text():
-    assert RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3"
+    assert (
+        RATES
+        == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3"
+    )
 
 
 @pytest.mark.parametrize(

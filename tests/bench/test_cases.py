@@ -25,7 +25,9 @@ def test_graphs():
             assert plain.shape == signed.shape == ((batch, n, n) if batch > 1 else (n, n))
             assert plain.amin() == 0
             assert (signed < 0).flatten(-2).any(dim=-1).all()
-            assert (signed != 0).sum() == batch * n * (n - 1)  # SciPy would take a 0 for a missing edge
+            assert (signed != 0).sum() == batch * n * (
+                n - 1
+            )  # SciPy would take a 0 for a missing edge
             # Potentials change no cycle.
             assert torch.equal(plain + plain.mT, signed + signed.mT)
     assert not torch.equal(*Case(9, batch=2).weights(CPU))
@@ -45,9 +47,12 @@ def test_operations():
 
 def test_cases_of():
     found = [
-        (case.dtype, case.sign, case.n, case.batch) for case in cases_of([5, 6], [2, 3], [torch.int16, torch.int32], SIGNS)
+        (case.dtype, case.sign, case.n, case.batch)
+        for case in cases_of([5, 6], [2, 3], [torch.int16, torch.int32], SIGNS)
     ]
-    assert found == [(d, s, n, b) for d in (torch.int16, torch.int32) for s in SIGNS for n, b in ((5, 2), (6, 3))]
+    assert found == [
+        (d, s, n, b) for d in (torch.int16, torch.int32) for s in SIGNS for n, b in ((5, 2), (6, 3))
+    ]
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -71,7 +76,8 @@ def test_the_caller_hears_of_scipy_from_time_to_time(monkeypatch):
 def test_the_memory_of_scipy_is_about_what_both_processes_take(monkeypatch):
     """The peak beyond what SciPy's process takes for a small graph, of which the imports are most.
 
-    The short interval also ends before the graphs are read, which must not stop them from being read.
+    The short interval also ends before the graphs are read, which must not stop them from being
+    read.
     """
     monkeypatch.setattr(cases, "_POLL_SECONDS", 0.002)
     here = psutil.Process()
@@ -81,14 +87,20 @@ def test_the_memory_of_scipy_is_about_what_both_processes_take(monkeypatch):
 
         def sample(seconds):
             with contextlib.suppress(psutil.NoSuchProcess):
-                taken.append(here.memory_info().rss - start + sum(child.memory_info().rss for child in here.children()))
+                taken.append(
+                    here.memory_info().rss
+                    - start
+                    + sum(child.memory_info().rss for child in here.children())
+                )
 
         scipy_distances(case, sample)
         return max(taken)
 
     imports = peak(Case(12))
     case = Case(1200)
-    assert 0.3 * scipy_bytes(case) <= peak(case) - imports <= 1.7 * scipy_bytes(case)  # earlier tests leave memory to reuse
+    assert (
+        0.3 * scipy_bytes(case) <= peak(case) - imports <= 1.7 * scipy_bytes(case)
+    )  # earlier tests leave memory to reuse
 
 
 def test_a_failure_of_scipy(monkeypatch):

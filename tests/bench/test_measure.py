@@ -19,11 +19,22 @@ CPU = torch.device("cpu")
 
 def measured(case, *, scipy_up_to):
     methods = ["auto", "kleene", "floyd_warshall"]
-    return list(measure([(case, methods)], CPU, config=Config(), repeat=3, scipy_up_to=scipy_up_to, clock_hz=None))
+    return list(
+        measure(
+            [(case, methods)],
+            CPU,
+            config=Config(),
+            repeat=3,
+            scipy_up_to=scipy_up_to,
+            clock_hz=None,
+        )
+    )
 
 
 @pytest.mark.parametrize("scipy_up_to", [0, 64])
-@pytest.mark.parametrize("case", [Case(16), Case(16, batch=2), Case(16, sign=SIGNS[1])], ids=["plain", "batch", "signed"])
+@pytest.mark.parametrize(
+    "case", [Case(16), Case(16, batch=2), Case(16, sign=SIGNS[1])], ids=["plain", "batch", "signed"]
+)
 @pytest.mark.parametrize("name", ["min_plus", "solve"])
 def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to):
     def wrong(weights, *args, **named):
@@ -94,8 +105,21 @@ def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
 
     right = module.scipy_distances
     monkeypatch.setattr(module, "scipy_distances", counted)
-    cases = [Case(n, dtype, batch) for dtype in (torch.float32, torch.int16) for n, batch in ((8, 1), (9, 1), (4, 8), (4, 9))]
-    rows = list(measure([(case, ["kleene"]) for case in cases], CPU, config=Config(), repeat=3, scipy_up_to=8, clock_hz=None))
+    cases = [
+        Case(n, dtype, batch)
+        for dtype in (torch.float32, torch.int16)
+        for n, batch in ((8, 1), (9, 1), (4, 8), (4, 9))
+    ]
+    rows = list(
+        measure(
+            [(case, ["kleene"]) for case in cases],
+            CPU,
+            config=Config(),
+            repeat=3,
+            scipy_up_to=8,
+            clock_hz=None,
+        )
+    )
     assert solved == [(8, 1, "nonnegative"), (4, 8, "nonnegative")]
     assert [row.scipy_seconds is not None for row in rows[::2]] == [True, False, True, False] * 2
 
@@ -114,7 +138,17 @@ def test_a_wrong_closure_is_not_timed(monkeypatch, case, fault):
     monkeypatch.setattr(closures, "reachability", wrong)
     assert not right(closures.edges_of(case, CPU)).all()
     with pytest.raises(AssertionError, match="reachability is wrong"):
-        list(measure([(case, [])], CPU, config=Config(), repeat=3, scipy_up_to=0, clock_hz=None, reachability=True))
+        list(
+            measure(
+                [(case, [])],
+                CPU,
+                config=Config(),
+                repeat=3,
+                scipy_up_to=0,
+                clock_hz=None,
+                reachability=True,
+            )
+        )
 
 
 def test_integers_with_negative_weights_and_no_path_are_right():
@@ -140,5 +174,13 @@ def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
 def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
     monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)
     monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts", counts)
-    (row,) = measure([(Case(40), [])], CPU, config=Config(), repeat=1, scipy_up_to=0, clock_hz=1e9, reachability=True)
+    (row,) = measure(
+        [(Case(40), [])],
+        CPU,
+        config=Config(),
+        repeat=1,
+        scipy_up_to=0,
+        clock_hz=1e9,
+        reachability=True,
+    )
     assert (row.bound_fraction is None) == counts

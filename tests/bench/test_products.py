@@ -19,7 +19,9 @@ from tri_apsp.solver.result import DenseSelection
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("case", [Case(96), Case(96, batch=2), Case(96, sign=SIGNS[1])], ids=["one", "batch", "signed"])
+@pytest.mark.parametrize(
+    "case", [Case(96), Case(96, batch=2), Case(96, sign=SIGNS[1])], ids=["one", "batch", "signed"]
+)
 def test_products_of_panels_count(monkeypatch, case):
     """Every product sleeps for a while, so the seconds show how many of them were timed."""
 

@@ -19,14 +19,18 @@ CPU = torch.device("cpu")
 
 
 def selected(engine):
-    """Return a selection with blocks of 64 and a cutoff of 128, for which no tuned file is looked up."""
+    """Return a selection with blocks of 64 and a cutoff of 128, for which no tuned file is looked
+    up.
+    """
     config = dataclasses.replace(default_config(engine, torch.float32), block_size=64, cutoff=128)
     return DenseSelection("kleene", engine, config, "")
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Replace the clock; return a list of seconds, of which each call of `clock.sleep` takes the next."""
+    """Replace the clock; return a list of seconds, of which each call of `clock.sleep` takes the
+    next.
+    """
 
     class Clock:
         now = 0.0
@@ -50,7 +54,11 @@ def test_timed_waits_for_the_device_before_and_after(clock, monkeypatch):
 
 
 def test_the_median_of_short_runs(clock):
-    assert timed_again(lambda: clock.sleep([0.01, 0.05, 0.02, 0.03, 0.01]), CPU) == (RUNS, pytest.approx(0.02), RUNS)
+    assert timed_again(lambda: clock.sleep([0.01, 0.05, 0.02, 0.03, 0.01]), CPU) == (
+        RUNS,
+        pytest.approx(0.02),
+        RUNS,
+    )
 
 
 @pytest.mark.parametrize(("seconds", "runs"), [(0.7, 1), (0.3, 2), (0.2, 3)])
@@ -87,7 +95,9 @@ def test_size_of_the_small_solve_on_a_cpu(n, size):
     assert warm_up_size(n, selected("cpu"), CPU) == size
 
 
-@pytest.mark.parametrize(("n", "size"), [(256, 256), (300, 300), (301, 301), (2048, 256), (2049, 257), (2175, 383)])
+@pytest.mark.parametrize(
+    ("n", "size"), [(256, 256), (300, 300), (301, 301), (2048, 256), (2049, 257), (2175, 383)]
+)
 def test_size_of_the_small_solve_on_a_gpu_repeats_what_kernels_are_compiled_for(n, size):
     assert warm_up_size(n, selected("portable"), torch.device("cuda")) == size
     assert size == n or size % 16 == n % 16
@@ -107,7 +117,10 @@ def test_strides_beyond_int32_have_kernels_of_their_own(monkeypatch, n, wide):
     assert [named.get("overwrite", False) for _, named in solved] == [False, True][: 1 + wide]
     if wide:
         padded = -(-size // 16) * 16
-        assert (solved[1][0].shape, solved[1][0].stride()) == ((1, padded, padded), (n * n, padded, 1))
+        assert (solved[1][0].shape, solved[1][0].stride()) == (
+            (1, padded, padded),
+            (n * n, padded, 1),
+        )
 
 
 def test_no_vertices_need_no_kernel():

@@ -1,4 +1,6 @@
-"""Fixtures of the tests of the command line: running it, in this process or a new one, and writing graph files."""
+"""Fixtures of the tests of the command line: running it, in this process or a new one, and writing
+graph files.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def save(tmp_path: Path) -> Callable[[str, str], Path]:
 
     def write(name: str, content: str) -> Path:
         path = tmp_path / name
-        path.write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
+        path.write_bytes(
+            gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
+        )
         return path
 
     return write

@@ -21,27 +21,105 @@ HEADER = "p sp 3 2\n"
 TEXTS = {
     "empty": ("g.gr", "", [], BAD_INPUT, ["must not be empty"]),
     "malformed line": ("g.gr", HEADER + "a 1 2 3\na 2 x 1\n", [], BAD_INPUT, ["line 3", "'x'"]),
-    "short line": ("g.gr", HEADER + "a 1 2 3\na 2\n", [], BAD_INPUT, ["line 3", "a source target weight"]),
-    "cut short": ("g.gr", HEADER + "a 1 2 3\n", [], BAD_INPUT, ["ends after 1", "line 2", "cut short"]),
+    "short line": (
+        "g.gr",
+        HEADER + "a 1 2 3\na 2\n",
+        [],
+        BAD_INPUT,
+        ["line 3", "a source target weight"],
+    ),
+    "cut short": (
+        "g.gr",
+        HEADER + "a 1 2 3\n",
+        [],
+        BAD_INPUT,
+        ["ends after 1", "line 2", "cut short"],
+    ),
     "too many edges": ("g.gr", HEADER + "a 1 2 3\n" * 3, [], BAD_INPUT, ["line 4 is one more"]),
-    "two headers": ("g.gr", HEADER + HEADER + "a 1 2 3\na 1 2 3\n", [], BAD_INPUT, ["line 2", "'p'"]),
-    "vertex out of range": ("g.gr", HEADER + "a 1 2 3\na 4 1 1\n", [], BAD_INPUT, ["from 1 to 3", "line 3", "'4'"]),
+    "two headers": (
+        "g.gr",
+        HEADER + HEADER + "a 1 2 3\na 1 2 3\n",
+        [],
+        BAD_INPUT,
+        ["line 2", "'p'"],
+    ),
+    "vertex out of range": (
+        "g.gr",
+        HEADER + "a 1 2 3\na 4 1 1\n",
+        [],
+        BAD_INPUT,
+        ["from 1 to 3", "line 3", "'4'"],
+    ),
     "NaN": ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", [], BAD_INPUT, ["NaN", "line 3"]),
     "minus infinity": ("g.gr", HEADER + "a 1 2 3\na 2 1 -inf\n", [], BAD_INPUT, ["-inf", "line 3"]),
     "no base": ("g.txt", "0 1 2\n", [], BAD_INPUT, ["--base 0 or --base 1"]),
-    "semicolons": ("g.csv", "# base 0\n0;1;2\n", [], BAD_INPUT, ["has 1 field: '0;1;2'; separate the fields by commas"]),
-    "names with semicolons": ("g.csv", "u;v;w\n0;1;2\n", ["--base", "0"], BAD_INPUT, ["separate the columns by commas"]),
-    "commas": ("g.txt", "# base 0\n0,1,2\n", [], BAD_INPUT, ["has 1 field: '0,1,2'; separate the fields by blanks"]),
+    "semicolons": (
+        "g.csv",
+        "# base 0\n0;1;2\n",
+        [],
+        BAD_INPUT,
+        ["has 1 field: '0;1;2'; separate the fields by commas"],
+    ),
+    "names with semicolons": (
+        "g.csv",
+        "u;v;w\n0;1;2\n",
+        ["--base", "0"],
+        BAD_INPUT,
+        ["separate the columns by commas"],
+    ),
+    "commas": (
+        "g.txt",
+        "# base 0\n0,1,2\n",
+        [],
+        BAD_INPUT,
+        ["has 1 field: '0,1,2'; separate the fields by blanks"],
+    ),
     "another format": ("g.gr", "0 1 2\n", ["--format", "mtx"], BAD_INPUT, ["MatrixMarket"]),
-    "binary format of a text": ("g.gr", HEADER, ["--format", "npy"], BAD_INPUT, ["it is damaged, or of another format"]),
+    "binary format of a text": (
+        "g.gr",
+        HEADER,
+        ["--format", "npy"],
+        BAD_INPUT,
+        ["it is damaged, or of another format"],
+    ),
     "base of a .gr": ("g.gr", FIVE, ["--base", "1"], BAD_INPUT, ["`base` is for edge lists"]),
-    "not square": ("g.mtx", "%%MatrixMarket matrix array real general\n2 3\n", [], BAD_INPUT, ["square", "2 x 3"]),
+    "not square": (
+        "g.mtx",
+        "%%MatrixMarket matrix array real general\n2 3\n",
+        [],
+        BAD_INPUT,
+        ["square", "2 x 3"],
+    ),
     "unknown extension": ("g.graph", FIVE, [], BAD_INPUT, [".gr", "ends in .graph"]),
-    "unknown method": ("g.gr", FIVE, ["--method", "dijkstra"], BAD_INPUT, ["dijkstra", "auto", *METHODS]),
-    "unknown dtype": ("g.gr", FIVE, ["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
+    "unknown method": (
+        "g.gr",
+        FIVE,
+        ["--method", "dijkstra"],
+        BAD_INPUT,
+        ["dijkstra", "auto", *METHODS],
+    ),
+    "unknown dtype": (
+        "g.gr",
+        FIVE,
+        ["--dtype", "int8"],
+        BAD_INPUT,
+        ["int8", *map(dtype_name, DTYPES)],
+    ),
     "unknown engine": ("g.gr", FIVE, ["--engine", "fpga"], BAD_INPUT, ["fpga", "cpu", "portable"]),
-    "unknown device": ("g.gr", FIVE, ["--device", "tpu"], BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
-    "fraction": ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", ["--dtype", "int32"], BAD_INPUT, ["whole numbers", "0.5"]),
+    "unknown device": (
+        "g.gr",
+        FIVE,
+        ["--device", "tpu"],
+        BAD_INPUT,
+        ["auto, cpu, cuda or cuda:N", "tpu"],
+    ),
+    "fraction": (
+        "g.gr",
+        HEADER + "a 1 2 3\na 2 3 0.5\n",
+        ["--dtype", "int32"],
+        BAD_INPUT,
+        ["whole numbers", "0.5"],
+    ),
     "no memory": (
         "g.gr",
         "p sp 10000000 0\n",
@@ -49,9 +127,27 @@ TEXTS = {
         FAILED,
         ["10000000 vertices", "GiB", "the command sssp"],
     ),
-    "long path": ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", ["--dtype", "int16"], FAILED, ["int16", "int32"]),
-    "long edge": ("g.gr", HEADER + "a 1 2 9000\na 2 3 20000\n", ["--dtype", "int16"], FAILED, ["int16", "20000"]),
-    "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices 2, 1;"]),
+    "long path": (
+        "g.gr",
+        HEADER + "a 1 2 9000\na 2 3 9000\n",
+        ["--dtype", "int16"],
+        FAILED,
+        ["int16", "int32"],
+    ),
+    "long edge": (
+        "g.gr",
+        HEADER + "a 1 2 9000\na 2 3 20000\n",
+        ["--dtype", "int16"],
+        FAILED,
+        ["int16", "20000"],
+    ),
+    "negative cycle": (
+        "g.gr",
+        HEADER + "a 1 2 3\na 2 1 -4\n",
+        [],
+        FAILED,
+        ["negative cycle", "through vertices 2, 1;"],
+    ),
     "negative cycle in a matrix": (
         "g.mtx",
         "%%MatrixMarket matrix coordinate real general\n3 3 2\n2 3 -5\n3 2 1\n",
@@ -66,7 +162,13 @@ TEXTS = {
         FAILED,
         ["vertices 2, 1;"],
     ),
-    "negative cycle from 0": ("g.txt", "# base 0\n0 1 3\n1 0 -4\n", [], FAILED, ["negative cycle", "through vertices 1, 0;"]),
+    "negative cycle from 0": (
+        "g.txt",
+        "# base 0\n0 1 3\n1 0 -4\n",
+        [],
+        FAILED,
+        ["negative cycle", "through vertices 1, 0;"],
+    ),
 }
 
 
@@ -81,8 +183,18 @@ DENSE = {
     "dtype": (np.zeros((3, 3), np.float16), [], BAD_INPUT, ["float16", *map(dtype_name, DTYPES)]),
     "NaN": (np.array([[0, np.nan], [1, 0]]), [], BAD_INPUT, ["NaN", "[0, 1]"]),
     "minus infinity": (np.array([[0, 1], [-np.inf, 0]]), [], BAD_INPUT, ["-inf", "[1, 0]"]),
-    "undirected": (np.zeros((2, 2)), ["--undirected"], BAD_INPUT, ["both directions", "leave it out (--undirected)"]),
-    "negative cycle": (np.array([[0, 1], [-2, 0]], np.int16), [], FAILED, ["negative cycle", "through vertices", "0", "1"]),
+    "undirected": (
+        np.zeros((2, 2)),
+        ["--undirected"],
+        BAD_INPUT,
+        ["both directions", "leave it out (--undirected)"],
+    ),
+    "negative cycle": (
+        np.array([[0, 1], [-2, 0]], np.int16),
+        [],
+        FAILED,
+        ["negative cycle", "through vertices", "0", "1"],
+    ),
 }
 
 
@@ -99,7 +211,13 @@ def test_no_such_file(cli, tmp_path):
 
 def test_engine_that_cannot_run(cli, five, tmp_path, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    refused(cli, [five, "--engine", "portable", "--device", "cpu"], tmp_path, FAILED, ["portable engine needs"])
+    refused(
+        cli,
+        [five, "--engine", "portable", "--device", "cpu"],
+        tmp_path,
+        FAILED,
+        ["portable engine needs"],
+    )
 
 
 def refused(cli, words, folder, status, parts):
@@ -123,7 +241,13 @@ class TestOutput:
         monkeypatch.setattr(module, "read", lambda _: pytest.fail("the graph was read"))
 
     @pytest.mark.parametrize(
-        ("name", "part"), [("none/d.npy", "does not; create it"), ("d.txt", ".npy, .npz"), ("d", ".npy, .npz"), ("", "folder")]
+        ("name", "part"),
+        [
+            ("none/d.npy", "does not; create it"),
+            ("d.txt", ".npy, .npz"),
+            ("d", ".npy, .npz"),
+            ("", "folder"),
+        ],
     )
     def test_path(self, cli, five, tmp_path, name, part):
         outcome = cli("solve", five, "-o", tmp_path / name)
@@ -139,9 +263,14 @@ class TestOutput:
 
 @pytest.mark.parametrize(
     ("error", "status", "message"),
-    [(KeyboardInterrupt(), INTERRUPTED, ""), (MemoryError(), FAILED, r"error: [^\n]*memory[^\n]*\.\n")],
+    [
+        (KeyboardInterrupt(), INTERRUPTED, ""),
+        (MemoryError(), FAILED, r"error: [^\n]*memory[^\n]*\.\n"),
+    ],
 )
-def test_a_solve_that_is_cut_short_leaves_no_file(cli, five, tmp_path, monkeypatch, error, status, message):
+def test_a_solve_that_is_cut_short_leaves_no_file(
+    cli, five, tmp_path, monkeypatch, error, status, message
+):
     def fail(*_, **__):
         raise error
 

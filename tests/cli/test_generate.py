@@ -44,7 +44,9 @@ def test_too_many_vertices(cli, tmp_path, kind, n):
     options = ["--p", "0.5"] if kind == "erdos_renyi" else []
     outcome = cli("generate", kind, "--n", n, *options, "-o", tmp_path / "g.gr")
     assert (outcome.status, outcome.out) == (BAD_INPUT if n > 2**62 else FAILED, "")
-    assert re.fullmatch(r"error: [^\n]*(must fit the memory|must be at most 2\*\*62)[^\n]*\.\n", outcome.err)
+    assert re.fullmatch(
+        r"error: [^\n]*(must fit the memory|must be at most 2\*\*62)[^\n]*\.\n", outcome.err
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -66,7 +68,9 @@ def test_arguments_out_of_range(cli, tmp_path, options, part):
 
 
 def test_the_output_is_checked_first(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("tri_apsp.cli.generate.generate", lambda *_, **__: pytest.fail("the graph was generated"))
+    monkeypatch.setattr(
+        "tri_apsp.cli.generate.generate", lambda *_, **__: pytest.fail("the graph was generated")
+    )
     outcome = cli("generate", "chain", "--n", 5, "-o", tmp_path / "none" / "g.gr")
     assert outcome.status == BAD_INPUT
     assert "none does not; create it" in outcome.err
@@ -76,4 +80,6 @@ def test_one_vertex(cli, tmp_path):
     path = tmp_path / "g.gr"
     assert cli("generate", "chain", "--n", 1, "-o", path).out == f"{path}: 1 vertex, 0 edges\n"
     assert cli("generate", "chain", "--n", 2, "-o", path).out == f"{path}: 2 vertices, 1 edge\n"
-    assert cli("solve", path, "--undirected").out.startswith(f"graph      {path}: 2 vertices, 2 edges\n")
+    assert cli("solve", path, "--undirected").out.startswith(
+        f"graph      {path}: 2 vertices, 2 edges\n"
+    )

@@ -21,7 +21,12 @@ def ring(save):
 
 def test_diameter_and_mean_distance_by_default(cli, ring):
     lines = cli("hops", ring).out.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["graph", "device", "diameter", "mean distance"]
+    assert [line.split("  ")[0] for line in lines] == [
+        "graph",
+        "device",
+        "diameter",
+        "mean distance",
+    ]
     assert [line.split()[-3] for line in lines[2:]] == ["3", "2"]
 
 
@@ -38,7 +43,19 @@ def test_json(cli, ring, save):
 
 def test_files(cli, ring, tmp_path):
     closeness, far, rows = tmp_path / "c.csv", tmp_path / "e.npy", tmp_path / "h.npy"
-    outcome = cli("hops", ring, "--closeness", closeness, "--eccentricities", far, "-o", rows, "--source", 2, 1)
+    outcome = cli(
+        "hops",
+        ring,
+        "--closeness",
+        closeness,
+        "--eccentricities",
+        far,
+        "-o",
+        rows,
+        "--source",
+        2,
+        1,
+    )
     assert outcome.status == 0
     assert closeness.read_text() == "vertex,closeness\n1,0.5\n2,0.5\n3,0.5\n4,0.5\n"
     assert np.load(far).tolist() == [3, 3, 3, 3]
@@ -67,16 +84,25 @@ def test_weighted_with_a_negative_cycle(cli, save):
     graph = save("c.gr", "p sp 2 2\na 1 2 3\na 2 1 -4\n")
     outcome = cli("hops", graph, "--weighted")
     assert outcome.status == FAILED
-    assert re.search("one of weight -1 through vertices (1, 2|2, 1); remove or raise one of its edges.\n$", outcome.err)
+    assert re.search(
+        "one of weight -1 through vertices (1, 2|2, 1); remove or raise one of its edges.\n$",
+        outcome.err,
+    )
     assert cli("hops", graph, "--json").json["diameter"] == 1
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--weighted", "-o", "h.npy"), "--output writes numbers of edges, but --weighted is given"),
+        (
+            ("--weighted", "-o", "h.npy"),
+            "--output writes numbers of edges, but --weighted is given",
+        ),
         (("--source", 1), "--source names rows of --output, which is missing"),
-        (("--source", 9, "-o", "h.npy"), "--source must be a vertex of the graph, 1 to 4, but is 9"),
+        (
+            ("--source", 9, "-o", "h.npy"),
+            "--source must be a vertex of the graph, 1 to 4, but is 9",
+        ),
         (("--closeness", "c.mtx"), ".csv"),
     ],
 )

@@ -23,10 +23,21 @@ def test_json(cli):
     assert list(found["machine"]["cpu"]) == ["name", "slug", "units", "memory", "capability"]
     assert found["machine"]["cpu"]["memory"] > 2**20
     assert found["versions"]["tri_apsp"] == tri_apsp.__version__
-    assert list(found["versions"]) == ["tri_apsp", "python", "torch", "cuda", "triton", "numba", "numpy", "scipy"]
+    assert list(found["versions"]) == [
+        "tri_apsp",
+        "python",
+        "torch",
+        "cuda",
+        "triton",
+        "numba",
+        "numpy",
+        "scipy",
+    ]
     assert found["machine"].keys() == found["engines"].keys()
     for engines in found["engines"].values():
-        assert {name.split()[0] for name in (*engines["usable"], *engines["unusable"])} == set(ENGINES)
+        assert {name.split()[0] for name in (*engines["usable"], *engines["unusable"])} == set(
+            ENGINES
+        )
         assert all(reason.endswith(".") for reason in engines["unusable"].values())
     assert "cpu" in found["engines"]["cpu"]["usable"]
 
@@ -59,18 +70,34 @@ def test_objective(cli, monkeypatch):
     assert "objective" not in cli("info").out
     monkeypatch.setenv("TRI_APSP_OBJECTIVE", "energy")
     assert cli("info", "--json").json["tuned"]["objective"] == "energy"
-    assert "objective       energy, which TRI_APSP_OBJECTIVE names: solves prefer entries for it\n" in cli("info").out
+    assert (
+        "objective       energy, which TRI_APSP_OBJECTIVE names: solves prefer entries for it\n"
+        in cli("info").out
+    )
     monkeypatch.setenv("TRI_APSP_OBJECTIVE", "power")
     outcome = cli("info")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == "error: TRI_APSP_OBJECTIVE must be one of time, energy, but is 'power'; correct or unset it.\n"
+    assert (
+        outcome.err
+        == "error: TRI_APSP_OBJECTIVE must be one of time, energy, but is 'power'; correct or unset it.\n"
+    )
 
 
 def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
-    """Files that are not used for one reason are one line; a directory, a version and a device are named once."""
+    """Files that are not used for one reason are one line; a directory, a version and a device are
+    named once.
+    """
     gpu = Device("cuda", "Some GPU", "some-gpu", 9, 1 << 30, 1 << 17, (9, 0))
     entry = Entry(
-        sign="any", n=5, config={"cutoff": 32}, p20_ms=1.0, p50_ms=1.0, p80_ms=1.0, default_ms=1.0, speedup=1.0, evaluated=1
+        sign="any",
+        n=5,
+        config={"cutoff": 32},
+        p20_ms=1.0,
+        p50_ms=1.0,
+        p80_ms=1.0,
+        default_ms=1.0,
+        speedup=1.0,
+        evaluated=1,
     )
     header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
     for dtype in ("float32", "int32", "int64"):
@@ -94,17 +121,29 @@ def test_without_triton(cli, monkeypatch):
     installed = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
-    monkeypatch.setattr("tri_apsp.console.machine.triton_version", triton_version.__wrapped__)  # which keeps no answer
+    monkeypatch.setattr(
+        "tri_apsp.console.machine.triton_version", triton_version.__wrapped__
+    )  # which keeps no answer
     found = cli("info", "--json").json
     assert found["versions"]["triton"] is None
-    assert "needs a GPU" in found["engines"]["cpu"]["unusable"]["portable"]  # no remedy that would not help
+    assert (
+        "needs a GPU" in found["engines"]["cpu"]["unusable"]["portable"]
+    )  # no remedy that would not help
 
 
 def test_text(cli, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     outcome = cli("info")
     assert (outcome.status, outcome.err) == (0, "")
-    for part in ("cores", "torch", "numba", "engines on cpu", "the portable engine needs", "save to", "search order"):
+    for part in (
+        "cores",
+        "torch",
+        "numba",
+        "engines on cpu",
+        "the portable engine needs",
+        "save to",
+        "search order",
+    ):
         assert part in outcome.out
 
 

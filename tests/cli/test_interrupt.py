@@ -32,7 +32,15 @@ REPORT = ["tri_apsp.report", "index"]
     [
         *(
             (SOLVE, name)
-            for name in ("tri_apsp.cli.solve", "torch", "torch._C", "numpy", "numpy.linalg", "torch.cuda", "psutil")
+            for name in (
+                "tri_apsp.cli.solve",
+                "torch",
+                "torch._C",
+                "numpy",
+                "numpy.linalg",
+                "torch.cuda",
+                "psutil",
+            )
         ),
         *((TUNE, name) for name in ("torch", "numpy", "optuna")),
         *((REPORT, name) for name in ("torch", "numpy", "matplotlib")),
@@ -44,15 +52,30 @@ def test_while_a_module_is_imported(tmp_path, words, module):
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"INTERRUPT_AT": module, "PYTHONPATH": path}
     command = [sys.executable, "-m", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_while_scipy_runs(number):
     """SciPy's loop would handle no signal until it ends."""
-    command = [sys.executable, "-m", "tri_apsp", "bench", "--device", "cpu", "--n", "3000", "--scipy-up-to", "3000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as bench:
+    command = [
+        sys.executable,
+        "-m",
+        "tri_apsp",
+        "bench",
+        "--device",
+        "cpu",
+        "--n",
+        "3000",
+        "--scipy-up-to",
+        "3000",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as bench:
         found = []
         while not found:
             time.sleep(0.1)

@@ -36,7 +36,9 @@ def test_the_same_as_the_module(cli, capsys, words):
     assert found.status == expected.status
     # A usage is indented, and its lines are broken, by the length of the command.
     assert found.err.split() == expected.err.replace(module, command).split()
-    assert found.out.split() == expected.out.replace(f"usage: {module}", f"usage: {command}").split()
+    assert (
+        found.out.split() == expected.out.replace(f"usage: {module}", f"usage: {command}").split()
+    )
 
 
 def test_all_subcommands_are_listed(cli):

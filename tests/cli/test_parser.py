@@ -17,7 +17,11 @@ def test_no_command(cli):
 
 def test_version(cli):
     outcome = cli("--version")
-    assert (outcome.status, outcome.out, outcome.err) == (0, f"tri_apsp {tri_apsp.__version__}\n", "")
+    assert (outcome.status, outcome.out, outcome.err) == (
+        0,
+        f"tri_apsp {tri_apsp.__version__}\n",
+        "",
+    )
 
 
 def test_help_lists_the_exit_statuses(cli):

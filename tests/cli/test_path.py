@@ -38,7 +38,10 @@ def test_json(cli, graph, source, target, expected, dtype):
 
 
 def test_an_empty_graph(cli, save):
-    assert "SOURCE needs a graph with vertices, but this one has none" in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
+    assert (
+        "SOURCE needs a graph with vertices, but this one has none"
+        in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
@@ -47,11 +50,18 @@ def test_no_path(cli, graph, method, dtype):
     """A sparse graph and dense weights give the same answer."""
     for source, target in ((2, 4), (4, 1), (2, 1)):
         outcome = cli("path", graph, source, target, "--method", method, "--dtype", dtype)
-        assert (outcome.status, outcome.out) == (0, f"path  there is none from {source} to {target}\n")
+        assert (outcome.status, outcome.out) == (
+            0,
+            f"path  there is none from {source} to {target}\n",
+        )
 
 
 @pytest.mark.parametrize(
-    ("words", "part"), [(("0", "1"), "SOURCE must be a vertex of the graph, 1 to 4, but is 0"), (("1", "5"), "TARGET")]
+    ("words", "part"),
+    [
+        (("0", "1"), "SOURCE must be a vertex of the graph, 1 to 4, but is 0"),
+        (("1", "5"), "TARGET"),
+    ],
 )
 def test_a_vertex_out_of_range(cli, graph, words, part):
     outcome = cli("path", graph, *words)
@@ -72,7 +82,9 @@ def test_a_path_that_cannot_be_written_is_refused_first(cli, graph, tmp_path):
     assert cli("solve", graph, "--predecessors", tmp_path / "none" / "p.npy").status == BAD_INPUT
 
 
-@pytest.mark.parametrize("command", [("solve",), ("path", "1", "2"), ("path", "1", "2", "--method", "kleene")])
+@pytest.mark.parametrize(
+    "command", [("solve",), ("path", "1", "2"), ("path", "1", "2", "--method", "kleene")]
+)
 def test_a_negative_cycle_has_the_numbers_of_the_file(cli, save, command):
     first, *rest = command
     outcome = cli(first, save("g.gr", CYCLE), *rest)
@@ -80,7 +92,9 @@ def test_a_negative_cycle_has_the_numbers_of_the_file(cli, save, command):
     assert "but there is one of weight -1 through vertices " in outcome.err
     marked = ", or mark such pairs: --negative-cycles mark" if first == "solve" else ""
     assert outcome.err.endswith(f"; remove or raise one of its edges{marked}.\n")
-    assert {part.strip(" ,;") for part in outcome.err.split("vertices ")[-1].split(";")[0].split(",")} == {"2", "3"}
+    assert {
+        part.strip(" ,;") for part in outcome.err.split("vertices ")[-1].split(";")[0].split(",")
+    } == {"2", "3"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -92,4 +106,6 @@ def test_negative_cycles_are_marked(cli, save, tmp_path, dtype):
     rows = (tmp_path / "d.csv").read_text().splitlines()
     assert rows == ["0,-inf,-inf,inf", "inf,-inf,-inf,inf", "inf,-inf,-inf,inf", "1,-inf,-inf,0"]
     (line,) = [line for line in cli(*words).out.splitlines() if line.startswith("marked")]
-    assert line.startswith("marked     8 pairs through a negative cycle, such as that of weight -1 through ")
+    assert line.startswith(
+        "marked     8 pairs through a negative cycle, such as that of weight -1 through "
+    )

@@ -32,7 +32,9 @@ def test_a_reader_that_exits(five):
     command = [sys.executable, "-m", "tri_apsp", "solve", five]
     # With a buffer the pipe breaks only when Python flushes it, at the end.
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
+    ) as running:
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == BROKEN_PIPE
@@ -59,9 +61,19 @@ def test_a_full_disk(five, words):
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     command = [sys.executable, "-m", "tri_apsp", *(word.format(five=five) for word in words)]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, timeout=120, check=False)
+        done = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=buffered,
+            timeout=120,
+            check=False,
+        )
     assert done.returncode == BAD_INPUT
-    assert done.stderr.startswith("error: the output must be written, but it cannot be (No space left on device); ")
+    assert done.stderr.startswith(
+        "error: the output must be written, but it cannot be (No space left on device); "
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -76,27 +88,37 @@ def test_rows_on_a_full_disk(process):
 
 def test_without_a_standard_output(five):
     command = f"'{sys.executable}' -m tri_apsp solve '{five}' >&-"
-    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
 def test_standard_input(five, pack):
     command = [sys.executable, "-m", "tri_apsp", "solve", "-", "--format", "gr"]
-    done = subprocess.run(command, input=pack(five.read_bytes()), capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, input=pack(five.read_bytes()), capture_output=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert re.match(rb"graph +standard input: 5 vertices, ", done.stdout)
 
 
 def test_a_closed_standard_input():
     command = f"'{sys.executable}' -m tri_apsp solve - --format gr <&-"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stdout) == (BAD_INPUT, "")
-    assert done.stderr.startswith("error: a graph must be read from an open file, but standard input is closed; ")
+    assert done.stderr.startswith(
+        "error: a graph must be read from an open file, but standard input is closed; "
+    )
 
 
 def test_a_standard_input_without_a_format(process):
     outcome = process("solve", "-")
     assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert outcome.err.startswith("error: standard input must come with its format, but none is given; add --format with ")
+    assert outcome.err.startswith(
+        "error: standard input must come with its format, but none is given; add --format with "
+    )
     assert outcome.err.count("\n") == 1

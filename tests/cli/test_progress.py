@@ -59,8 +59,16 @@ def test_terminal(graph, on_terminal, options, shown):
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_bench_shows_what_it_does(on_terminal, options):
-    out, seen = on_terminal("bench", "--device", "cpu", "--n", 20, "--method", "kleene", "--repeat", 3, *options)
-    for text in ("SciPy, 0 s", "min_plus, check", "kleene, check", "kleene, run 1 of 3", "kleene, run 3 of 3"):
+    out, seen = on_terminal(
+        "bench", "--device", "cpu", "--n", 20, "--method", "kleene", "--repeat", 3, *options
+    )
+    for text in (
+        "SciPy, 0 s",
+        "min_plus, check",
+        "kleene, check",
+        "kleene, run 1 of 3",
+        "kleene, run 3 of 3",
+    ):
         assert f"float32 nonnegative, n = 20: {text}" in seen
         assert text not in out
     assert "\n" not in seen

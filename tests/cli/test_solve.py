@@ -19,7 +19,18 @@ from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 from tri_apsp.tuned.schema import Entry
 
 KEYS = [
-    *("n", "edges", "method", "engine", "source", "exponents", "device", "dtype", "seconds", "ops_per_second"),
+    *(
+        "n",
+        "edges",
+        "method",
+        "engine",
+        "source",
+        "exponents",
+        "device",
+        "dtype",
+        "seconds",
+        "ops_per_second",
+    ),
     *("reachable_pairs", "max_distance", "sum_distances", "unbounded_pairs", "negative_cycle"),
 ]
 
@@ -27,9 +38,14 @@ KEYS = [
 @pytest.mark.parametrize("dtype", DTYPES_BY_NAME)
 @pytest.mark.parametrize("method", METHODS)
 def test_json(cli, five, method, dtype):
-    found = cli("solve", five, "--method", method, "--dtype", dtype, "--device", "cpu", "--json").json
+    found = cli(
+        "solve", five, "--method", method, "--dtype", dtype, "--device", "cpu", "--json"
+    ).json
     assert list(found) == KEYS
-    assert found | FIVE_FACTS | {"method": method, "engine": "cpu", "device": "cpu", "dtype": dtype} == found
+    assert (
+        found | FIVE_FACTS | {"method": method, "engine": "cpu", "device": "cpu", "dtype": dtype}
+        == found
+    )
     assert isinstance(found["max_distance"], int)
     assert isinstance(found["sum_distances"], int)
     assert found["seconds"] > 0
@@ -48,7 +64,9 @@ def test_output(cli, five, tmp_path, extension, dtype):
     path = tmp_path / f"d{extension}"
     assert cli("solve", five, "--dtype", dtype, "-o", path).status == 0
     absent = float("inf") if extension.startswith(".csv") else no_edge(DTYPES_BY_NAME[dtype])
-    assert load(path).tolist() == [[absent if d is None else d for d in row] for row in FIVE_DISTANCES]
+    assert load(path).tolist() == [
+        [absent if d is None else d for d in row] for row in FIVE_DISTANCES
+    ]
 
 
 def load(path):
@@ -58,7 +76,9 @@ def load(path):
     if extension == ".npz":
         return np.load(path)["distances"]
     with gzip.open(path) if extension.endswith(".gz") else path.open("rb") as stream:
-        return np.loadtxt(stream, delimiter=",") if extension.startswith(".csv") else np.load(stream)
+        return (
+            np.loadtxt(stream, delimiter=",") if extension.startswith(".csv") else np.load(stream)
+        )
 
 
 class TestInputs:
@@ -72,7 +92,9 @@ class TestInputs:
         assert found.items() >= FIVE_FACTS.items()
 
     def test_undirected(self, cli, save):
-        found = cli("solve", save("g.csv", "0,1,2\n1,2,3\n"), "--base", 0, "--undirected", "--json").json
+        found = cli(
+            "solve", save("g.csv", "0,1,2\n1,2,3\n"), "--base", 0, "--undirected", "--json"
+        ).json
         expected = {"edges": 4, "reachable_pairs": 9, "max_distance": 5, "sum_distances": 20}
         assert found.items() >= expected.items()
 
@@ -80,14 +102,29 @@ class TestInputs:
     def test_dense_file_keeps_its_dtype(self, cli, tmp_path, asked, dtype):
         np.save(tmp_path / "w.npy", np.array([[0, 2.0], [np.inf, 0]]))
         found = cli("solve", tmp_path / "w.npy", *asked, "--json").json
-        expected = {"dtype": dtype, "edges": 1, "reachable_pairs": 3, "max_distance": 2, "sum_distances": 2}
+        expected = {
+            "dtype": dtype,
+            "edges": 1,
+            "reachable_pairs": 3,
+            "max_distance": 2,
+            "sum_distances": 2,
+        }
         assert found.items() >= expected.items()
 
     @pytest.mark.parametrize(
-        "words", [["solve"], ["solve", "--method", "kleene"], ["solve", "--dtype", "int16"], ["hops"], ["sssp", "--source", 0]]
+        "words",
+        [
+            ["solve"],
+            ["solve", "--method", "kleene"],
+            ["solve", "--dtype", "int16"],
+            ["hops"],
+            ["sssp", "--source", 0],
+        ],
     )
     def test_edges_are_those_that_count(self, cli, save, words):
-        """Not the heavier of parallel edges, and no loop unless it is negative; in a dense file as in an edge list."""
+        """Not the heavier of parallel edges, and no loop unless it is negative; in a dense file as
+        in an edge list.
+        """
         path = save("g.txt", "# base 0\n0 1 3\n0 1 2\n1 1 4\n1 2 1\n2 0 5\n")
         assert cli(words[0], path, *words[1:], "--json").json["edges"] == 3
         assert "3 vertices, 3 edges\n" in cli(words[0], path, *words[1:]).out
@@ -98,11 +135,20 @@ class TestInputs:
     def test_a_negative_loop_is_an_edge(self, cli, save):
         path = save("l.txt", "# base 0\n0 0 -1\n1 1 1\n0 1 1\n")
         for words in (["solve"], ["solve", "--method", "johnson"], ["sssp", "--source", 1]):
-            assert cli(words[0], path, *words[1:], "--negative-cycles", "mark", "--json").json["edges"] == 2
+            assert (
+                cli(words[0], path, *words[1:], "--negative-cycles", "mark", "--json").json["edges"]
+                == 2
+            )
 
     def test_no_vertices(self, cli, save):
         found = cli("solve", save("none.gr", "p sp 0 0\n"), "--json").json
-        expected = {"n": 0, "edges": 0, "reachable_pairs": 0, "max_distance": None, "sum_distances": None}
+        expected = {
+            "n": 0,
+            "edges": 0,
+            "reachable_pairs": 0,
+            "max_distance": None,
+            "sum_distances": None,
+        }
         assert found.items() >= expected.items()
         assert found["ops_per_second"] == 0
 
@@ -115,30 +161,61 @@ class TestInputs:
 
 def edges():
     lines = (line.split() for line in FIVE.splitlines())
-    return [(int(u) - 1, int(v) - 1, w) for marker, u, v, w in (line for line in lines if line[0] == "a") if marker]
+    return [
+        (int(u) - 1, int(v) - 1, w)
+        for marker, u, v, w in (line for line in lines if line[0] == "a")
+        if marker
+    ]
 
 
 class TestText:
     def test_shows_what_ran(self, cli, five, tmp_path):
-        outcome = cli("solve", five, "--method", "kleene", "--device", "cpu", "-o", tmp_path / "d.npy")
+        outcome = cli(
+            "solve", five, "--method", "kleene", "--device", "cpu", "-o", tmp_path / "d.npy"
+        )
         assert (outcome.status, outcome.err) == (0, "")
-        for part in ("5 vertices, 5 edges", "kleene", "float32", "14 of 25 pairs", "longest 7, sum 34", "d.npy"):
+        for part in (
+            "5 vertices, 5 edges",
+            "kleene",
+            "float32",
+            "14 of 25 pairs",
+            "longest 7, sum 34",
+            "d.npy",
+        ):
             assert part in outcome.out
-        starts = {line.split()[0]: len(line) - len(line.split(None, 1)[1]) for line in outcome.out.splitlines()}
+        starts = {
+            line.split()[0]: len(line) - len(line.split(None, 1)[1])
+            for line in outcome.out.splitlines()
+        }
         assert len(set(starts.values())) == 1
 
     @pytest.mark.parametrize(("seconds", "shown"), [(0.9, False), (7.25, True)])
-    def test_preparation_of_more_than_a_second_is_shown(self, cli, five, monkeypatch, seconds, shown):
+    def test_preparation_of_more_than_a_second_is_shown(
+        self, cli, five, monkeypatch, seconds, shown
+    ):
         monkeypatch.setattr(module, "compile_kernels", lambda *_, **__: seconds)
         assert ("7.2 s to compile" in cli("solve", five).out) == shown
 
     def test_names_the_tuned_files(self, cli, five, monkeypatch, tmp_path):
         assert "\ntuned" not in cli("solve", five, "--device", "cpu").out
         tile = Entry(
-            sign="nonnegative", n=5, config={"cutoff": 32}, p20_ms=1.0, p50_ms=1.0, p80_ms=1.0, default_ms=1.0, speedup=1.0,
+            sign="nonnegative",
+            n=5,
+            config={"cutoff": 32},
+            p20_ms=1.0,
+            p50_ms=1.0,
+            p80_ms=1.0,
+            default_ms=1.0,
+            speedup=1.0,
             evaluated=1,
-        )  # fmt: skip
-        header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+        )
+        header = {
+            "space_hash": "",
+            "protocol": "",
+            "seed": 0,
+            "budget_seconds": None,
+            "complete": True,
+        }
         device = describe(torch.device("cpu"))
         file = tuned.new_file("cpu", "solve", "float32", device, [tile], **header)
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
@@ -150,8 +227,16 @@ class TestText:
         path = save("long.gr", f"p sp 3 2\na 1 2 {2**24 - 1}\na 2 3 {last}\n")
         outcome = cli("solve", path, "--json")
         assert outcome.status == 0
-        assert outcome.err.startswith("warning: float32 is exact for whole numbers below 16777216 only") == warned
-        assert cli("solve", path, "--dtype", "float64", "--json").json["max_distance"] == 2**24 - 1 + last
+        assert (
+            outcome.err.startswith(
+                "warning: float32 is exact for whole numbers below 16777216 only"
+            )
+            == warned
+        )
+        assert (
+            cli("solve", path, "--dtype", "float64", "--json").json["max_distance"]
+            == 2**24 - 1 + last
+        )
 
     def test_a_weight_that_float32_rounds_is_one_warning(self, cli, save):
         """Not another one for the longest distance."""
@@ -197,12 +282,18 @@ class TestRuns:
         calls.seconds = seconds
         outcome = cli("solve", large, "--device", "cpu")
         assert [shape for shape, _ in calls] == [(600, 600)] * (1 + runs)
-        assert f"{seconds} s ({f'median of {runs} runs' if runs > 1 else 'one run after a first'}), " in outcome.out
+        assert (
+            f"{seconds} s ({f'median of {runs} runs' if runs > 1 else 'one run after a first'}), "
+            in outcome.out
+        )
         assert ["report" in named for _, named in calls] == [True] + [False] * runs
 
     def test_a_long_solve_runs_once(self, cli, large, calls):
         calls.seconds = 1.5
-        assert "1.5 s (first run, with its allocations), " in cli("solve", large, "--device", "cpu").out
+        assert (
+            "1.5 s (first run, with its allocations), "
+            in cli("solve", large, "--device", "cpu").out
+        )
         assert len(calls) == 1
 
     def test_a_small_graph_is_repeated_after_a_long_first_run(self, cli, five, calls):

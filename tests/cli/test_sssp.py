@@ -12,7 +12,14 @@ from tri_apsp.graphs import generate, write_graph
 
 GRAPH = "p sp 5 4\na 1 2 3\na 2 3 1\na 1 3 7\na 3 2 2\n"
 CYCLE = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 2 -2\na 4 1 1\n"
-METHODS = ["output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
+METHODS = [
+    "output_parallel",
+    "input_parallel",
+    "frontier",
+    "many_sources",
+    "dijkstra",
+    "elimination",
+]
 
 
 @pytest.fixture
@@ -30,10 +37,17 @@ def test_one_source(cli, graph):
 
 
 def test_all_methods_and_json(cli, graph):
-    found = cli("sssp", graph, "--source", "1", "3", "--all-methods", "--device", "cpu", "--json").json
+    found = cli(
+        "sssp", graph, "--source", "1", "3", "--all-methods", "--device", "cpu", "--json"
+    ).json
     assert [run["method"] for run in found["runs"]] == METHODS
     assert all(run["engine"] == "cpu" and run["seconds"] > 0 for run in found["runs"])
-    assert (found["n"], found["edges"], found["sources"], found["dtype"]) == (5, 4, [1, 3], "float32")
+    assert (found["n"], found["edges"], found["sources"], found["dtype"]) == (
+        5,
+        4,
+        [1, 3],
+        "float32",
+    )
     assert (found["reachable_pairs"], found["max_distance"], found["sum_distances"]) == (5, 4, 9)
     assert found["negative_cycle"] is None
 
@@ -65,10 +79,27 @@ def test_predecessors(cli, graph, tmp_path, options):
     path, rows = tmp_path / "p.npy", tmp_path / "rows.npy"
     outcome = cli("sssp", graph, "--source", 1, 3, "--predecessors", path, "-o", rows, *options)
     assert outcome.status == 0
-    assert options or outcome.out.splitlines()[-1].split(maxsplit=1) == ["written", f"{rows}, {path}"]
+    assert options or outcome.out.splitlines()[-1].split(maxsplit=1) == [
+        "written",
+        f"{rows}, {path}",
+    ]
     assert np.load(path).tolist() == [[-1, 0, 1, -1, -1], [-1, 2, -1, -1, -1]]
     assert np.load(rows).tolist()[1] == [np.inf, 2, 0, np.inf, np.inf]
-    assert cli("sssp", graph, "--source", 1, 3, "--min-only", "--predecessors", path, "--all-methods", *options).status == 0
+    assert (
+        cli(
+            "sssp",
+            graph,
+            "--source",
+            1,
+            3,
+            "--min-only",
+            "--predecessors",
+            path,
+            "--all-methods",
+            *options,
+        ).status
+        == 0
+    )
     assert np.load(path).tolist() == [[-1, 2, -1, -1, -1]]
     outcome = cli("sssp", graph, "--source", 1, "--predecessors", path, "-o", path)
     assert "--output and --predecessors must be two files" in outcome.err
@@ -83,13 +114,19 @@ def test_all_methods_that_take_the_graph(cli, tmp_path):
     assert (outcome.status, outcome.out) == (BAD_INPUT, "")
     assert outcome.err.endswith("edges do not; give --method auto.\n")
     shown = cli("sssp", graph, "--source", "1", "--all-methods", "--device", "cpu").out
-    assert re.search("elimination +left out: method 'elimination' needs a graph that stays sparse .* do not\n", shown)
+    assert re.search(
+        "elimination +left out: method 'elimination' needs a graph that stays sparse .* do not\n",
+        shown,
+    )
 
 
 def test_the_graph_is_not_overwritten(cli, save):
     graph = save("g.csv", "# base 0\n0,1,3\n")
     before = graph.read_bytes()
-    for words in (("sssp", graph, "--source", 0, "-o", graph), ("hops", graph, "--closeness", graph)):
+    for words in (
+        ("sssp", graph, "--source", 0, "-o", graph),
+        ("hops", graph, "--closeness", graph),
+    ):
         outcome = cli(*words)
         assert outcome.status == BAD_INPUT
         assert "must be another file than the graph" in outcome.err
@@ -117,7 +154,10 @@ def test_negative_cycles(cli, save):
         (("--source", 0), "--source must be a vertex of the graph, 1 to 5, but is 0"),
         (("--source", 6), "--source must be a vertex of the graph, 1 to 5, but is 6"),
         ((), "the following arguments are required: --source"),
-        (("--source", 1, "--method", "frontier", "--all-methods"), "--all-methods runs every method, but --method frontier"),
+        (
+            ("--source", 1, "--method", "frontier", "--all-methods"),
+            "--all-methods runs every method, but --method frontier",
+        ),
         (("--source", 1, "--dtype", "int16"), "argument --dtype: invalid choice: 'int16'"),
         (("--source", 1, "--limit", -1), "`limit` must be a number that is not negative"),
         (("--source", 1, "-o", "rows.xyz"), ".npy"),

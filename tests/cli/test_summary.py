@@ -1,4 +1,6 @@
-"""The summary of a distance matrix: exact where possible, and never inf or NaN, which JSON cannot hold."""
+"""The summary of a distance matrix: exact where possible, and never inf or NaN, which JSON cannot
+hold.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def test_unreachable_pairs_do_not_count(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_of_rows_give_the_same_summary(dtype, monkeypatch):
-    values = torch.randint(-1000, 1000, (37, 37), generator=torch.Generator().manual_seed(1)).to(dtype)
+    values = torch.randint(-1000, 1000, (37, 37), generator=torch.Generator().manual_seed(1)).to(
+        dtype
+    )
     values[5:9, 3] = no_edge(dtype)
     whole = summarise(values)
     monkeypatch.setattr(summary, "_BLOCK", 80)

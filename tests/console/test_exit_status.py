@@ -13,7 +13,9 @@ from tri_apsp.errors import EngineError, InputError, TooLargeError, TuningWarnin
 
 
 def outcome(capsys, error):
-    """Return the exit status for a command that raises `error`, and its stderr; stdout must stay empty."""
+    """Return the exit status for a command that raises `error`, and its stderr; stdout must stay
+    empty.
+    """
 
     def fail():
         raise error
@@ -29,9 +31,14 @@ def test_the_status_of_a_command(status):
     assert guarded(lambda: status) == status
 
 
-@pytest.mark.parametrize(("error", "status"), [(InputError, BAD_INPUT), (EngineError, FAILED), (TooLargeError, FAILED)])
+@pytest.mark.parametrize(
+    ("error", "status"), [(InputError, BAD_INPUT), (EngineError, FAILED), (TooLargeError, FAILED)]
+)
 def test_errors_of_the_library(capsys, error, status):
-    assert outcome(capsys, error("a must be b, but is c; do d.")) == (status, "error: a must be b, but is c; do d.\n")
+    assert outcome(capsys, error("a must be b, but is c; do d.")) == (
+        status,
+        "error: a must be b, but is c; do d.\n",
+    )
 
 
 def test_interrupt(capsys):

@@ -37,10 +37,19 @@ def test_amount(rate, text):
 
 
 def test_the_fields_of_tiles_come_after_their_name():
-    assert flat_fields({"panel": 32, "product": {"block_m": 64}}) == {"panel": 32, "product.block_m": 64}
+    assert flat_fields({"panel": 32, "product": {"block_m": 64}}) == {
+        "panel": 32,
+        "product.block_m": 64,
+    }
 
 
 def test_a_command_is_quoted_for_a_shell():
-    assert command_line("tri_apsp", "bench", "--n", 64, "two words") == "python -m tri_apsp bench --n 64 'two words'"
+    assert (
+        command_line("tri_apsp", "bench", "--n", 64, "two words")
+        == "python -m tri_apsp bench --n 64 'two words'"
+    )
     options = {"n": [64, 128], "engine": None, "sign": [], "scipy_up_to": 0, "budget": 20.0}
-    assert command_line("tri_apsp", "bench", **options) == "python -m tri_apsp bench --n 64 128 --scipy-up-to 0 --budget 20"
+    assert (
+        command_line("tri_apsp", "bench", **options)
+        == "python -m tri_apsp bench --n 64 128 --scipy-up-to 0 --budget 20"
+    )

@@ -7,8 +7,14 @@ from tri_apsp.console.tables import cell, read_csv, write_csv
 
 def test_cells():
     assert [cell(value) for value in (None, 2.0, 1 / 3, 1e-9, 7, True, "a\nb")] == [
-        "", "2", "0.333333", "1e-09", "7", "True", "a b",
-    ]  # fmt: skip
+        "",
+        "2",
+        "0.333333",
+        "1e-09",
+        "7",
+        "True",
+        "a b",
+    ]
 
 
 def test_rows_are_written_under_all_columns(tmp_path):

@@ -1,4 +1,5 @@
-"""A plugin of pytest that puts the functions of tri_apsp.csgraph in place of SciPy's, before tests are collected.
+"""A plugin of pytest that puts the functions of tri_apsp.csgraph in place of SciPy's, before tests
+are collected.
 
     python -m pytest -p scipy_plugin --pyargs scipy.sparse.csgraph.tests.test_shortest_path
 
@@ -21,4 +22,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         assert isinstance(item, pytest.Function)
         for name in NAMES:
-            assert getattr(item.module, name, None) in (None, getattr(tri_apsp.csgraph, name)), f"{name} is still SciPy's"
+            assert getattr(item.module, name, None) in (None, getattr(tri_apsp.csgraph, name)), (
+                f"{name} is still SciPy's"
+            )

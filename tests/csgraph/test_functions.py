@@ -25,7 +25,9 @@ examples = settings(max_examples=80, deadline=None)
 
 @st.composite
 def graphs(draw: st.DrawFn, *, signs: tuple[bool, ...] = (False, True)) -> npt.NDArray[np.float64]:
-    """Weights with ties and zeros, whole or with fractions; with potentials added, of both signs without a negative cycle."""
+    """Weights with ties and zeros, whole or with fractions; with potentials added, of both signs
+    without a negative cycle.
+    """
     n = draw(st.integers(1, 12))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = rng.integers(0, 6, (n, n)).astype(np.float64)
@@ -42,10 +44,14 @@ def graphs(draw: st.DrawFn, *, signs: tuple[bool, ...] = (False, True)) -> npt.N
 def sparse(weights: npt.NDArray[np.float64], form: str = "csr") -> Any:
     """Every finite weight as a stored entry, also 0."""
     row, column = np.nonzero(np.isfinite(weights))
-    return scipy.sparse.coo_array((weights[row, column], (row, column)), shape=weights.shape).asformat(form)
+    return scipy.sparse.coo_array(
+        (weights[row, column], (row, column)), shape=weights.shape
+    ).asformat(form)
 
 
-def assert_close(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], weights: Any = None) -> None:
+def assert_close(
+    found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], weights: Any = None
+) -> None:
     """Assert equality: exact for whole numbers."""
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     whole = (expected[np.isfinite(expected)] % 1 == 0).all() and (
@@ -58,12 +64,17 @@ def assert_close(found: npt.NDArray[np.float64], expected: npt.NDArray[np.float6
 
 
 def assert_walks(
-    weights: npt.NDArray[np.float64], sources: Any, distances: npt.NDArray[np.float64], predecessors: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float64],
+    sources: Any,
+    distances: npt.NDArray[np.float64],
+    predecessors: npt.NDArray[np.int32],
 ) -> None:
     """Assert that the predecessors lead to the source, along edges that add up to the distance."""
     n = len(weights)
     assert (predecessors.dtype, predecessors.shape) == (np.int32, distances.shape)
-    rows = zip(np.ravel(sources), distances.reshape(-1, n), predecessors.reshape(-1, n), strict=True)
+    rows = zip(
+        np.ravel(sources), distances.reshape(-1, n), predecessors.reshape(-1, n), strict=True
+    )
     for source, row, before in rows:
         for target in range(n):
             if row[target] == INF or target == source:
@@ -88,17 +99,29 @@ FUNCTIONS = ["shortest_path", "floyd_warshall", "johnson", "bellman_ford", "dijk
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "reconstruct_path", "construct_dist_matrix"])
 def test_signatures(name: str) -> None:
-    ours, theirs = (inspect.signature(getattr(module, name)).parameters for module in (csgraph, scipy_csgraph))
-    assert [(p.name, p.default, p.kind) for p in ours.values()] == [(p.name, p.default, p.kind) for p in theirs.values()]
+    ours, theirs = (
+        inspect.signature(getattr(module, name)).parameters for module in (csgraph, scipy_csgraph)
+    )
+    assert [(p.name, p.default, p.kind) for p in ours.values()] == [
+        (p.name, p.default, p.kind) for p in theirs.values()
+    ]
 
 
-@pytest.mark.filterwarnings("ignore:Graph has negative weights")  # SciPy's shortest_path, which may choose Dijkstra
+@pytest.mark.filterwarnings(
+    "ignore:Graph has negative weights"
+)  # SciPy's shortest_path, which may choose Dijkstra
 @examples
-@given(graphs(), st.sampled_from(FUNCTIONS[:4]), st.booleans(), st.sampled_from(["csr", "csc", "lil"]))
-def test_all_pairs(weights: npt.NDArray[np.float64], name: str, unweighted: bool, form: str) -> None:
+@given(
+    graphs(), st.sampled_from(FUNCTIONS[:4]), st.booleans(), st.sampled_from(["csr", "csc", "lil"])
+)
+def test_all_pairs(
+    weights: npt.NDArray[np.float64], name: str, unweighted: bool, form: str
+) -> None:
     graph = sparse(weights, form)
     expected = getattr(scipy_csgraph, name)(graph, unweighted=unweighted)
-    distances, predecessors = getattr(csgraph, name)(graph, return_predecessors=True, unweighted=unweighted)
+    distances, predecessors = getattr(csgraph, name)(
+        graph, return_predecessors=True, unweighted=unweighted
+    )
     assert_close(distances, expected, weights)
     assert_close(getattr(csgraph, name)(graph, unweighted=unweighted), expected, weights)
     lengths = np.where(np.isfinite(weights), 1.0, INF) if unweighted else weights
@@ -108,10 +131,14 @@ def test_all_pairs(weights: npt.NDArray[np.float64], name: str, unweighted: bool
 @examples
 @given(graphs(signs=(False,)), st.sampled_from(FUNCTIONS), st.booleans())
 def test_dense_and_undirected(weights: npt.NDArray[np.float64], name: str, directed: bool) -> None:
-    """In an array, 0 is no edge. SciPy's Bellman-Ford, in johnson too, may take rounding for a negative undirected cycle."""
+    """In an array, 0 is no edge. SciPy's Bellman-Ford, in johnson too, may take rounding for a
+    negative undirected cycle.
+    """
     oracle = "dijkstra" if name in ("bellman_ford", "johnson") and not directed else name
     expected = getattr(scipy_csgraph, oracle)(weights, directed=directed)
-    distances, predecessors = getattr(csgraph, name)(weights, directed=directed, return_predecessors=True)
+    distances, predecessors = getattr(csgraph, name)(
+        weights, directed=directed, return_predecessors=True
+    )
     assert_close(distances, expected, weights)
     edges = both_ways(np.where(weights == 0, INF, weights), directed)
     assert_walks(edges, range(len(weights)), distances, predecessors)
@@ -120,7 +147,13 @@ def test_dense_and_undirected(weights: npt.NDArray[np.float64], name: str, direc
 @st.composite
 def sources(draw: st.DrawFn, n: int) -> Any:
     vertex = st.integers(-n, n - 1)
-    return draw(st.one_of(vertex, st.lists(vertex, max_size=5), st.lists(st.tuples(vertex, vertex), min_size=1, max_size=2)))
+    return draw(
+        st.one_of(
+            vertex,
+            st.lists(vertex, max_size=5),
+            st.lists(st.tuples(vertex, vertex), min_size=1, max_size=2),
+        )
+    )
 
 
 @examples
@@ -128,7 +161,9 @@ def sources(draw: st.DrawFn, n: int) -> Any:
 def test_indices(weights: npt.NDArray[np.float64], name: str, data: st.DataObject) -> None:
     indices, graph = data.draw(sources(len(weights))), sparse(weights)
     expected = getattr(scipy_csgraph, name)(graph, indices=indices)
-    distances, predecessors = getattr(csgraph, name)(graph, indices=indices, return_predecessors=True)
+    distances, predecessors = getattr(csgraph, name)(
+        graph, indices=indices, return_predecessors=True
+    )
     assert_close(distances, expected, weights)
     assert_walks(weights, np.asarray(indices, int) % len(weights), distances, predecessors)
 
@@ -138,32 +173,46 @@ limits = st.one_of(st.just(INF), st.integers(0, 12))
 
 @examples
 @given(graphs(signs=(False,)), limits, st.booleans(), st.data())
-def test_dijkstra_with_a_limit(weights: npt.NDArray[np.float64], limit: float, directed: bool, data: st.DataObject) -> None:
+def test_dijkstra_with_a_limit(
+    weights: npt.NDArray[np.float64], limit: float, directed: bool, data: st.DataObject
+) -> None:
     graph = sparse(weights)
     indices = data.draw(st.one_of(st.none(), sources(len(weights))))
     options: dict[str, Any] = {"directed": directed, "indices": indices, "limit": limit}
     distances, predecessors = csgraph.dijkstra(graph, return_predecessors=True, **options)
     assert_close(distances, scipy_csgraph.dijkstra(graph, **options), weights)
-    vertices = np.arange(len(weights)) if indices is None else np.asarray(indices, int) % len(weights)
+    vertices = (
+        np.arange(len(weights)) if indices is None else np.asarray(indices, int) % len(weights)
+    )
     assert_walks(both_ways(weights, directed), vertices, distances, predecessors)
 
 
 @examples
 @given(graphs(signs=(False,)), limits, st.booleans(), st.booleans(), st.data())
 def test_dijkstra_from_the_nearest_source(
-    weights: npt.NDArray[np.float64], limit: float, directed: bool, unweighted: bool, data: st.DataObject
+    weights: npt.NDArray[np.float64],
+    limit: float,
+    directed: bool,
+    unweighted: bool,
+    data: st.DataObject,
 ) -> None:
     graph, n = sparse(weights), len(weights)
     indices = data.draw(st.one_of(st.none(), sources(n)))
     options: dict[str, Any] = {
-        "directed": directed, "indices": indices, "limit": limit, "unweighted": unweighted, "min_only": True,
-    }  # fmt: skip
+        "directed": directed,
+        "indices": indices,
+        "limit": limit,
+        "unweighted": unweighted,
+        "min_only": True,
+    }
     distances, predecessors, nearest = csgraph.dijkstra(graph, return_predecessors=True, **options)
     expected, _, _ = scipy_csgraph.dijkstra(graph, return_predecessors=True, **options)
     assert_close(distances, expected, weights)
     assert_close(csgraph.dijkstra(graph, **options), expected, weights)
     vertices = np.arange(n) if indices is None else np.ravel(np.asarray(indices, int)) % n
-    lengths = both_ways(np.where(np.isfinite(weights), 1.0, INF) if unweighted else weights, directed)
+    lengths = both_ways(
+        np.where(np.isfinite(weights), 1.0, INF) if unweighted else weights, directed
+    )
     assert (nearest.dtype, nearest.shape) == (np.int32, (n,))
     assert (nearest[vertices] == vertices).all()
     assert ((nearest == -9999) == (distances == INF)).all()
@@ -179,7 +228,9 @@ def test_rows_of_a_graph_too_large_for_a_matrix(negative: bool) -> None:
     n = 100_000
     rng = np.random.default_rng(5)
     places, sources = rng.integers(0, n, (2, 3 * n)), [5, 0]
-    graph = scipy.sparse.csr_array((rng.integers(1, 30, 3 * n).astype(np.float64), places), shape=(n, n))
+    graph = scipy.sparse.csr_array(
+        (rng.integers(1, 30, 3 * n).astype(np.float64), places), shape=(n, n)
+    )
     expected = scipy_csgraph.dijkstra(graph, indices=sources)
     if negative:
         potential = rng.integers(0, 9, n)
@@ -190,54 +241,80 @@ def test_rows_of_a_graph_too_large_for_a_matrix(negative: bool) -> None:
         np.testing.assert_array_equal(getattr(csgraph, name)(graph, indices=sources), expected)
     limited = csgraph.dijkstra(graph, indices=sources, limit=40)
     np.testing.assert_array_equal(limited, np.where(expected > 40, INF, expected))
-    np.testing.assert_array_equal(csgraph.dijkstra(graph, indices=sources, min_only=True), expected.min(axis=0))
+    np.testing.assert_array_equal(
+        csgraph.dijkstra(graph, indices=sources, min_only=True), expected.min(axis=0)
+    )
 
 
 def test_a_masked_array() -> None:
-    """Masked values are no edges, and an unmasked 0 is an edge, as in SciPy's Dijkstra, Johnson and Bellman-Ford."""
+    """Masked values are no edges, and an unmasked 0 is an edge, as in SciPy's Dijkstra, Johnson and
+    Bellman-Ford.
+    """
     values = np.array([[0, 0.0, 5, 1], [2, 0, np.nan, 3], [4, 7, 0, 9], [1, 0, INF, 0]])
     graph = np.ma.array(values, mask=values == 9)
     expected = scipy_csgraph.dijkstra(graph)
     for name in FUNCTIONS:
         np.testing.assert_array_equal(getattr(csgraph, name)(graph), expected)
-    np.testing.assert_array_equal(csgraph.dijkstra(np.ma.array(values)), scipy_csgraph.dijkstra(sparse(values)))
+    np.testing.assert_array_equal(
+        csgraph.dijkstra(np.ma.array(values)), scipy_csgraph.dijkstra(sparse(values))
+    )
 
 
-@pytest.mark.parametrize("graph", [
-    [[0, 1, 2], [3, 0, 0], [0, 5, 0]],
-    np.array([[0, 1, 0], [0, 0, 4], [2, 0, 0]], np.uint8),
-    np.array([[0, 1, 0], [0, 0, 1], [1, 1, 0]], bool),
-    np.array([[0, -INF, 3], [np.nan, 0, 1], [INF, 2, 0]]),
-    np.array([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]], np.float32),
-    np.asfortranarray([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]]),
-    np.array([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]], ">f8"),
-    np.zeros((0, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "graph",
+    [
+        [[0, 1, 2], [3, 0, 0], [0, 5, 0]],
+        np.array([[0, 1, 0], [0, 0, 4], [2, 0, 0]], np.uint8),
+        np.array([[0, 1, 0], [0, 0, 1], [1, 1, 0]], bool),
+        np.array([[0, -INF, 3], [np.nan, 0, 1], [INF, 2, 0]]),
+        np.array([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]], np.float32),
+        np.asfortranarray([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]]),
+        np.array([[0, 1.5, 0], [0, 0, 4], [2, 0, 0]], ">f8"),
+        np.zeros((0, 0)),
+    ],
+)
 def test_dense_graphs(graph: Any) -> None:
-    """SciPy's shortest_path takes no list, and its Floyd-Warshall no array in Fortran order; its Dijkstra takes both."""
+    """SciPy's shortest_path takes no list, and its Floyd-Warshall no array in Fortran order; its
+    Dijkstra takes both.
+    """
     np.testing.assert_array_equal(csgraph.shortest_path(graph), scipy_csgraph.dijkstra(graph))
 
 
 def test_sparse_formats() -> None:
-    """Entries of a coo matrix at one place are added up, as SciPy does; of those of a csr matrix the lightest counts."""
-    repeated = scipy.sparse.coo_array(([1.0, 2.0, 0.0, INF, np.nan], ([0, 0, 1, 2, 2], [1, 1, 2, 0, 1])), shape=(3, 3))
+    """Entries of a coo matrix at one place are added up, as SciPy does; of those of a csr matrix
+    the lightest counts.
+    """
+    repeated = scipy.sparse.coo_array(
+        ([1.0, 2.0, 0.0, INF, np.nan], ([0, 0, 1, 2, 2], [1, 1, 2, 0, 1])), shape=(3, 3)
+    )
     np.testing.assert_array_equal(csgraph.dijkstra(repeated), scipy_csgraph.dijkstra(repeated))
-    lightest = scipy.sparse.csr_array((np.array([3.0, 2.0]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
-    np.testing.assert_array_equal(csgraph.floyd_warshall(lightest), scipy_csgraph.floyd_warshall(lightest))
+    lightest = scipy.sparse.csr_array(
+        (np.array([3.0, 2.0]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2)
+    )
+    np.testing.assert_array_equal(
+        csgraph.floyd_warshall(lightest), scipy_csgraph.floyd_warshall(lightest)
+    )
     weights = cases.random_graph(20)
     for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
-        for graph in (sparse(weights, form), scipy.sparse.csr_matrix(sparse(weights)).asformat(form)):
+        for graph in (
+            sparse(weights, form),
+            scipy.sparse.csr_matrix(sparse(weights)).asformat(form),
+        ):
             np.testing.assert_array_equal(csgraph.dijkstra(graph), scipy_csgraph.dijkstra(graph))
 
 
 @pytest.mark.parametrize("predecessors", [False, True])
-@pytest.mark.parametrize("weights", [cases.random_graph(30), cases.negative_graph(30)], ids=["nonnegative", "negative"])
+@pytest.mark.parametrize(
+    "weights", [cases.random_graph(30), cases.negative_graph(30)], ids=["nonnegative", "negative"]
+)
 def test_overwrite(weights: npt.NDArray[np.float64], predecessors: bool) -> None:
     np.fill_diagonal(weights, 0)
     expected = scipy_csgraph.johnson(weights)
     options: dict[str, Any] = {"overwrite": True, "return_predecessors": predecessors}
 
-    def call(graph: npt.NDArray[np.float64], method: str = "auto", **more: Any) -> npt.NDArray[np.float64]:
+    def call(
+        graph: npt.NDArray[np.float64], method: str = "auto", **more: Any
+    ) -> npt.NDArray[np.float64]:
         found = csgraph.shortest_path(graph, method, **options, **more)
         return found[0] if predecessors else found
 
@@ -267,7 +344,10 @@ def test_a_graph_is_unchanged() -> None:
         for name in FUNCTIONS:
             getattr(csgraph, name)(graph, directed=False, unweighted=True)
         np.testing.assert_array_equal(
-            graph if isinstance(graph, np.ndarray) else np.where(weights < INF, graph.toarray(), INF), weights
+            graph
+            if isinstance(graph, np.ndarray)
+            else np.where(weights < INF, graph.toarray(), INF),
+            weights,
         )
 
 
@@ -275,8 +355,12 @@ def test_a_graph_is_unchanged() -> None:
 def test_trees_and_distances_of_predecessors(directed: bool) -> None:
     """SciPy's functions take our predecessors."""
     weights = cases.random_graph(40)
-    distances, predecessors = csgraph.shortest_path(weights, directed=directed, return_predecessors=True)
-    np.testing.assert_array_equal(csgraph.construct_dist_matrix(weights, predecessors, directed), distances)
+    distances, predecessors = csgraph.shortest_path(
+        weights, directed=directed, return_predecessors=True
+    )
+    np.testing.assert_array_equal(
+        csgraph.construct_dist_matrix(weights, predecessors, directed), distances
+    )
     tree = csgraph.reconstruct_path(weights, predecessors[3], directed)
     np.testing.assert_array_equal(scipy_csgraph.dijkstra(tree, indices=3), distances[3])
 
@@ -295,7 +379,12 @@ CALLS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("call", CALLS)
 def test_a_negative_cycle(call: Callable[[Any], Any]) -> None:
     graph = np.array([[0, 1.0, 0, 0], [0, 0, -3, 0], [0, 2, 0, 4], [0, 0, 0, 0]])
-    for kind in (csgraph.NegativeCycleError, scipy_csgraph.NegativeCycleError, tri_apsp.NegativeCycleError, ValueError):
+    for kind in (
+        csgraph.NegativeCycleError,
+        scipy_csgraph.NegativeCycleError,
+        tri_apsp.NegativeCycleError,
+        ValueError,
+    ):
         with pytest.raises(kind, match="negative cycle"):
             call(graph)
     with pytest.raises(csgraph.NegativeCycleError) as caught:
@@ -310,7 +399,9 @@ def test_a_negative_cycle_that_no_source_reaches() -> None:
     """Bellman-Ford does not see it, in SciPy either; Johnson does."""
     graph = np.array([[0, 2.0, 0, 0], [0, 0, 0, 0], [1, 0, 0, -3], [0, 0, 2, 0]])
     for indices in (0, [1, 0], [[0], [1]]):
-        distances, predecessors = csgraph.bellman_ford(graph, indices=indices, return_predecessors=True)
+        distances, predecessors = csgraph.bellman_ford(
+            graph, indices=indices, return_predecessors=True
+        )
         np.testing.assert_array_equal(distances, scipy_csgraph.bellman_ford(graph, indices=indices))
         np.testing.assert_array_equal(predecessors == 0, distances == 2)
         with pytest.raises(csgraph.NegativeCycleError):
@@ -337,26 +428,68 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: csgraph.shortest_path(np.ones((2, 3))), r"`csgraph` must be square, but has shape \(2, 3\); add empty rows"),
-        (lambda: csgraph.dijkstra(np.ones((2, 2, 2))), r"must be square, but has shape \(2, 2, 2\)"),
-        (lambda: csgraph.johnson(scipy.sparse.coo_array((2, 3))), r"must be square, but has shape \(2, 3\)"),
+        (
+            lambda: csgraph.shortest_path(np.ones((2, 3))),
+            r"`csgraph` must be square, but has shape \(2, 3\); add empty rows",
+        ),
+        (
+            lambda: csgraph.dijkstra(np.ones((2, 2, 2))),
+            r"must be square, but has shape \(2, 2, 2\)",
+        ),
+        (
+            lambda: csgraph.johnson(scipy.sparse.coo_array((2, 3))),
+            r"must be square, but has shape \(2, 3\)",
+        ),
         (lambda: csgraph.floyd_warshall(None), r"must be square, but has shape \(\)"),
-        (lambda: csgraph.floyd_warshall([[1, 2], [3]]), r"must be an \(n, n\) array or SciPy sparse matrix, but is a list"),
-        (lambda: csgraph.bellman_ford(FIVE * 1j), r"must hold real numbers, but has dtype complex128; give its \.real"),
-        (lambda: csgraph.bellman_ford(FIVE.astype(object)), r"has dtype object; convert it with \.astype\(float\)"),
-        (lambda: csgraph.dijkstra(np.ma.array(MINUS_INF)), "must be greater than -inf, but one is -inf; remove or mask it"),
+        (
+            lambda: csgraph.floyd_warshall([[1, 2], [3]]),
+            r"must be an \(n, n\) array or SciPy sparse matrix, but is a list",
+        ),
+        (
+            lambda: csgraph.bellman_ford(FIVE * 1j),
+            r"must hold real numbers, but has dtype complex128; give its \.real",
+        ),
+        (
+            lambda: csgraph.bellman_ford(FIVE.astype(object)),
+            r"has dtype object; convert it with \.astype\(float\)",
+        ),
+        (
+            lambda: csgraph.dijkstra(np.ma.array(MINUS_INF)),
+            "must be greater than -inf, but one is -inf; remove or mask it",
+        ),
         (lambda: csgraph.dijkstra(scipy.sparse.csr_array(MINUS_INF)), "must be greater than -inf"),
-        (lambda: csgraph.shortest_path(FIVE, "X"), "`method` must be one of auto, FW, D, BF, J, but is 'X'"),
-        (lambda: csgraph.shortest_path(FIVE, "FW", indices=[0]), '`indices` must be None with method="FW"'),
-        (lambda: csgraph.johnson(FIVE, indices=[0, 5]), r"`indices` must lie in \[-5, 5\), but one is 5; give vertices"),
+        (
+            lambda: csgraph.shortest_path(FIVE, "X"),
+            "`method` must be one of auto, FW, D, BF, J, but is 'X'",
+        ),
+        (
+            lambda: csgraph.shortest_path(FIVE, "FW", indices=[0]),
+            '`indices` must be None with method="FW"',
+        ),
+        (
+            lambda: csgraph.johnson(FIVE, indices=[0, 5]),
+            r"`indices` must lie in \[-5, 5\), but one is 5; give vertices",
+        ),
         (lambda: csgraph.johnson(FIVE, indices=-6), r"must lie in \[-5, 5\), but one is -6"),
         (lambda: csgraph.johnson(FIVE, indices=0.5), "`indices` must be whole numbers, but is 0.5"),
         (lambda: csgraph.johnson(FIVE, indices="a"), "`indices` must be whole numbers, but is 'a'"),
         (lambda: csgraph.johnson(FIVE, indices=[[0], [1, 2]]), "`indices` must be whole numbers"),
-        (lambda: csgraph.dijkstra(FIVE, indices=[7], min_only=True), r"must lie in \[-5, 5\), but one is 7"),
-        (lambda: csgraph.dijkstra(FIVE, limit=-1), "`limit` must be a number of at least 0, but is -1; give inf"),
-        (lambda: csgraph.dijkstra(FIVE, limit=np.nan), "`limit` must be a number of at least 0, but is nan"),
-        (lambda: csgraph.dijkstra(FIVE, limit="a"), "`limit` must be a number of at least 0, but is 'a'"),
+        (
+            lambda: csgraph.dijkstra(FIVE, indices=[7], min_only=True),
+            r"must lie in \[-5, 5\), but one is 7",
+        ),
+        (
+            lambda: csgraph.dijkstra(FIVE, limit=-1),
+            "`limit` must be a number of at least 0, but is -1; give inf",
+        ),
+        (
+            lambda: csgraph.dijkstra(FIVE, limit=np.nan),
+            "`limit` must be a number of at least 0, but is nan",
+        ),
+        (
+            lambda: csgraph.dijkstra(FIVE, limit="a"),
+            "`limit` must be a number of at least 0, but is 'a'",
+        ),
     ],
 )
 def test_errors(call: Callable[[], Any], message: str) -> None:

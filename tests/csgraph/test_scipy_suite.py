@@ -16,18 +16,41 @@ OF_YEN = "yen"  # SciPy's function yen, which has no counterpart here
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("scipy.sparse.csgraph.tests") is None, reason="this SciPy ships no tests")
+@pytest.mark.skipif(
+    importlib.util.find_spec("scipy.sparse.csgraph.tests") is None,
+    reason="this SciPy ships no tests",
+)
 def test_all_tests_of_scipy_pass(tmp_path: Path) -> None:
-    """Of the 90 tests in SciPy 1.17.1, 81 pass, and the 9 of yen are deselected, since they test no function of ours.
+    """Of the 90 tests in SciPy 1.17.1, 81 pass, and the 9 of yen are deselected, since they test no
+    function of ours.
 
     test_negative_cycles catches our error by SciPy's class, which the plugin leaves in place.
     """
     here = Path(__file__).resolve()
-    path = os.pathsep.join([str(here.parents[2]), str(here.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "-p", "no:cacheprovider"]
+    path = os.pathsep.join(
+        [str(here.parents[2]), str(here.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(tmp_path),
+        "-p",
+        "no:cacheprovider",
+    ]
     command += ["-p", "scipy_plugin", "-k", f"not {OF_YEN}", "--pyargs", SUITE]
     done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=600, check=False
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     passed, deselected = re.search(r"(\d+) passed, (\d+) deselected", done.stdout).groups()  # type: ignore[union-attr]

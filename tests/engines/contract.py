@@ -1,4 +1,6 @@
-"""What every engine must do: inherit EngineContract, set `name`, `device` and, where it must stay small, `sizes`."""
+"""What every engine must do: inherit EngineContract, set `name`, `device` and, where it must stay
+small, `sizes`.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +40,18 @@ class EngineContract:
         config = tuned.find(self.name, device, dtype, self.config)
         return engines.make(self.name, engines.MatrixSpec(n, dtype, device, nonnegative), config)
 
-    def blocks(self, dtype: torch.dtype, *shapes: tuple[int, int], negative: bool = False) -> tuple[torch.Tensor, ...]:
-        """Random blocks (2, rows, columns), two in three values missing, each cut out of a larger poisoned matrix."""
+    def blocks(
+        self, dtype: torch.dtype, *shapes: tuple[int, int], negative: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """Random blocks (2, rows, columns), two in three values missing, each cut out of a larger
+        poisoned matrix.
+        """
         rng = np.random.default_rng(7)
         out = []
         for rows, columns in shapes:
-            values = rng.integers(-40 if negative else 0, 100, (2, rows, columns)).astype(np.float64)
+            values = rng.integers(-40 if negative else 0, 100, (2, rows, columns)).astype(
+                np.float64
+            )
             values[rng.random(values.shape) < 0.66] = cases.INF
             host = torch.full((2, rows + 3, columns + 5), floor(dtype), dtype=dtype)
             whole = host.to(self.device)
@@ -54,7 +62,9 @@ class EngineContract:
     @staticmethod
     def values(tensor: torch.Tensor) -> np.ndarray:
         found = tensor.cpu()
-        return np.where((found >= tri_apsp.no_edge(found.dtype)).numpy(), cases.INF, found.double().numpy())
+        return np.where(
+            (found >= tri_apsp.no_edge(found.dtype)).numpy(), cases.INF, found.double().numpy()
+        )
 
     def test_product_on_awkward_shapes(self) -> None:
         for dtype in self.dtypes:
@@ -68,8 +78,11 @@ class EngineContract:
         for dtype in self.dtypes:
             m, n, k = self.shapes[-1]
             c, a, b = self.blocks(dtype, (m, n), (m, k), (k, n), negative=True)
-            # In integers a missing edge plus a negative value is not yet "no edge": use values that are all there.
-            a, b = (torch.where(x >= tri_apsp.no_edge(dtype), torch.ones_like(x), x) for x in (a, b))
+            # In integers a missing edge plus a negative value is not yet "no edge": use values that
+            # are all there.
+            a, b = (
+                torch.where(x >= tri_apsp.no_edge(dtype), torch.ones_like(x), x) for x in (a, b)
+            )
             expected = np.minimum(self.values(c), min_plus(self.values(a), self.values(b)))
             self.engine(dtype, nonnegative=False).product(Update(c, a, b))
             np.testing.assert_array_equal(self.values(c), expected, str(dtype))
@@ -86,14 +99,24 @@ class EngineContract:
             assert not changed.any(), dtype
 
     def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With smaller limits: a tile that really spans more values than int32 counts takes gigabytes."""
+        """With smaller limits: a tile that really spans more values than int32 counts takes
+        gigabytes.
+        """
         parts, multiply = list[Update](), wide_strides.multiply_in_parts
-        monkeypatch.setattr(triton_base, "multiply_in_parts", lambda *args: (parts.append(args[1]), multiply(*args)))
+        monkeypatch.setattr(
+            triton_base, "multiply_in_parts", lambda *args: (parts.append(args[1]), multiply(*args))
+        )
         config = tuned.find(self.name, torch.device(self.device), torch.float32, self.config)
-        tiles = [tiles for tiles in (config.product, config.small_product) if isinstance(tiles, tri_apsp.GpuTiles)]
+        tiles = [
+            tiles
+            for tiles in (config.product, config.small_product)
+            if isinstance(tiles, tri_apsp.GpuTiles)
+        ]
         monkeypatch.setattr(wide_strides, "_PART", 8)
         monkeypatch.setattr(
-            wide_strides, "_SPAN", 8 * max([edge for tile in tiles for edge in (tile.block_m, tile.block_k)], default=1)
+            wide_strides,
+            "_SPAN",
+            8 * max([edge for tile in tiles for edge in (tile.block_m, tile.block_k)], default=1),
         )
         m, n, k = self.shapes[-1]
         shapes = (m, n), (m, k), (k, n), (k, m), (k, n), (n, m)
@@ -112,9 +135,13 @@ class EngineContract:
 
     def test_independent_products_together(self) -> None:
         m, n, k = self.shapes[-1]
-        c0, a0, b0, c1, a1, b1 = self.blocks(torch.float32, (m, n), (m, k), (k, n), (k, m), (k, n), (n, m))
+        c0, a0, b0, c1, a1, b1 = self.blocks(
+            torch.float32, (m, n), (m, k), (k, n), (k, m), (k, n), (n, m)
+        )
         both = (c0, a0, b0), (c1, a1, b1)
-        expected = [np.minimum(self.values(c), min_plus(self.values(a), self.values(b))) for c, a, b in both]
+        expected = [
+            np.minimum(self.values(c), min_plus(self.values(a), self.values(b))) for c, a, b in both
+        ]
         left_alone = self.values(c0)
         expected[0][:, 1:5], expected[0][:, :, 1:5] = left_alone[:, 1:5], left_alone[:, :, 1:5]
         self.engine(torch.float32).product(Update(c0, a0, b0, skip=(1, 5)), Update(c1, a1, b1))
@@ -124,8 +151,13 @@ class EngineContract:
     def test_what_a_fresh_block_holds_does_not_matter(self) -> None:
         for dtype in self.dtypes:
             for m, n, k in (self.shapes[-1], (3, 4, 0)):
-                c0, a0, b0, c1, a1, b1 = self.blocks(dtype, (m, n), (m, k), (k, n), (m, n), (m, k), (k, n))
-                expected = min_plus(self.values(a0), self.values(b0)), min_plus(self.values(a1), self.values(b1))
+                c0, a0, b0, c1, a1, b1 = self.blocks(
+                    dtype, (m, n), (m, k), (k, n), (m, n), (m, k), (k, n)
+                )
+                expected = (
+                    min_plus(self.values(a0), self.values(b0)),
+                    min_plus(self.values(a1), self.values(b1)),
+                )
                 expected = expected[0], np.minimum(expected[1], self.values(c1))
                 c0.fill_(floor(dtype))
                 self.engine(dtype).product(Update(c0, a0, b0, fresh=True), Update(c1, a1, b1))
@@ -139,7 +171,10 @@ class EngineContract:
             row, column = block(d, skip, (0, 31)), block(d, (0, 31), skip)
             expected = np.minimum(self.values(d), min_plus(self.values(column), self.values(row)))
             inside = slice(*skip)
-            expected[:, inside], expected[:, :, inside] = self.values(d)[:, inside], self.values(d)[:, :, inside]
+            expected[:, inside], expected[:, :, inside] = (
+                self.values(d)[:, inside],
+                self.values(d)[:, :, inside],
+            )
             self.engine(dtype).product(Update(d, column, row, skip))
             np.testing.assert_array_equal(self.values(d), expected, str(dtype))
 
@@ -148,14 +183,21 @@ class EngineContract:
         np.fill_diagonal(weights, 0)
         for dtype in self.dtypes:
             d = cases.tensor(weights, dtype, self.device)[None].clone()
-            self.engine(dtype).product(Update(d, block(d, (0, 40), (7, 8)), block(d, (7, 8), (0, 40))))
-            np.testing.assert_array_equal(self.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7]))
+            self.engine(dtype).product(
+                Update(d, block(d, (0, 40), (7, 8)), block(d, (7, 8), (0, 40)))
+            )
+            np.testing.assert_array_equal(
+                self.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7])
+            )
 
     @pytest.mark.parametrize("count", [1, 2, 3])
     def test_copies(self, count: int) -> None:
         shapes = [(31, 70), (0, 4), (65, 1), (40, 64)][: count + 1]
         for dtype in self.dtypes:
-            targets, sources = self.blocks(dtype, *shapes), self.blocks(dtype, *shapes, negative=True)
+            targets, sources = (
+                self.blocks(dtype, *shapes),
+                self.blocks(dtype, *shapes, negative=True),
+            )
             around = [target._base.clone() for target in targets]
             self.engine(dtype).copy(*zip(targets, sources, strict=True))
             for target, source, before in zip(targets, sources, around, strict=True):
@@ -179,7 +221,11 @@ class EngineContract:
         for dtype in self.dtypes:
             (d,) = self.blocks(dtype, (53, 53))
             closed = block(d, (16, 32), (16, 32))
-            closed.copy_(cases.tensor(np.stack([np.minimum(cases.random_graph(16), 9)] * 2), dtype, self.device))
+            closed.copy_(
+                cases.tensor(
+                    np.stack([np.minimum(cases.random_graph(16), 9)] * 2), dtype, self.device
+                )
+            )
             closed.diagonal(dim1=1, dim2=2).zero_()
             engine = self.engine(dtype)
             engine.closure(closed)
@@ -189,7 +235,10 @@ class EngineContract:
             middle, left, above = self.values(closed), self.values(row), self.values(column)
             expected_row, expected_column = min_plus(middle, left), min_plus(above, middle)
             inside = slice(*skip)
-            expected_row[:, :, inside], expected_column[:, inside] = left[:, :, inside], above[:, inside]
+            expected_row[:, :, inside], expected_column[:, inside] = (
+                left[:, :, inside],
+                above[:, inside],
+            )
             if skip != (16, 32):  # the two panels cross: check them one at a time
                 engine.panels(closed, row, block(column, (0, 0), (0, 16)), skip)
                 np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
@@ -199,7 +248,9 @@ class EngineContract:
             np.testing.assert_array_equal(self.values(column), expected_column, str(dtype))
 
     @pytest.mark.parametrize("share", [0.0, 0.01])
-    def test_panels_of_a_large_closed_block(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    def test_panels_of_a_large_closed_block(
+        self, monkeypatch: pytest.MonkeyPatch, share: float
+    ) -> None:
         """Panels are computed in stripes, or at once if the engine has buffers for whole panels."""
         monkeypatch.setattr(triton_base, "EXTRA_WORKSPACE", share)
         available, panel_buffers = set[bool](), TritonEngine.panel_buffers
@@ -218,7 +269,9 @@ class EngineContract:
             weights[:half, :half] = closed
             d = cases.tensor(weights, dtype, self.device)[None].clone()
             first, last = (0, half), (half, n)
-            self.engine(dtype, n=n).panels(block(d, first, first), block(d, first, last), block(d, last, first))
+            self.engine(dtype, n=n).panels(
+                block(d, first, first), block(d, first, last), block(d, last, first)
+            )
             expected = weights.copy()
             expected[:half, half:] = min_plus(closed[None], weights[None, :half, half:])[0]
             expected[half:, :half] = min_plus(weights[None, half:, :half], closed[None])[0]

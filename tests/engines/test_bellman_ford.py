@@ -16,7 +16,8 @@ from tri_apsp import no_edge
 from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 
 interpreted = pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1"
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
 )
 searches = pytest.mark.parametrize(
     ("device", "in_rounds"),
@@ -41,7 +42,9 @@ def graph(seed: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 
 @searches
 @pytest.mark.parametrize("dtype", cases.DTYPES)
-def test_a_cycle_of_each_negative_component(device: str, in_rounds: bool, dtype: torch.dtype) -> None:
+def test_a_cycle_of_each_negative_component(
+    device: str, in_rounds: bool, dtype: torch.dtype
+) -> None:
     negative = 0
     seeds = range(30) if device == "cuda" or not in_rounds else (0, 2, 6, 10, 11, 27)
     for seed in seeds:

@@ -1,4 +1,6 @@
-"""What the Boolean engines of a GPU launch, without running it; and the results of products that count paths."""
+"""What the Boolean engines of a GPU launch, without running it; and the results of products that
+count paths.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Launcher, "__call__", launch)
     monkeypatch.setattr(triton_base, "describe", lambda device: H200)
-    monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=(8, 0)))  # all on bits
+    monkeypatch.setattr(
+        nvidia, "describe", lambda device: dataclasses.replace(H200, capability=(8, 0))
+    )  # all on bits
     return counts
 
 
@@ -51,15 +55,21 @@ def matrix(n: int, batch: int = 1) -> torch.Tensor:
 
 @pytest.mark.parametrize("engine", [NvidiaBooleanEngine, PortableBooleanEngine])
 @pytest.mark.parametrize(("n", "blocks"), [(2000, 1), (3000, 2), (8192, 4), (32768, 16)])
-def test_launches_of_a_closure(programs: list[int], engine: type[triton_base.TritonBooleanEngine], n: int, blocks: int) -> None:
-    """Eleven for each diagonal block, and four where a graph is split; each occupies all but a few multiprocessors."""
+def test_launches_of_a_closure(
+    programs: list[int], engine: type[triton_base.TritonBooleanEngine], n: int, blocks: int
+) -> None:
+    """Eleven for each diagonal block, and four where a graph is split; each occupies all but a few
+    multiprocessors.
+    """
     Kleene().solve(matrix(n), engine(n, META), Observer())
     assert len(programs) == 11 * blocks + 4 * (blocks - 1)
     assert min(programs) >= 120
 
 
 def test_small_graphs(programs: list[int]) -> None:
-    """As many squarings as the longest path needs, and one launch for each; none where there is no path to extend."""
+    """As many squarings as the longest path needs, and one launch for each; none where there is no
+    path to extend.
+    """
     for n, squarings in ((1, 0), (2, 0), (3, 1), (10, 4), (129, 7), (130, 8)):
         Kleene().solve(matrix(n, batch=70_000), NvidiaBooleanEngine(n, META), Observer())
         assert len(programs) == 2 * squarings, n  # a grid takes 65535 graphs
@@ -98,19 +108,32 @@ def test_large_products_are_counted(
 ) -> None:
     """A graph that is split has six products of half its vertices."""
     products: Counter[int] = Counter()
-    monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability))
-    monkeypatch.setattr(counting, "product", lambda update: products.update([128 * min(shape_of(update))]))
+    monkeypatch.setattr(
+        nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability)
+    )
+    monkeypatch.setattr(
+        counting, "product", lambda update: products.update([128 * min(shape_of(update))])
+    )
     engine = NvidiaBooleanEngine(n, META)
     Kleene().solve(matrix(n), engine, Observer())
     assert products == expected
     assert engine.counts == bool(expected)
 
 
-@pytest.mark.parametrize(("m", "n", "expected"), [(12288, 12288, 256), (12288, 12160, 128), (4096, 4096, 128)])
-def test_tiles_of_counted_products(monkeypatch: pytest.MonkeyPatch, m: int, n: int, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("m", "n", "expected"), [(12288, 12288, 256), (12288, 12160, 128), (4096, 4096, 128)]
+)
+def test_tiles_of_counted_products(
+    monkeypatch: pytest.MonkeyPatch, m: int, n: int, expected: int
+) -> None:
     launched = []
-    monkeypatch.setattr(Launcher, "__call__", lambda self, grid, *args: launched.append((self._constants, grid)))
-    a, b = (torch.empty((2, *shape), dtype=torch.int32, device=META) for shape in ((m, 4), (128, n // 32)))
+    monkeypatch.setattr(
+        Launcher, "__call__", lambda self, grid, *args: launched.append((self._constants, grid))
+    )
+    a, b = (
+        torch.empty((2, *shape), dtype=torch.int32, device=META)
+        for shape in ((m, 4), (128, n // 32))
+    )
     counting.product(Update(torch.empty((2, m, n // 32), dtype=torch.int32, device=META), a, b))
     constants, grid = launched[-1]
     assert constants["BLOCK_N"] == expected
@@ -118,10 +141,14 @@ def test_tiles_of_counted_products(monkeypatch: pytest.MonkeyPatch, m: int, n: i
 
 
 def words_of(bits: torch.Tensor) -> torch.Tensor:
-    """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of rows with 4 words more, each MARGIN."""
+    """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of rows with 4 words more,
+    each MARGIN.
+    """
     places = torch.arange(32, device=bits.device)
     words = (bits.unflatten(2, (-1, 32)).long() << places).sum(3)
-    wide = torch.full((*words.shape[:2], words.shape[2] + 4), MARGIN, dtype=torch.int32, device=bits.device)
+    wide = torch.full(
+        (*words.shape[:2], words.shape[2] + 4), MARGIN, dtype=torch.int32, device=bits.device
+    )
     wide[:, :, :-4] = torch.where(words < 1 << 31, words, words - (1 << 32))
     return wide[:, :, :-4]
 
@@ -149,7 +176,10 @@ def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("large", [False, True])
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 def test_interpreted_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
     check_counting("cpu", (128, 128, 128), (256, 384, 128), (128, 256, 384))
@@ -168,7 +198,10 @@ def test_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
 @pytest.mark.gpu
 def test_a_closure_of_counted_products_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the size from which products are counted: halves of 2944 and 2816 vertices."""
-    edges = torch.rand((5760, 5760), device="cuda", generator=torch.Generator("cuda").manual_seed(0)) < 1 / 5760
+    edges = (
+        torch.rand((5760, 5760), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+        < 1 / 5760
+    )
     found = tri_apsp.reachability(edges)
     monkeypatch.setattr(NvidiaBooleanEngine, "LEAST_COUNTED", 1 << 30)
     assert torch.equal(found, tri_apsp.reachability(edges))
@@ -180,10 +213,14 @@ def test_operands_of_more_than_2_31_bytes() -> None:
         pytest.skip("products are counted on compute capability 9.x")
     m, n, k = 33024, 128, 65536
     random = torch.Generator("cuda").manual_seed(0)
-    a = torch.randint(-(2**31), 2**31 - 1, (1, m, k // 32), generator=random, device="cuda", dtype=torch.int32)
+    a = torch.randint(
+        -(2**31), 2**31 - 1, (1, m, k // 32), generator=random, device="cuda", dtype=torch.int32
+    )
     b = torch.zeros((1, k, n // 32), device="cuda", dtype=torch.int32)
     b[0, -1] = 5
-    found, expected = (torch.zeros((1, m, n // 32), device="cuda", dtype=torch.int32) for _ in range(2))
+    found, expected = (
+        torch.zeros((1, m, n // 32), device="cuda", dtype=torch.int32) for _ in range(2)
+    )
     counting.product(Update(found, a, b))
     expected[0] = torch.where(a[0, :, -1:] < 0, 5, 0)  # the last bit of each row
     assert torch.equal(found, expected)

@@ -1,4 +1,6 @@
-"""Which engine a GPU gets, and the message about one that it cannot run, on GPUs that need not be here."""
+"""Which engine a GPU gets, and the message about one that it cannot run, on GPUs that need not be
+here.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,21 @@ def test_the_best_that_the_gpu_can_run(monkeypatch, capability, dtype, engine):
 @pytest.mark.parametrize(
     ("capability", "dtype", "message"),
     [
-        ((7, 5), torch.float32, "needs compute capability 8.0, but A GPU has 7.5; use the portable engine"),
-        (None, torch.float32, "needs compute capability 8.0, but A GPU has none; use the portable engine"),
-        ((8, 6), torch.int16, "needs compute capability 9.0 for int16, but A GPU has 8.6; use the portable engine"),
+        (
+            (7, 5),
+            torch.float32,
+            "needs compute capability 8.0, but A GPU has 7.5; use the portable engine",
+        ),
+        (
+            None,
+            torch.float32,
+            "needs compute capability 8.0, but A GPU has none; use the portable engine",
+        ),
+        (
+            (8, 6),
+            torch.int16,
+            "needs compute capability 9.0 for int16, but A GPU has 8.6; use the portable engine",
+        ),
     ],
 )
 def test_a_gpu_too_old_for_the_engine_asked_for(monkeypatch, capability, dtype, message):
@@ -55,21 +69,41 @@ def test_a_gpu_too_old_for_the_engine_asked_for(monkeypatch, capability, dtype, 
 
 
 def test_no_such_engine():
-    with pytest.raises(InputError, match="engine must be one of cpu, nvidia, portable, but is 'cuda'"):
+    with pytest.raises(
+        InputError, match="engine must be one of cpu, nvidia, portable, but is 'cuda'"
+    ):
         engines.choose(GPU, Config(engine="cuda"))
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (Config(product=GpuTiles(8, 128, 16, num_warps=16, num_stages=3)), "product.block_m must be at least 32"),
-        (Config(small_product=GpuTiles(64, 16, 16, num_stages=2)), "small_product.block_n must be at least 32"),
+        (
+            Config(product=GpuTiles(8, 128, 16, num_warps=16, num_stages=3)),
+            "product.block_m must be at least 32",
+        ),
+        (
+            Config(small_product=GpuTiles(64, 16, 16, num_stages=2)),
+            "small_product.block_n must be at least 32",
+        ),
         (Config(product=GpuTiles(64, 64, 16)), "product.num_stages must be at least 2"),
-        (Config(product=GpuTiles(256, 256, 16, num_warps=4, num_stages=2)), "at most 256 values of C, but has 512"),
-        (Config(product=GpuTiles(64, 96, 16, num_stages=2)), "product.block_n must be a power of two, but is 96"),
+        (
+            Config(product=GpuTiles(256, 256, 16, num_warps=4, num_stages=2)),
+            "at most 256 values of C, but has 512",
+        ),
+        (
+            Config(product=GpuTiles(64, 96, 16, num_stages=2)),
+            "product.block_n must be a power of two, but is 96",
+        ),
         (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
-        (Config(closure_tile=128), "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 135168"),
-        (Config(product=GpuTiles(128, 128, 32, num_warps=8, num_stages=4)), "product must fit the 101376 bytes"),
+        (
+            Config(closure_tile=128),
+            "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 135168",
+        ),
+        (
+            Config(product=GpuTiles(128, 128, 32, num_warps=8, num_stages=4)),
+            "product must fit the 101376 bytes",
+        ),
         (Config(closure_tile=48), "closure_tile must be a power of two, but is 48"),
         (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
         (Config(closure_warps=16, closure_programs=4), "must be at most 32, but is 64"),
@@ -88,7 +122,10 @@ def test_its_defaults_can_be_launched(monkeypatch):
         assert invalid_because(default_config("nvidia", dtype), gpu(monkeypatch, (9, 0))) is None
 
 
-@pytest.mark.parametrize(("shared", "dtype", "most"), [(99, torch.float32, 2), (227, torch.float32, 3), (99, torch.float64, 1)])
+@pytest.mark.parametrize(
+    ("shared", "dtype", "most"),
+    [(99, torch.float32, 2), (227, torch.float32, 3), (99, torch.float64, 1)],
+)
 def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, shared, dtype, most):
     from tri_apsp.engines import nvidia
 
@@ -122,7 +159,9 @@ def test_split_k_of_the_last_round(tiles: int, k: int, expected: tuple[int, int]
 
 
 def test_tiles_are_shared_in_a_last_round_alone() -> None:
-    for tiles, k in itertools.product((1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)):
+    for tiles, k in itertools.product(
+        (1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)
+    ):
         whole, parts = split_k_tiles(tiles, k, 132, 3, 4)
         assert (whole == tiles) == (parts == 1)
         assert parts == 1 or (whole == tiles - tiles % 396 and k // parts >= 128)

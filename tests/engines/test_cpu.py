@@ -25,7 +25,9 @@ def test_a_diagonal_block_may_be_deeper_than_a_slice_of_the_product() -> None:
     weights = cases.random_graph(150)
     config = tri_apsp.Config(block_size=70, product=tri_apsp.CpuTiles(100, 64, 16))
     for method in ("floyd_warshall", "kleene"):
-        result = tri_apsp.shortest_paths(cases.tensor(weights, torch.float32), method=method, config=config)
+        result = tri_apsp.shortest_paths(
+            cases.tensor(weights, torch.float32), method=method, config=config
+        )
         cases.assert_distances(result.distances, weights)
 
 
@@ -41,7 +43,8 @@ def test_torch_threads_are_obeyed_and_change_no_bit(threads: int) -> None:
         torch.set_num_threads(before)
 
 
-# Prints the number of threads of each pool that a solve asks for; a solve on one thread asks for none.
+# Prints the number of threads of each pool that a solve asks for; a solve on one thread asks for
+# none.
 POOLS = """
 import os, sys
 if sys.argv[1] == "pinned":
@@ -63,21 +66,33 @@ print(torch.get_num_threads())
     [
         ("", {"OMP_NUM_THREADS": "1"}, "1"),
         ("", {"NUMBA_NUM_THREADS": "1"}, ""),
-        pytest.param("pinned", {}, "1", marks=pytest.mark.skipif(sys.platform != "linux", reason="needs an affinity mask")),
+        pytest.param(
+            "pinned",
+            {},
+            "1",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="needs an affinity mask"),
+        ),
     ],
 )
-def test_the_environment_sets_the_threads(argument: str, variables: dict[str, str], threads: str) -> None:
+def test_the_environment_sets_the_threads(
+    argument: str, variables: dict[str, str], threads: str
+) -> None:
     """As README says."""
-    others = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    others = {
+        name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
+    }
     command = [sys.executable, "-W", "ignore", "-c", POOLS, argument]
-    found = subprocess.run(command, env=others | variables, capture_output=True, text=True, timeout=120)
+    found = subprocess.run(
+        command, env=others | variables, capture_output=True, text=True, timeout=120
+    )
     assert found.returncode == 0, found.stderr
     used, of_torch = found.stdout.split()
     assert used == (threads or of_torch)
 
 
 @pytest.mark.parametrize(
-    ("n", "batch", "least", "most"), [(16, 3000, 8, 12), (128, 40, 8, 10), (16, 1025, 8, 16), (128, 3, 3, 3)]
+    ("n", "batch", "least", "most"),
+    [(16, 3000, 8, 12), (128, 40, 8, 10), (16, 1025, 8, 16), (128, 3, 3, 3)],
 )
 def test_small_graphs_are_handed_over_together(
     monkeypatch: pytest.MonkeyPatch, n: int, batch: int, least: int, most: int
@@ -89,7 +104,9 @@ def test_small_graphs_are_handed_over_together(
             handed.append(len(part))
             return super().submit(run, kernel, part)
 
-    weights = torch.randint(1, 60, (batch, n, n), generator=torch.Generator().manual_seed(2)).float()
+    weights = torch.randint(
+        1, 60, (batch, n, n), generator=torch.Generator().manual_seed(2)
+    ).float()
     expected = tri_apsp.shortest_paths(weights).distances
     with Pool(2) as pool:
         monkeypatch.setattr(cpu_tasks, "_pool", lambda process, threads: pool)
@@ -108,9 +125,13 @@ print(len(kernel.inspect_asm(kernel.signatures[0])))
 
 
 def test_the_boolean_product_compiles_to_little_code(tmp_path: Path) -> None:
-    """A loop of unknown length in the tables was unrolled 64 times, to 350,000 characters, which took 8 s instead of 1.5 s."""
+    """A loop of unknown length in the tables was unrolled 64 times, to 350,000 characters, which
+    took 8 s instead of 1.5 s.
+    """
     command = [sys.executable, "-W", "ignore", "-c", BOOLEAN_PRODUCT]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}  # code from a cache cannot be inspected
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path)
+    }  # code from a cache cannot be inspected
     found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     assert 10_000 < int(found.stdout) < 150_000
@@ -142,7 +163,11 @@ def test_small_graphs_of_floats_are_stored_without_masks(tmp_path: Path) -> None
 def test_several_threads_may_solve_at_once() -> None:
     graphs = [cases.random_graph(200, seed=seed) for seed in range(8)]
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda graph: tri_apsp.shortest_paths(cases.tensor(graph, torch.float32)), graphs))
+        results = list(
+            pool.map(
+                lambda graph: tri_apsp.shortest_paths(cases.tensor(graph, torch.float32)), graphs
+            )
+        )
     for graph, result in zip(graphs, results, strict=True):
         cases.assert_distances(result.distances, graph)
 
@@ -152,11 +177,15 @@ class _Graphs(torch.utils.data.Dataset[torch.Tensor]):
         return 4
 
     def __getitem__(self, seed: int) -> torch.Tensor:
-        return tri_apsp.shortest_paths(cases.tensor(cases.random_graph(250, degree=250, seed=seed), torch.float32)).distances
+        return tri_apsp.shortest_paths(
+            cases.tensor(cases.random_graph(250, degree=250, seed=seed), torch.float32)
+        ).distances
 
 
 def test_the_workers_of_a_data_loader_solve_too() -> None:
-    expected = [_Graphs()[seed] for seed in range(4)]  # the parent has used the engine before it forks
+    expected = [
+        _Graphs()[seed] for seed in range(4)
+    ]  # the parent has used the engine before it forks
     loader = torch.utils.data.DataLoader(_Graphs(), batch_size=None, num_workers=2, timeout=60)
     for distances, same in zip(loader, expected, strict=True):
         assert torch.equal(distances, same)

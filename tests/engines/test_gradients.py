@@ -1,4 +1,6 @@
-"""The sums of gradients of the engines, by those of a loop: on a CPU, on a GPU, and in Triton's interpreter."""
+"""The sums of gradients of the engines, by those of a loop: on a CPU, on a GPU, and in Triton's
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,24 @@ from tri_apsp.configs import default_config
 from tri_apsp.engines import Engine, MatrixSpec
 
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
-interpreted = pytest.mark.skipif(not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1")
+interpreted = pytest.mark.skipif(
+    not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1"
+)
 
 
 def engine(name: str, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Engine:
-    return engines.make(name, MatrixSpec(8, dtype, torch.device(device), False), default_config(name, dtype))
+    return engines.make(
+        name, MatrixSpec(8, dtype, torch.device(device), False), default_config(name, dtype)
+    )
 
 
 SHAPES = [(1, 1), (1, 7), (40, 5), (2, 100)]
 
 
 def whole(*shape: int, most: int = 9) -> torch.Tensor:
-    return torch.randint(-most, most + 1, shape, generator=torch.Generator().manual_seed(sum(shape))).float()
+    return torch.randint(
+        -most, most + 1, shape, generator=torch.Generator().manual_seed(sum(shape))
+    ).float()
 
 
 class SumsContract:
@@ -38,9 +46,14 @@ class SumsContract:
         made = engine(self.name, gradient.dtype, self.device)
         return made.edge_gradient(gradient.to(self.device), predecessors.to(self.device)).cpu()
 
-    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, ...]:
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, ...]:
         made = engine(self.name, gradient.dtype, self.device)
-        return tuple(x.cpu() for x in made.factor_gradients(gradient.to(self.device), chosen.to(self.device), depth))
+        return tuple(
+            x.cpu()
+            for x in made.factor_gradients(gradient.to(self.device), chosen.to(self.device), depth)
+        )
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     @pytest.mark.parametrize(("batch", "n"), SHAPES)
@@ -69,10 +82,15 @@ class SumsContract:
         assert torch.equal(found.diagonal(1), edges.float())
         assert found.sum() == edges.sum()
 
-    @pytest.mark.parametrize(("batch", "m", "depth", "n"), [(1, 1, 1, 1), (3, 20, 7, 33), (100, 4, 5, 6), (1, 90, 200, 70)])
+    @pytest.mark.parametrize(
+        ("batch", "m", "depth", "n"),
+        [(1, 1, 1, 1), (3, 20, 7, 33), (100, 4, 5, 6), (1, 90, 200, 70)],
+    )
     def test_factor_gradients(self, batch: int, m: int, depth: int, n: int) -> None:
         gradient, chosen = whole(batch, m, n), torch.randint(-1, depth, (batch, m, n)).int()
-        one = torch.nn.functional.one_hot(chosen.long() + 1, depth + 1)[..., 1:] * gradient[..., None]
+        one = (
+            torch.nn.functional.one_hot(chosen.long() + 1, depth + 1)[..., 1:] * gradient[..., None]
+        )
         of_a, of_b = self.factor_gradients(gradient, chosen, depth)
         assert torch.equal(of_a, one.sum(2))
         assert torch.equal(of_b, one.sum(1).mT)
@@ -99,7 +117,9 @@ class SumsContract:
 
 
 def cpu_predecessors(weights: torch.Tensor) -> torch.Tensor:
-    found = tri_apsp.shortest_paths(weights, predecessors=True, config=tri_apsp.Config(engine="cpu")).predecessors
+    found = tri_apsp.shortest_paths(
+        weights, predecessors=True, config=tri_apsp.Config(engine="cpu")
+    ).predecessors
     assert found is not None
     return found
 
@@ -134,7 +154,9 @@ FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 PRODUCTS = [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66)]
 
 
-def check_argmin(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int], device: str = "cpu") -> None:
+def check_argmin(
+    name: str, dtype: torch.dtype, shape: tuple[int, int, int, int], device: str = "cpu"
+) -> None:
     batch, m, depth, n = shape
     a, b = whole(batch, m, depth).to(device, dtype), whole(batch, depth, n).to(device, dtype)
     a[0, 0] = float("inf")
@@ -161,7 +183,11 @@ def test_argmin_interpreted(dtype: torch.dtype, shape: tuple[int, int, int, int]
 @pytest.mark.gpu
 @FLOATS
 @pytest.mark.parametrize("name", ["portable", "nvidia"])
-@pytest.mark.parametrize("shape", [*PRODUCTS, (3, 64, 32, 64), (1, 1, 40, 130), (1, 130, 33, 1), (2, 200, 500, 300)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [*PRODUCTS, (3, 64, 32, 64), (1, 1, 40, 130), (1, 130, 33, 1), (2, 200, 500, 300)],
+    ids=str,
+)
 def test_argmin_on_a_gpu(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
     check_argmin(name, dtype, shape, "cuda")
 
@@ -191,17 +217,26 @@ class SmallGraphsContract:
         for negative, padded in ((False, False), (True, False), (True, True)):
             make = cases.negative_graph if negative else cases.random_graph
             drawn = np.stack([make(n, seed=i, degree=3) for i in range(min(batch, 5))])
-            weights = cases.tensor(drawn, dtype, self.device).repeat(-(-batch // 5), 1, 1)[:batch].mT.contiguous().mT
+            weights = (
+                cases.tensor(drawn, dtype, self.device)
+                .repeat(-(-batch // 5), 1, 1)[:batch]
+                .mT.contiguous()
+                .mT
+            )
             sizes = (torch.arange(batch, device=self.device) * 3 + 1) % (n + 1) if padded else None
             if sizes is not None:
                 padding = torch.arange(n, device=self.device) >= sizes[:, None]
-                weights.masked_fill_(padding[:, None], -float("inf")).masked_fill_(padding[:, :, None], float("nan"))
+                weights.masked_fill_(padding[:, None], -float("inf")).masked_fill_(
+                    padding[:, :, None], float("nan")
+                )
             gradient = whole(batch, n, n).to(self.device, dtype)
             result, _ = self.gradient(gradient, weights, sizes)
             for i in range(min(batch, 30)):
                 size = n if sizes is None else int(sizes[i])
                 expected = np.zeros((n, n))
-                of_graph, of_gradient = (x[i, :size, :size].double().cpu().numpy() for x in (weights, gradient))
+                of_graph, of_gradient = (
+                    x[i, :size, :size].double().cpu().numpy() for x in (weights, gradient)
+                )
                 expected[:size, :size] = cases.gradient_of_weights(of_graph, of_gradient)
                 np.testing.assert_array_equal(result[i].cpu().numpy(), expected)
 
@@ -210,7 +245,9 @@ class SmallGraphsContract:
     @pytest.mark.parametrize("n", [5, 16, 31, 64])
     def test_rounding_loses_no_gradient(self, kind: str, n: int, dtype: torch.dtype) -> None:
         """What flows out of a vertex but not into it is what its distances brought."""
-        weights = torch.from_numpy(cases.rounded_graphs(kind, n, np.float32 if dtype == torch.float32 else np.float64))
+        weights = torch.from_numpy(
+            cases.rounded_graphs(kind, n, np.float32 if dtype == torch.float32 else np.float64)
+        )
         weights = weights.to(self.device)
         gradient = whole(*weights.shape).to(self.device, dtype)
         found, distances = self.gradient(gradient, weights)
@@ -218,7 +255,10 @@ class SmallGraphsContract:
         gradient.diagonal(dim1=1, dim2=2).zero_()
         assert torch.equal(found.sum(2) - found.sum(1), gradient.sum(2) - gradient.sum(1))
         # And its paths are as long as the distances.
-        lengths = [(x.double() * y.nan_to_num(posinf=0)).sum((1, 2)) for x, y in ((found, weights), (gradient, distances))]
+        lengths = [
+            (x.double() * y.nan_to_num(posinf=0)).sum((1, 2))
+            for x, y in ((found, weights), (gradient, distances))
+        ]
         scale = distances.nan_to_num(posinf=0).abs().amax((1, 2)) * gradient.abs().sum((1, 2))
         assert ((lengths[0] - lengths[1]).abs() <= n * torch.finfo(dtype).eps * scale).all()
         if kind == "a large negative weight":  # whose paths are not seen beside it

@@ -21,7 +21,12 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 
 class TestNvidiaEngine(EngineContract):
     name, device = "nvidia", "cuda"
-    shapes = ((1, 1, 1), (63, 65, 1), (100, 31, 257), (130, 200, 67))  # each is a compilation for each dtype
+    shapes = (
+        (1, 1, 1),
+        (63, 65, 1),
+        (100, 31, 257),
+        (130, 200, 67),
+    )  # each is a compilation for each dtype
     large = (500, 340)
     closures = (1, 2, 31, 64, 65, 300)
 
@@ -43,7 +48,9 @@ class TestOtherTiles:
         contract.test_product_with_negative_values()
 
 
-@pytest.mark.parametrize(("tile", "warps", "programs"), [(32, 2, 4), (32, 4, 1), (64, 8, 2), (128, 8, 1)])
+@pytest.mark.parametrize(
+    ("tile", "warps", "programs"), [(32, 2, 4), (32, 4, 1), (64, 8, 2), (128, 8, 1)]
+)
 def test_other_closures(tile: int, warps: int, programs: int) -> None:
     contract = TestNvidiaEngine()
     contract.dtypes = (torch.float32, torch.int16)  # type: ignore[misc]
@@ -57,19 +64,31 @@ def test_it_is_chosen_for_every_dtype() -> None:
 
 
 @pytest.mark.parametrize("dtype", EngineContract.dtypes, ids=str)
-@pytest.mark.parametrize("shape", [(1, 500, 330, 1300), (3, 64, 64, 4000), (1, 3000, 2900, 600)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 500, 330, 1300), (3, 64, 64, 4000), (1, 3000, 2900, 600)], ids=str
+)
 def test_tiles_that_programs_share(
     monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, shape: tuple[int, int, int, int]
 ) -> None:
-    """Few tiles and a long k, of which no part is a whole number of slices; or some of many tiles. From call to call."""
+    """Few tiles and a long k, of which no part is a whole number of slices; or some of many tiles.
+    From call to call.
+    """
     batch, m, n, k = shape
-    monkeypatch.setattr("tri_apsp.engines.nvidia.split_k_tiles", lambda tiles, k, units, *_: (max(0, tiles - units), 3))
+    monkeypatch.setattr(
+        "tri_apsp.engines.nvidia.split_k_tiles",
+        lambda tiles, k, units, *_: (max(0, tiles - units), 3),
+    )
     rng = torch.Generator(device="cuda").manual_seed(0)
     a, b, c = (
-        torch.randint(-50, 100, (batch, *size), device="cuda", generator=rng).to(dtype) for size in ((m, k), (k, n), (m, n))
+        torch.randint(-50, 100, (batch, *size), device="cuda", generator=rng).to(dtype)
+        for size in ((m, k), (k, n), (m, n))
     )
-    portable = engines.make("portable", engines.MatrixSpec(m, dtype, c.device, False), default_config("portable", dtype))
-    engine = engines.make("nvidia", engines.MatrixSpec(m, dtype, c.device, False), default_config("nvidia", dtype))
+    portable = engines.make(
+        "portable", engines.MatrixSpec(m, dtype, c.device, False), default_config("portable", dtype)
+    )
+    engine = engines.make(
+        "nvidia", engines.MatrixSpec(m, dtype, c.device, False), default_config("nvidia", dtype)
+    )
     for fresh in (False, True, False):
         found, expected = ((c.clone(), c.clone()) for _ in range(2))
         for made, (first, second) in ((engine, found), (portable, expected)):
@@ -78,11 +97,15 @@ def test_tiles_that_programs_share(
 
 
 def test_tiles_that_programs_share_in_graphs() -> None:
-    """Each graph has locks of its own: it may run beside others, and beside what is launched on the stream of its capture."""
+    """Each graph has locks of its own: it may run beside others, and beside what is launched on the
+    stream of its capture.
+    """
     a, b = torch.randint(0, 100, (2, 1, 300, 5000), device="cuda", dtype=torch.int32)
     b = b.mT.contiguous()
     engine = engines.make(
-        "nvidia", engines.MatrixSpec(300, torch.int32, a.device, False), default_config("nvidia", torch.int32)
+        "nvidia",
+        engines.MatrixSpec(300, torch.int32, a.device, False),
+        default_config("nvidia", torch.int32),
     )
     expected = torch.full((1, 300, 300), 1000, device="cuda", dtype=torch.int32)
     found = [torch.full_like(expected, 1000) for _ in range(3)]
@@ -105,12 +128,20 @@ def test_tiles_that_programs_share_in_graphs() -> None:
 
 
 CONFIG = default_config("nvidia", torch.float32)
-# Every shape, with and without sizes, for two dtypes. The others differ in the strategy alone and get one shape of each kind:
-# one tile, one program per graph, several programs per graph. Each case is a compilation of up to 20 s.
+# Every shape, with and without sizes, for two dtypes. The others differ in the strategy alone and
+# get one shape of each kind: one tile, one program per graph, several programs per graph. Each case
+# is a compilation of up to 20 s.
 SHAPES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
-SOLVES = [(dtype, shape, padded) for dtype in cases.QUICK_DTYPES for shape in SHAPES for padded in (False, True)]
+SOLVES = [
+    (dtype, shape, padded)
+    for dtype in cases.QUICK_DTYPES
+    for shape in SHAPES
+    for padded in (False, True)
+]
 SOLVES += [
-    (dtype, shape, False) for dtype in (torch.int32, torch.int64, torch.float64) for shape in ((300, 20), (7, 129), (1, 1000))
+    (dtype, shape, False)
+    for dtype in (torch.int32, torch.int64, torch.float64)
+    for shape in ((300, 20), (7, 129), (1, 1000))
 ]
 
 
@@ -118,23 +149,38 @@ SOLVES += [
     ("dtype", "shape", "padded"),
     [
         pytest.param(
-            *solve, marks=[] if torch.float32 in solve or solve == (torch.int16, (1, 1000), False) else pytest.mark.slow
+            *solve,
+            marks=[]
+            if torch.float32 in solve or solve == (torch.int16, (1, 1000), False)
+            else pytest.mark.slow,
         )
         for solve in SOLVES
     ],
     ids=str,
 )
 def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padded: bool) -> None:
-    """It computes and reports what separate launches do, in repeated calls, for weights of any sign."""
+    """It computes and reports what separate launches do, in repeated calls, for weights of any
+    sign.
+    """
     batch, n = shape
-    beyond = distance_range(dtype, negative=True).beyond  # from here on, no path: an edge of less than 0 may have lowered it
+    beyond = distance_range(
+        dtype, negative=True
+    ).beyond  # from here on, no path: an edge of less than 0 may have lowered it
     for make in (cases.random_graph, cases.negative_graph, cases.random_graph):
-        graphs = np.stack([make(n, seed=i) for i in range(min(batch, 3))])[np.arange(batch) % 3 % min(batch, 3)]
+        graphs = np.stack([make(n, seed=i) for i in range(min(batch, 3))])[
+            np.arange(batch) % 3 % min(batch, 3)
+        ]
         graphs[:, range(n), range(n)] = 5
         weights = cases.tensor(graphs, dtype, "cuda")
         sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
-        engine = engines.make("nvidia", engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG)
-        for given in (weights, weights.mT.contiguous().mT, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
+        engine = engines.make(
+            "nvidia", engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG
+        )
+        for given in (
+            weights,
+            weights.mT.contiguous().mT,
+            torch.stack((weights, weights - 99), dim=-1)[..., 0],
+        ):
             expected, report = TritonEngine.queue_solve(engine, given)  # type: ignore[arg-type]
             distances, own = engine.queue_solve(given)
             for x in (distances, expected):
@@ -151,13 +197,20 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
                 assert min(of_distances.lowest, 0) == last.lowest
                 assert min(of_distances.lowest_diagonal, 0) == last.lowest_diagonal
                 (of_paths,) = engine.value_ranges([distances], beyond)
-                assert last.highest_below is None or last.highest_below >= (of_paths.highest_below or 0)
+                assert last.highest_below is None or last.highest_below >= (
+                    of_paths.highest_below or 0
+                )
 
 
 def test_solves_side_by_side() -> None:
     """Reports that are read late, and in another order, are those of their own solves."""
-    graphs = [cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (90, 200, 70)]
-    made = [engines.make("nvidia", engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG) for w in graphs]
+    graphs = [
+        cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (90, 200, 70)
+    ]
+    made = [
+        engines.make("nvidia", engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG)
+        for w in graphs
+    ]
     solved = [engine.queue_solve(w) for engine, w in zip(made, graphs, strict=True)]
     for w, (distances, report) in reversed(list(zip(graphs, solved, strict=True))):
         weights, found = report.read()
@@ -177,7 +230,9 @@ class TestStridesBeyondInt32:
         wide[:, 3:73] = graph
         view = wide[:, 3:73]
         with tuned.using(Config(engine=engine)):
-            assert torch.equal(tri_apsp.min_plus(view, view, view), tri_apsp.min_plus(graph, graph, graph))
+            assert torch.equal(
+                tri_apsp.min_plus(view, view, view), tri_apsp.min_plus(graph, graph, graph)
+            )
             expected = tri_apsp.shortest_paths(graph).distances
             assert torch.equal(tri_apsp.shortest_paths(view).distances, expected)
             assert tri_apsp.shortest_paths(view, overwrite=True).distances is view
@@ -191,4 +246,7 @@ class TestStridesBeyondInt32:
         rows = torch.arange(64, device="cuda")
         a[rows, rows * 500_000 + 7] = 1
         b[rows * 500_000 + 7] = rows[:, None].to(torch.int16)
-        assert torch.equal(tri_apsp.min_plus(a, b), (rows[:, None] + 1).clamp(max=100).to(torch.int16).expand(64, 40))
+        assert torch.equal(
+            tri_apsp.min_plus(a, b),
+            (rows[:, None] + 1).clamp(max=100).to(torch.int16).expand(64, 40),
+        )

@@ -1,4 +1,6 @@
-"""The portable engine: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
+"""The portable engine: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py
+starts that).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ class TestPortableEngineOnGpu(EngineContract):
     name, device = "portable", "cuda"
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestPortableEngineInterpreted(EngineContract):
     name, device = "portable", "cpu"
     config = Config(block_size=20, panel=32, product=GpuTiles(32, 64, 4, group_m=2))
@@ -46,7 +51,10 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
 def test_parts_are_even() -> None:
     def ends(batch: int) -> list[tuple[int, int]]:
         graphs = torch.arange(batch)
-        return [(int(first[0]), int(second[-1]) + 1) for first, second in in_parts(graphs, graphs.clone())]
+        return [
+            (int(first[0]), int(second[-1]) + 1)
+            for first, second in in_parts(graphs, graphs.clone())
+        ]
 
     few = torch.arange(65535)
     ((same,),) = in_parts(few)

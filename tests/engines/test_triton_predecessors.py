@@ -1,4 +1,6 @@
-"""Predecessors by the GPU engines: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
+"""Predecessors by the GPU engines: on a GPU, or in Triton's interpreter
+(tests/kernels/test_interpreter.py starts that).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class PredecessorContract:
     sizes: ClassVar[tuple[int, ...]]
     dtypes: ClassVar[tuple[torch.dtype, ...]] = cases.DTYPES
 
-    @pytest.fixture(params=["lists", pytest.param("all edges", marks=pytest.mark.slow)], autouse=True)
+    @pytest.fixture(
+        params=["lists", pytest.param("all edges", marks=pytest.mark.slow)], autouse=True
+    )
     def _search(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "_PAIRS_PER_EDGE", PAIRS_PER_EDGE[request.param])
 
@@ -47,8 +51,13 @@ class PredecessorContract:
 
     def test_the_same_again(self) -> None:
         config = tri_apsp.Config(engine=self.engine)
-        weights = cases.tensor(cases.random_graph(self.sizes[-1], low=0, high=3), torch.float32, self.device)
-        first, second = (tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors for _ in range(2))
+        weights = cases.tensor(
+            cases.random_graph(self.sizes[-1], low=0, high=3), torch.float32, self.device
+        )
+        first, second = (
+            tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors
+            for _ in range(2)
+        )
         assert torch.equal(first, second)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("case", cases.CASES)
@@ -59,7 +68,9 @@ class PredecessorContract:
                     self.check(cases.tensor(cases.CASES[case](n), dtype))
 
     def test_long_paths_of_weight_0(self) -> None:
-        """A ring, of which a search finds one vertex more, so that queues take over; and a graph that searches solve."""
+        """A ring, of which a search finds one vertex more, so that queues take over; and a graph
+        that searches solve.
+        """
         n = self.sizes[-1]
         for dtype in self.dtypes:
             ring = torch.full((n, n), tri_apsp.no_edge(dtype), dtype=dtype)
@@ -72,11 +83,15 @@ class PredecessorContract:
             result = self.check(zeros_and_ones)
             if not dtype.is_floating_point:
                 config = tri_apsp.Config(engine="cpu")
-                expected = tri_apsp.shortest_paths(zeros_and_ones, config=config, predecessors=True).predecessors
+                expected = tri_apsp.shortest_paths(
+                    zeros_and_ones, config=config, predecessors=True
+                ).predecessors
                 assert torch.equal(result.predecessors.cpu(), expected)  # type: ignore[union-attr]
 
     def test_queues_of_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Graphs with and without cycles of weight 0; the queues take over after one search of each strip."""
+        """Graphs with and without cycles of weight 0; the queues take over after one search of each
+        strip.
+        """
         monkeypatch.setattr(module, "_LEAST_SHARE", 0.99)
         n = self.sizes[-1]
         vertices, sizes = torch.arange(n), torch.tensor([n, n, 0, n, n - 1])
@@ -91,14 +106,19 @@ class PredecessorContract:
             ties[[0, 0, 4, 5], [4, 5, 7, 7]] = 0
             found, expected = (
                 tri_apsp.shortest_paths(
-                    graphs.to(device), sizes=sizes.to(device), config=tri_apsp.Config(engine=engine), predecessors=True
+                    graphs.to(device),
+                    sizes=sizes.to(device),
+                    config=tri_apsp.Config(engine=engine),
+                    predecessors=True,
                 ).predecessors
                 for device, engine in ((self.device, self.engine), ("cpu", "cpu"))
             )
             assert torch.equal(found.cpu(), expected)  # type: ignore[union-attr]
 
     def test_distances_below_every_sum(self) -> None:
-        """The tolerance doubles until an edge reaches a vertex whose distances are 64 units too small."""
+        """The tolerance doubles until an edge reaches a vertex whose distances are 64 units too
+        small.
+        """
         n, eps = 9, torch.finfo(torch.float32).eps
         vertices, rows = torch.arange(n - 1), [0, 1, 2, 4, 5, 6, 7]
         weights = torch.full((1, n, n), cases.INF)
@@ -107,13 +127,18 @@ class PredecessorContract:
         distances[0, rows, n - 1] *= 1 - 64 * eps
         sizes = torch.tensor([n], dtype=torch.int32, device=self.device)
         tolerance = Tolerance(4 * eps, 0, 8 * n * eps, 0)
-        found = module.find_predecessors(weights.to(self.device), distances.to(self.device), sizes, tolerance)
+        found = module.find_predecessors(
+            weights.to(self.device), distances.to(self.device), sizes, tolerance
+        )
         assert found[0, :, -1].tolist() == [3] * (n - 1) + [-1]
 
     def test_strides_and_sizes(self) -> None:
         n = self.sizes[-1]
         graphs = cases.tensor(
-            torch.stack([torch.from_numpy(cases.random_graph(n, seed=s)) for s in range(3)]).numpy(), torch.int32
+            torch.stack(
+                [torch.from_numpy(cases.random_graph(n, seed=s)) for s in range(3)]
+            ).numpy(),
+            torch.int32,
         )
         self.check(graphs.mT)
         sizes = torch.tensor([n, n // 2, 0])
@@ -125,7 +150,9 @@ class PredecessorContract:
             poisoned.to(self.device), sizes=sizes.to(self.device), config=config, predecessors=True
         )
         for item, size in enumerate(sizes.tolist()):
-            alone = tri_apsp.shortest_paths(graphs[item, :size, :size].to(self.device), config=config, predecessors=True)
+            alone = tri_apsp.shortest_paths(
+                graphs[item, :size, :size].to(self.device), config=config, predecessors=True
+            )
             found = result.predecessors[item]  # type: ignore[index]
             assert torch.equal(found[:size, :size], alone.predecessors)  # type: ignore[arg-type]
             assert (found[size:] == -1).all()
@@ -142,12 +169,16 @@ class TestPredecessorsOnGpu(PredecessorContract):
             monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
 
     @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
-    def test_the_product_finds_what_the_search_finds(self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
+    def test_the_product_finds_what_the_search_finds(
+        self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+    ) -> None:
         for make in (cases.random_graph, cases.negative_graph):
             weights = cases.tensor(make(700), dtype, "cuda")
             first = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
             monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
-            assert torch.equal(first, tri_apsp.shortest_paths(weights, predecessors=True).predecessors)  # type: ignore[arg-type]
+            assert torch.equal(
+                first, tri_apsp.shortest_paths(weights, predecessors=True).predecessors
+            )  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float64])
     def test_the_workspace_is_what_was_announced(self, dtype: torch.dtype) -> None:
@@ -155,9 +186,14 @@ class TestPredecessorsOnGpu(PredecessorContract):
         vertices = torch.arange(n)
         weights = torch.full((8, n, n), tri_apsp.no_edge(dtype), dtype=dtype)
         weights[:, vertices, (vertices + 1) % n] = 0
-        distances, sizes = torch.zeros_like(weights).cuda(), torch.full((8,), n, dtype=torch.int32, device="cuda")
+        distances, sizes = (
+            torch.zeros_like(weights).cuda(),
+            torch.full((8,), n, dtype=torch.int32, device="cuda"),
+        )
         weights = weights.cuda()
-        tolerance = Tolerance(*([4 * torch.finfo(dtype).eps, 0, 1e-6, 0] if dtype.is_floating_point else [0] * 4))
+        tolerance = Tolerance(
+            *([4 * torch.finfo(dtype).eps, 0, 1e-6, 0] if dtype.is_floating_point else [0] * 4)
+        )
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         found = module.find_predecessors(weights, distances, sizes, tolerance)
@@ -168,7 +204,9 @@ class TestPredecessorsOnGpu(PredecessorContract):
         for n in (4097, 16384):
             generator = torch.Generator().manual_seed(n)
             weights = torch.rand(n, n, generator=generator)
-            result = self.check(weights.masked_fill(torch.rand(n, n, generator=generator) > 0.03, cases.INF))
+            result = self.check(
+                weights.masked_fill(torch.rand(n, n, generator=generator) > 0.03, cases.INF)
+            )
             sources, targets = torch.randint(0, n, (2, 1000), generator=generator)
             found = result.paths(sources, targets)
             assert found.vertices.is_cuda
@@ -180,7 +218,10 @@ class TestPredecessorsOnGpu(PredecessorContract):
                     assert hops[path[0], path[-1]] == path[1]
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestPredecessorsInterpreted(PredecessorContract):
     device, engine, sizes, dtypes = "cpu", "portable", (11,), (torch.float32, torch.int16)
 
@@ -194,7 +235,10 @@ class TestPredecessorsInterpreted(PredecessorContract):
         self.check(cases.tensor(cases.random_graph(40, low=0, high=1), torch.int16))
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestTermsOfAProductInterpreted:
     """The check of predecessors that are the first terms of the product of distances and weights."""
 
@@ -204,7 +248,9 @@ class TestTermsOfAProductInterpreted:
         from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 
         batch, n, _ = weights.shape
-        distances = tri_apsp.shortest_paths(weights, config=tri_apsp.Config(engine="cpu")).distances.contiguous()
+        distances = tri_apsp.shortest_paths(
+            weights, config=tri_apsp.Config(engine="cpu")
+        ).distances.contiguous()
         edges = weights.clone()
         edges.diagonal(dim1=1, dim2=2).fill_(tri_apsp.no_edge(weights.dtype))
         sums = distances.double()[:, :, :, None] + edges.double()[:, None]
@@ -212,7 +258,12 @@ class TestTermsOfAProductInterpreted:
         found[sums.amin(2) >= tri_apsp.no_edge(weights.dtype)] = -1
         loops = torch.zeros((), dtype=torch.int32)
         relative = 4 * torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0
-        constants = {"RELATIVE": relative, "NO_EDGE": tri_apsp.no_edge(weights.dtype), "BLOCK": 64, "num_warps": 4}
+        constants = {
+            "RELATIVE": relative,
+            "NO_EDGE": tri_apsp.no_edge(weights.dtype),
+            "BLOCK": 64,
+            "num_warps": 4,
+        }
         blocks = -(-n * n // 64)
         Launcher(_check_terms_kernel, constants)(
             (batch * blocks, 1, 1), found, loops, weights, distances, n, blocks, *weights.stride()
@@ -223,11 +274,16 @@ class TestTermsOfAProductInterpreted:
     @pytest.mark.parametrize("n", [1, 2, 19])
     def test_interpreted(self, dtype: torch.dtype, n: int) -> None:
         """The same as of the cpu engine, with ties, without paths, and with any strides."""
-        graphs = [cases.tensor(cases.random_graph(n, seed=seed, low=1, high=4), dtype) for seed in range(3)]
+        graphs = [
+            cases.tensor(cases.random_graph(n, seed=seed, low=1, high=4), dtype)
+            for seed in range(3)
+        ]
         weights = torch.stack(graphs).mT
         found, loops = self.predecessors(weights)
         config = tri_apsp.Config(engine="cpu")
-        assert torch.equal(found, tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors)
+        assert torch.equal(
+            found, tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors
+        )
         assert not loops
 
     def test_a_cycle_of_weight_0_interpreted(self) -> None:

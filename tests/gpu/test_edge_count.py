@@ -18,14 +18,20 @@ from tri_apsp import no_edge
 from tri_apsp.gpu import result_buffers
 from tri_apsp.gpu.edge_count import queue_edge_count
 
-interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
+interpreted = pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone"
+)
 dtypes = pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
 
 
 def matrices(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> torch.Tensor:
     """Values of either sign, half of them no_edge, and some at the ends of the dtype."""
     generator, drawn = torch.Generator().manual_seed(sum(shape)), values(shape, dtype)
-    ends = (-float("inf"), float("nan")) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    ends = (
+        (-float("inf"), float("nan"))
+        if dtype.is_floating_point
+        else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    )
     for end in ends:
         drawn.masked_fill_(torch.rand(shape, generator=generator) < 0.02, end)
     return drawn.to(device)
@@ -40,12 +46,19 @@ def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -
             for step in (1, 3, 1000):
                 for loops in (False, True):
                     expected = cases.count_edges(given, step, loops=loops)
-                    assert queue_edge_count(given, step, loops=loops)() == expected, (shape, name, step, loops)
+                    assert queue_edge_count(given, step, loops=loops)() == expected, (
+                        shape,
+                        name,
+                        step,
+                        loops,
+                    )
     assert len(result_buffers._IN_USE) == used
 
 
 def check_memory(device: str) -> None:
-    """A count that is pending does not keep the matrices, which a solve frees before it verifies the distances."""
+    """A count that is pending does not keep the matrices, which a solve frees before it verifies
+    the distances.
+    """
     given = matrices((1, 9, 9), torch.float32, device)
     memory = weakref.ref(given)
     count = queue_edge_count(given, 1, loops=True)
@@ -55,15 +68,30 @@ def check_memory(device: str) -> None:
 
 
 def check_fractions(device: str) -> None:
-    """A fraction makes the count 0 only in a row that is read, and not on a diagonal that is left out."""
-    whole = matrices((2, 9, 9), torch.float32, device).nan_to_num(1, neginf=1, posinf=no_edge(torch.float32))
-    for row, column, value in ((6, 2, 0.5), (6, 6, 0.5), (0, 8, -1.25), (5, 2, 0.5), (6, 2, float("nan"))):
+    """A fraction makes the count 0 only in a row that is read, and not on a diagonal that is left
+    out.
+    """
+    whole = matrices((2, 9, 9), torch.float32, device).nan_to_num(
+        1, neginf=1, posinf=no_edge(torch.float32)
+    )
+    for row, column, value in (
+        (6, 2, 0.5),
+        (6, 6, 0.5),
+        (0, 8, -1.25),
+        (5, 2, 0.5),
+        (6, 2, float("nan")),
+    ):
         given = whole.clone()
         given[1, row, column] = value
         for loops in (False, True):
             fails = row != 5 and value == value and (loops or row != column)
             expected = 0 if fails else cases.count_edges(given, 3, loops=loops)
-            assert queue_edge_count(given, 3, loops=loops)() == expected, (row, column, value, loops)
+            assert queue_edge_count(given, 3, loops=loops)() == expected, (
+                row,
+                column,
+                value,
+                loops,
+            )
 
 
 @interpreted

@@ -1,4 +1,6 @@
-"""What was compiled is launched again for arguments that Triton would compile alike, and for no others."""
+"""What was compiled is launched again for arguments that Triton would compile alike, and for no
+others.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ MEMORY = torch.zeros(64)
 
 
 class Kernel:
-    """Stands in for a Triton kernel f(x, y, n, SIZE, SIGN): notes what it compiled, and what was launched without it."""
+    """Stands in for a Triton kernel f(x, y, n, SIZE, SIGN): notes what it compiled, and what was
+    launched without it.
+    """
 
     arg_names = ("x", "y", "n", "SIZE", "SIGN")
 
@@ -69,7 +73,9 @@ def test_the_second_launch_bypasses_triton() -> None:
     launch((3, 1, 1), other, MEMORY, 48)
     assert len(kernel.compiled) == 1
     (grid, x, y, *rest) = kernel.launched[0]
-    assert (grid, rest) == ((3, 1, 1), [48, 8, "any"]), "constants stand in the order of the kernel's arguments"
+    assert (grid, rest) == ((3, 1, 1), [48, 8, "any"]), (
+        "constants stand in the order of the kernel's arguments"
+    )
     assert (x, y) == (other.data_ptr(), MEMORY.data_ptr())
 
 
@@ -112,7 +118,15 @@ def test_hooks_hear_of_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
         (MEMORY, MEMORY, 1 << 31),
         (MEMORY, MEMORY, -(1 << 31) - 16),
     ],
-    ids=["alignment", "alignment of the second", "dtype", "no multiple of 16", "one", "64 bits", "64 bits below"],
+    ids=[
+        "alignment",
+        "alignment of the second",
+        "dtype",
+        "no multiple of 16",
+        "one",
+        "64 bits",
+        "64 bits below",
+    ],
 )
 def test_other_kinds_are_compiled(others: tuple[Any, ...]) -> None:
     kernel = Kernel()

@@ -33,7 +33,10 @@ def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPa
         return size < 10**7
 
     monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", fits_memory)
-    graphs = {n: torch.empty(2, n, n, dtype=torch.int16, device="meta") for n in (0, 50, 64, 65, 1000, 1008, 1009)}
+    graphs = {
+        n: torch.empty(2, n, n, dtype=torch.int16, device="meta")
+        for n in (0, 50, 64, 65, 1000, 1008, 1009)
+    }
     sizes = {n: padded_size(tensor, 2.5) for n, tensor in graphs.items()}
     assert sizes == {0: 0, 50: 50, 64: 64, 65: 80, 1000: 1000, 1008: 1008, 1009: 1009}
     assert asked == [2.5 * 2 * 80**2 * 2, 2.5 * 2 * 1008**2 * 2, 2.5 * 2 * 1024**2 * 2]
@@ -46,7 +49,11 @@ def test_operands_are_padded_where_that_pays_and_fits(monkeypatch: pytest.Monkey
     assert padded is not None
     padded_a, padded_b, padded_c = padded
     assert padded_c is not None
-    assert (padded_a.shape, padded_b.shape, padded_c.shape) == ((2, 20, 32), (2, 32, 48), (2, 20, 48))
+    assert (padded_a.shape, padded_b.shape, padded_c.shape) == (
+        (2, 20, 32),
+        (2, 32, 48),
+        (2, 20, 48),
+    )
     for whole, part in ((padded_a, a), (padded_b, b), (padded_c, c)):
         assert torch.equal(whole[:, : part.shape[1], : part.shape[2]], part)
         assert whole.isinf().sum() == whole.numel() - part.numel()
@@ -70,7 +77,9 @@ class Pending:
 
 
 class PaddingEngine(CpuEngine):
-    """A cpu engine that stages as the GPU engines do: with padding, and with values read and edges counted later."""
+    """A cpu engine that stages as the GPU engines do: with padding, and with values read and edges
+    counted later.
+    """
 
     made: ClassVar[list[weakref.ref[torch.Tensor]]] = []
 
@@ -79,7 +88,9 @@ class PaddingEngine(CpuEngine):
         return True
 
     @classmethod
-    def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
+    def queue_edge_count(
+        cls, matrices: torch.Tensor, step: int, *, loops: bool
+    ) -> Callable[[], int]:
         return partial(int, cases.count_edges(matrices, step, loops=loops))
 
     @classmethod
@@ -90,8 +101,13 @@ class PaddingEngine(CpuEngine):
     def initial_matrix(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
     ) -> tuple[torch.Tensor, PendingRanges | None]:
-        plain = stage(Problem(weights, True, sizes), CpuEngine, in_place=False, check=False, matrices=matrices).matrix
-        infinity, more = tri_apsp.no_edge(weights.dtype), padded_size(weights, matrices) - weights.shape[1]
+        plain = stage(
+            Problem(weights, True, sizes), CpuEngine, in_place=False, check=False, matrices=matrices
+        ).matrix
+        infinity, more = (
+            tri_apsp.no_edge(weights.dtype),
+            padded_size(weights, matrices) - weights.shape[1],
+        )
         matrix = pad(plain, (0, more, 0, more), value=infinity)
         cls.made.append(weakref.ref(matrix))
         return matrix, Pending(value_range(plain, infinity))
@@ -104,7 +120,9 @@ class PaddingEngine(CpuEngine):
 def test_a_solve_in_a_padded_matrix(
     monkeypatch: pytest.MonkeyPatch, n: int, dtype: torch.dtype, method: str, make: Any
 ) -> None:
-    """The memory of the padded matrix is freed before the result is verified, which may allocate more."""
+    """The memory of the padded matrix is freed before the result is verified, which may allocate
+    more.
+    """
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: PaddingEngine)
     monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: True)
     monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 1)
@@ -120,7 +138,9 @@ def test_a_solve_in_a_padded_matrix(
     PaddingEngine.made.clear()
     weights = make(n)
     result = tri_apsp.shortest_paths(
-        cases.tensor(weights, dtype), method=method, config=tri_apsp.Config(block_size=32, cutoff=64)
+        cases.tensor(weights, dtype),
+        method=method,
+        config=tri_apsp.Config(block_size=32, cutoff=64),
     ).distances
     assert result.is_contiguous()
     cases.assert_distances(result, weights)

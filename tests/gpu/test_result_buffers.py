@@ -1,4 +1,6 @@
-"""What programs reported is combined, and result buffers and counters are reused; no GPU is needed for these tests."""
+"""What programs reported is combined, and result buffers and counters are reused; no GPU is needed
+for these tests.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def test_a_report_combines_all_launches(dtype: torch.dtype, launches: int) -> No
     found = torch.arange(launches * ROW).reshape(launches, ROW).to(dtype)
     buffer.tensor[:launches] = found.flip(0)
     last = found[-1].tolist()
-    assert PendingSolve(buffer, launches).read() == [ValueRange(0, last[3], last[4]), ValueRange(1, last[5], last[6], 2)]
+    assert PendingSolve(buffer, launches).read() == [
+        ValueRange(0, last[3], last[4]),
+        ValueRange(1, last[5], last[6], 2),
+    ]
 
 
 def test_no_value_below_no_edge() -> None:
@@ -90,7 +95,9 @@ def test_counters_grow_by_the_increments_of_each_solve() -> None:
     again, before = counters.next(3, CPU, 7, True)
     assert again is arrived
     assert before == 40
-    fresh, before = counters.next(3, CPU, 7, False)  # after an uneven launch their values are not known
+    fresh, before = counters.next(
+        3, CPU, 7, False
+    )  # after an uneven launch their values are not known
     assert fresh is not arrived
     assert before == 0
 

@@ -1,4 +1,6 @@
-"""The value range of a tensor is what NumPy computes: by torch, and by the kernel on a GPU or in Triton's interpreter."""
+"""The value range of a tensor is what NumPy computes: by torch, and by the kernel on a GPU or in
+Triton's interpreter.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def expected(tensor: torch.Tensor, below: float | None, diagonal: bool) -> Value
     found = tensor.cpu().numpy()
     less = found[found < below] if below is not None else found[:0]
     loop = found.diagonal(axis1=1, axis2=2).min().item() if diagonal else None
-    return ValueRange(found.min().item(), found.max().item(), less.max().item() if less.size else None, loop)
+    return ValueRange(
+        found.min().item(), found.max().item(), less.max().item() if less.size else None, loop
+    )
 
 
 def check(read: Read, tensor: torch.Tensor) -> None:
@@ -63,7 +67,9 @@ def check(read: Read, tensor: torch.Tensor) -> None:
 
 def check_extremes(read: Read, dtype: torch.dtype) -> None:
     """The extreme values of the dtype are reported exactly, wherever they are."""
-    ends = (-INF, INF) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    ends = (
+        (-INF, INF) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    )
     tensor = torch.zeros((2, 20, 20), dtype=dtype)
     tensor[1, -1, -1], tensor[0, 0, 3] = ends
     assert read(tensor, ends[1], diagonal=True) == ValueRange(ends[0], ends[1], 0, ends[0])
@@ -89,8 +95,12 @@ def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dtypes
 @layouts
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str)
-def test_torch(dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str
+)
+def test_torch(
+    dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
+) -> None:
     check(value_range, layout(values(shape, dtype)))
 
 
@@ -107,11 +117,13 @@ def test_torch_sees_nan(dtype: torch.dtype) -> None:
 @dtypes
 def test_nothing_and_no_edges(dtype: torch.dtype) -> None:
     for shape in ((0, 3, 3), (2, 0, 0), (2, 0, 3), (2, 3, 0)):
-        assert value_range(torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]) == ValueRange(0, 0)
+        assert value_range(
+            torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]
+        ) == ValueRange(0, 0)
     infinity = no_edge(dtype)
-    assert value_range(torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True) == ValueRange(
-        infinity, infinity, None, infinity
-    )
+    assert value_range(
+        torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True
+    ) == ValueRange(infinity, infinity, None, infinity)
 
 
 @dtypes
@@ -126,7 +138,9 @@ def test_padding_counts_as_no_edge(dtype: torch.dtype, shape: tuple[int, int, in
     assert torch.equal(tensor, before)
 
 
-@pytest.mark.parametrize("shape", [(1, 300, 300), (5, 200, 200), (100, 40, 40), (2, 1, 100000)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 300, 300), (5, 200, 200), (100, 40, 40), (2, 1, 100000)], ids=str
+)
 def test_row_blocks_cover_everything_once(shape: tuple[int, int, int]) -> None:
     tensor = torch.zeros(shape)
     blocks = list(row_blocks(tensor))
@@ -146,12 +160,19 @@ def test_a_layout_holds_the_same_addresses(layout: Callable[[torch.Tensor], torc
 
 
 def test_a_dense_tensor_is_one_row() -> None:
-    for tensor in (torch.zeros(3, 5, 4), torch.zeros(3, 4, 5).mT, torch.zeros(5, 4, 3).permute(2, 0, 1), torch.zeros(1, 1, 1)):
+    for tensor in (
+        torch.zeros(3, 5, 4),
+        torch.zeros(3, 4, 5).mT,
+        torch.zeros(5, 4, 3).permute(2, 0, 1),
+        torch.zeros(1, 1, 1),
+    ):
         assert _layout(tensor) == (1, 1, tensor.numel(), (0, 0, 1))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
-def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solve_reads_weights_and_distances_once_each(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[float | int | None] = []
 
     def record(tensor: torch.Tensor, below: float | int, **options: bool) -> ValueRange:
@@ -165,32 +186,44 @@ def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monke
         tri_apsp.shortest_paths(weights.clone(), overwrite=overwrite)
         assert read == [no_edge(dtype)] * 2
         read.clear()
-        tri_apsp.shortest_paths(weights[None].clone(), sizes=torch.tensor([50]), overwrite=overwrite)
+        tri_apsp.shortest_paths(
+            weights[None].clone(), sizes=torch.tensor([50]), overwrite=overwrite
+        )
         assert read == [no_edge(dtype)] * 2
         read.clear()
     tri_apsp.min_plus(weights, weights)
     assert len(read) == 2
 
 
-def by_kernel(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> ValueRange:
+def by_kernel(
+    tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False
+) -> ValueRange:
     reader = ValueRangeReader(tensor)
     reader.queue(tensor, below, diagonal=diagonal)
     return reader.read()[0]
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestKernelInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Few programs, so that each processes several tiles."""
         monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_PER_UNIT", 1)
-        monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
+        monkeypatch.setattr(
+            "tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3)
+        )
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
     @layouts
     @pytest.mark.parametrize("shape", [(3, 7, 5), (2, 63, 63), (1, 5, 300)], ids=str)
     def test_kernel(
-        self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
+        self,
+        dtype: torch.dtype,
+        layout: Callable[[torch.Tensor], torch.Tensor],
+        shape: tuple[int, int, int],
     ) -> None:
         check(by_kernel, layout(values(shape, dtype)))
 
@@ -230,7 +263,9 @@ def waits(call: Callable[[], object]) -> int:
     return sum("synchronizing CUDA operation" in str(warning.message) for warning in caught)
 
 
-def on_gpu(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> ValueRange:
+def on_gpu(
+    tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False
+) -> ValueRange:
     """Return the value range as the GPU engines compute it."""
     from tri_apsp.engines.triton_base import TritonEngine
 
@@ -242,16 +277,31 @@ class TestOnTheGpu:
     @dtypes
     @layouts
     @pytest.mark.parametrize(
-        "shape", [(1, 1, 1), (5, 1, 1), (1, 63, 63), (1, 1000, 1000), (2, 1, 5000), (300, 20, 20), (7, 257, 129)], ids=str
+        "shape",
+        [
+            (1, 1, 1),
+            (5, 1, 1),
+            (1, 63, 63),
+            (1, 1000, 1000),
+            (2, 1, 5000),
+            (300, 20, 20),
+            (7, 257, 129),
+        ],
+        ids=str,
     )
     def test_kernel(
-        self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
+        self,
+        dtype: torch.dtype,
+        layout: Callable[[torch.Tensor], torch.Tensor],
+        shape: tuple[int, int, int],
     ) -> None:
         check(on_gpu, layout(values(shape, dtype).cuda()))
 
     @dtypes
     def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
-        check_extremes(lambda tensor, *args, **kwargs: on_gpu(tensor.cuda(), *args, **kwargs), dtype)
+        check_extremes(
+            lambda tensor, *args, **kwargs: on_gpu(tensor.cuda(), *args, **kwargs), dtype
+        )
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_nan(self, dtype: torch.dtype) -> None:
@@ -281,12 +331,17 @@ class TestOnTheGpu:
 
     @pytest.mark.parametrize(
         ("dtype", "n"),
-        [pytest.param(dtype, 63, marks=[] if dtype == torch.float32 else pytest.mark.slow) for dtype in cases.DTYPES]
+        [
+            pytest.param(dtype, 63, marks=[] if dtype == torch.float32 else pytest.mark.slow)
+            for dtype in cases.DTYPES
+        ]
         + [(dtype, n) for dtype in cases.QUICK_DTYPES for n in (1, 1000)],
         ids=str,
     )
     def test_a_checked_solve_blocks_once(self, dtype: torch.dtype, n: int) -> None:
-        """Twice if the weights are overwritten, which must not happen before their values are checked."""
+        """Twice if the weights are overwritten, which must not happen before their values are
+        checked.
+        """
         weights = cases.tensor(cases.random_graph(n, degree=2), dtype, "cuda")
         for layout in (weights, weights.T, weights[None].expand(3, n, n)):
             tri_apsp.shortest_paths(layout)  # compiles
@@ -297,10 +352,14 @@ class TestOnTheGpu:
 
     @dtypes
     @pytest.mark.parametrize("connected", [True, False], ids=["connected", "two components"])
-    def test_negative_integers_block_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
-        """Beside negative weights, "no edge" begins at a lower bound than the one by which the solve read the distances.
+    def test_negative_integers_block_twice_where_a_distance_may_be_no_edge(
+        self, dtype: torch.dtype, connected: bool
+    ) -> None:
+        """Beside negative weights, "no edge" begins at a lower bound than the one by which the
+        solve read the distances.
 
-        Not so for graphs that warps hold in registers (n <= 64): that kernel only bounds the highest distance.
+        Not so for graphs that warps hold in registers (n <= 64): that kernel only bounds the
+        highest distance.
         """
         graph = cases.negative_graph(70)
         if not connected:
@@ -308,7 +367,9 @@ class TestOnTheGpu:
         weights = cases.tensor(graph, dtype, "cuda")
         result = tri_apsp.shortest_paths(weights)
         assert bool((result.distances == tri_apsp.no_edge(dtype)).any()) != connected
-        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if connected or dtype.is_floating_point else 2)
+        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (
+            1 if connected or dtype.is_floating_point else 2
+        )
 
     @pytest.mark.parametrize("n", [63, 1000, 6000])
     def test_invalid_values_are_reported_though_the_solve_has_begun(self, n: int) -> None:
@@ -330,6 +391,10 @@ class TestOnTheGpu:
             assert waits(lambda operands=operands: tri_apsp.min_plus(*operands)) == 1
         bad = weights.clone()
         bad[3, 4] = NAN if dtype.is_floating_point else torch.iinfo(dtype).min
-        for name, operands in (("a", (bad, weights)), ("b", (weights, bad)), ("c", (weights, weights, bad))):
+        for name, operands in (
+            ("a", (bad, weights)),
+            ("b", (weights, bad)),
+            ("c", (weights, weights, bad)),
+        ):
             with pytest.raises(tri_apsp.InputError, match=f"`{name}`.*\\(3, 4\\)"):
                 tri_apsp.min_plus(*operands)

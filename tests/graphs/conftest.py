@@ -30,7 +30,9 @@ def refuses() -> Callable[..., AbstractContextManager[pytest.ExceptionInfo[ApspE
     """Expect an error whose message is one sentence that contains every part given."""
 
     @contextmanager
-    def expect(*parts: str, error: type[ApspError] = InputError) -> Iterator[pytest.ExceptionInfo[ApspError]]:
+    def expect(
+        *parts: str, error: type[ApspError] = InputError
+    ) -> Iterator[pytest.ExceptionInfo[ApspError]]:
         with pytest.raises(error) as caught:
             yield caught
         message = str(caught.value)

@@ -46,7 +46,10 @@ def test_no_vertices():
 
 
 def test_floats_round_to_the_nearest():
-    assert cast_weights(torch.tensor([[0.1]], dtype=torch.float64), torch.float32).item() == torch.tensor(0.1).item()
+    assert (
+        cast_weights(torch.tensor([[0.1]], dtype=torch.float64), torch.float32).item()
+        == torch.tensor(0.1).item()
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,12 @@ def test_nan_and_other_dtypes(refuses):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [(torch.float64, torch.int16), (torch.float64, torch.int32), (torch.int64, torch.int32), (torch.int16, torch.int64)],
+    [
+        (torch.float64, torch.int16),
+        (torch.float64, torch.int32),
+        (torch.int64, torch.int32),
+        (torch.int16, torch.int64),
+    ],
 )
 def test_the_lowest_integer_is_minus_no_edge(old, new):
     lowest = -min(no_edge(old), no_edge(new))
@@ -113,7 +121,13 @@ def test_the_lowest_integer_is_minus_no_edge(old, new):
 
 
 def test_an_error_of_floats_names_the_wider_dtype(refuses):
-    with refuses("less than 3.4028", "stored as float32", "one is 1e+300", "such as float64", error=DistanceRangeError):
+    with refuses(
+        "less than 3.4028",
+        "stored as float32",
+        "one is 1e+300",
+        "such as float64",
+        error=DistanceRangeError,
+    ):
         cast_weights(torch.tensor([[0, 1e300], [0, 0]], dtype=torch.float64), torch.float32)
 
 
@@ -139,7 +153,9 @@ LARGE = 2**24 + 1
 )
 def test_a_whole_number_that_is_rounded(recwarn, value, old, new, rounded):
     cast_weights(torch.tensor([[0, value], [value, 0]], dtype=old), new)
-    assert [(warning.category, warning.filename) for warning in recwarn] == [(RoundingWarning, __file__)] * rounded
+    assert [(warning.category, warning.filename) for warning in recwarn] == [
+        (RoundingWarning, __file__)
+    ] * rounded
     for warning in recwarn:
         remedy = "float64 or int64" if new == torch.float32 else "int64"
         assert f"but a weight is {value}; use {remedy} for exact distances." in str(warning.message)
@@ -157,4 +173,7 @@ def test_the_memory_of_every_graph_is_checked(monkeypatch):
     monkeypatch.setattr(cast, "check_memory", lambda *arguments: checked.append(arguments))
     for shape in ((3, 3), (5, 3, 3)):
         cast_weights(torch.zeros(shape), torch.int64)
-    assert [(n, batch, dtype) for n, batch, dtype, _ in checked] == [(3, 1, torch.int64), (3, 5, torch.int64)]
+    assert [(n, batch, dtype) for n, batch, dtype, _ in checked] == [
+        (3, 1, torch.int64),
+        (3, 5, torch.int64),
+    ]

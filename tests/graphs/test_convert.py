@@ -48,7 +48,9 @@ class TestNumpy:
 
     @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "uint8"])
     def test_masked_is_no_edge(self, dtype):
-        array = np.ma.MaskedArray(np.array([[0, 9], [4, 0]], dtype), mask=[[False, True], [False, False]])
+        array = np.ma.MaskedArray(
+            np.array([[0, 9], [4, 0]], dtype), mask=[[False, True], [False, False]]
+        )
         assert from_numpy(array, torch.float32).tolist() == [[0, INF], [4, 0]]
         assert from_numpy(array, torch.int32).tolist() == [[0, no_edge(torch.int32)], [4, 0]]
         assert array.data[0, 1] == 9
@@ -58,7 +60,9 @@ class TestNumpy:
         assert from_numpy(array).tolist() == [[0, INF], [1, 0]]
         assert from_numpy(np.ma.masked_all((1, 1), np.uint8), torch.int16).tolist() == [[0]]
 
-    @pytest.mark.parametrize("kind", ["int8", "uint8", "uint16", "uint32", "uint64", "float16", "longdouble"])
+    @pytest.mark.parametrize(
+        "kind", ["int8", "uint8", "uint16", "uint32", "uint64", "float16", "longdouble"]
+    )
     def test_other_real_types_need_the_dtype(self, kind, refuses):
         array = np.array([[0, 100], [3, 0]], kind)
         assert from_numpy(array, torch.int32).tolist() == [[0, 100], [3, 0]]
@@ -73,21 +77,34 @@ class TestNumpy:
         assert from_numpy(np.ma.MaskedArray(array, mask=array)).tolist() == [[0, INF], [INF, 0]]
 
     def test_missing(self):
-        """As NetworkX and SciPy make adjacency matrices, and with NaN; the diagonal is 0 all the same."""
+        """As NetworkX and SciPy make adjacency matrices, and with NaN; the diagonal is 0 all the
+        same.
+        """
         array = np.array([[0, 7], [0, 0]])
         for dtype in (np.float32, np.int64, np.int16):
             weights = from_numpy(array.astype(dtype), missing=0)
             assert weights.tolist() == [[0, 7], [no_edge(weights.dtype), 0]]
-        assert from_numpy(array.astype(np.uint8), torch.int32, missing=7)[0, 1] == no_edge(torch.int32)
-        assert from_numpy(np.array([[0, np.nan], [0, 0]]), missing=np.nan).tolist() == [[0, INF], [0, 0]]
+        assert from_numpy(array.astype(np.uint8), torch.int32, missing=7)[0, 1] == no_edge(
+            torch.int32
+        )
+        assert from_numpy(np.array([[0, np.nan], [0, 0]]), missing=np.nan).tolist() == [
+            [0, INF],
+            [0, 0],
+        ]
         graph = nx.Graph([(0, 1, {"weight": 2.5}), (1, 2, {"weight": 4})])
-        assert torch.equal(from_numpy(nx.to_numpy_array(graph), torch.float32, missing=0), from_networkx(graph))
-        masked = np.ma.MaskedArray(np.array([[0.0, 5], [3, 0]]), mask=[[False, True], [False, False]])
+        assert torch.equal(
+            from_numpy(nx.to_numpy_array(graph), torch.float32, missing=0), from_networkx(graph)
+        )
+        masked = np.ma.MaskedArray(
+            np.array([[0.0, 5], [3, 0]]), mask=[[False, True], [False, False]]
+        )
         assert from_numpy(masked, missing=3).tolist() == [[0, INF], [INF, 0]]
         assert masked.data.tolist() == [[0, 5], [3, 0]]
 
     def test_float16_keeps_inf(self):
-        assert from_numpy(np.array([[0, np.inf], [0.5, 0]], np.float16), torch.float32).tolist() == [[0, INF], [0.5, 0]]
+        assert from_numpy(
+            np.array([[0, np.inf], [0.5, 0]], np.float16), torch.float32
+        ).tolist() == [[0, INF], [0.5, 0]]
 
     @pytest.mark.parametrize("kind", ["complex64", "object", "U3"])
     def test_types_that_are_not_real_numbers(self, kind, refuses):
@@ -123,7 +140,9 @@ class TestScipy:
     entries = (np.array([5.0, 0.0, 3.0]), (np.array([0, 1, 2]), np.array([1, 2, 2])))
     dense = ((0, 5, INF), (INF, 0, 0), (INF, INF, 0))
 
-    @pytest.mark.parametrize("kind", [sp.coo_array, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.csr_matrix])
+    @pytest.mark.parametrize(
+        "kind", [sp.coo_array, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.csr_matrix]
+    )
     def test_stored_zeros_are_edges(self, kind):
         weights = from_scipy(kind(self.entries, shape=(3, 3)))
         assert weights.dtype == torch.float64
@@ -137,7 +156,9 @@ class TestScipy:
     def test_the_smallest_of_duplicate_entries_counts(self):
         matrix = sp.coo_array((np.array([4, 9, 2]), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
         assert from_scipy(matrix)[0, 1] == 2
-        unsummed = sp.csr_array((np.array([4, 9]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
+        unsummed = sp.csr_array(
+            (np.array([4, 9]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2)
+        )
         assert from_scipy(unsummed)[0, 1] == 4
 
     def test_the_matrix_is_not_changed(self):
@@ -147,7 +168,9 @@ class TestScipy:
         assert matrix.data.tolist() == [4, 9]
 
     def test_negative_loops(self):
-        assert from_scipy(sp.coo_array(([-1.5, 3.0], ([0, 1], [0, 1])), shape=(2, 2))).diagonal().tolist() == [-1.5, 0]
+        assert from_scipy(
+            sp.coo_array(([-1.5, 3.0], ([0, 1], [0, 1])), shape=(2, 2))
+        ).diagonal().tolist() == [-1.5, 0]
 
     @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "int32", "int64"])
     def test_supported_dtypes_are_kept(self, kind):
@@ -173,21 +196,40 @@ class TestScipy:
     @pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dok", "bsr"])
     def test_a_stored_no_edge(self, kind, form):
         missing = no_edge(DTYPES_BY_NAME[kind])
-        matrix = sp.coo_array((np.array([1, missing, 3], kind), ([0, 1, 2], [1, 2, 0])), shape=(3, 3)).asformat(form)
-        assert from_scipy(matrix).tolist() == [[0, 1, missing], [missing, 0, missing], [3, missing, 0]]
-        assert from_scipy(matrix, torch.float64).tolist() == [[0, 1, INF], [INF, 0, INF], [3, INF, 0]]
+        matrix = sp.coo_array(
+            (np.array([1, missing, 3], kind), ([0, 1, 2], [1, 2, 0])), shape=(3, 3)
+        ).asformat(form)
+        assert from_scipy(matrix).tolist() == [
+            [0, 1, missing],
+            [missing, 0, missing],
+            [3, missing, 0],
+        ]
+        assert from_scipy(matrix, torch.float64).tolist() == [
+            [0, 1, INF],
+            [INF, 0, INF],
+            [3, INF, 0],
+        ]
 
     def test_damaged_matrices_and_bad_values(self, refuses):
         for value in (np.nan, -INF):
-            with refuses(f"`matrix` must hold no NaN and no -inf, but has {value} from 1 to 0", "by inf for no edge"):
+            with refuses(
+                f"`matrix` must hold no NaN and no -inf, but has {value} from 1 to 0",
+                "by inf for no edge",
+            ):
                 from_scipy(sp.csc_array(np.array([[0, 1], [value, 0]])))
         outside = sp.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
         outside.row[1] = 7
-        with refuses("each edge of `matrix` must join vertices in [0, 2), but one leads from 7 to 0", "or enlarge `matrix`"):
+        with refuses(
+            "each edge of `matrix` must join vertices in [0, 2), but one leads from 7 to 0",
+            "or enlarge `matrix`",
+        ):
             from_scipy(outside)
         damaged = sp.csr_array(np.eye(2))
         damaged.indices[1] = 7
-        with refuses("`matrix` must be a valid sparse matrix, but is not: indices must be < 2", "build it anew"):
+        with refuses(
+            "`matrix` must be a valid sparse matrix, but is not: indices must be < 2",
+            "build it anew",
+        ):
             from_scipy(damaged)
 
     def test_other_objects(self, refuses):
@@ -201,7 +243,12 @@ class TestScipy:
         """A 0 in them is no edge."""
         matrix = sp.csr_array(np.kron(np.eye(2), [[0.0, 3.0], [0.0, 0.0]])).asformat(kind)
         stored = matrix.data.copy()
-        assert from_scipy(matrix).tolist() == [[0, 3, INF, INF], [INF, 0, INF, INF], [INF, INF, 0, 3], [INF, INF, INF, 0]]
+        assert from_scipy(matrix).tolist() == [
+            [0, 3, INF, INF],
+            [INF, 0, INF, INF],
+            [INF, INF, 0, 3],
+            [INF, INF, INF, 0],
+        ]
         assert np.array_equal(matrix.data, stored)
 
     def test_matrices_that_are_not_square_or_not_sparse(self, refuses):
@@ -263,7 +310,9 @@ class TestNetworkx:
 
     def test_numbers_of_other_types(self):
         graph = nx.DiGraph()
-        graph.add_weighted_edges_from([(0, 1, np.float32(0.5)), (1, 2, Fraction(1, 4)), (2, 0, np.int16(3)), (0, 2, INF)])
+        graph.add_weighted_edges_from(
+            [(0, 1, np.float32(0.5)), (1, 2, Fraction(1, 4)), (2, 0, np.int16(3)), (0, 2, INF)]
+        )
         assert from_networkx(graph).tolist() == [[0, 0.5, INF], [INF, 0, 0.25], [3, INF, 0]]
 
     @pytest.mark.parametrize("value", ["heavy", None, True, 1j, float("nan"), -INF])
@@ -301,7 +350,9 @@ ROUNDED = 2**24 + 1
     "convert",
     [
         lambda: from_networkx(nx.DiGraph([(0, 1, {"weight": ROUNDED})])),
-        lambda: from_networkx(nx.DiGraph([(0, 1, {"weight": float(ROUNDED)}), (1, 2, {"weight": 0.5})])),
+        lambda: from_networkx(
+            nx.DiGraph([(0, 1, {"weight": float(ROUNDED)}), (1, 2, {"weight": 0.5})])
+        ),
         lambda: from_scipy(sp.coo_array(([ROUNDED], ([0], [1])), shape=(2, 2)), torch.float32),
         lambda: from_numpy(np.array([[0, ROUNDED], [ROUNDED, 0]]), torch.float32),
     ],
@@ -326,8 +377,14 @@ def test_a_missing_value_that_is_no_number(refuses, missing):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"weight": len}, "`weight` must be the name of an edge attribute, but is <built-in function len>"),
-        ({"weight": ["weight"]}, "`weight` must be the name of an edge attribute, but is ['weight']"),
+        (
+            {"weight": len},
+            "`weight` must be the name of an edge attribute, but is <built-in function len>",
+        ),
+        (
+            {"weight": ["weight"]},
+            "`weight` must be the name of an edge attribute, but is ['weight']",
+        ),
         ({"nodelist": 3}, "`nodelist` must list nodes of the graph, but is 3; give a list"),
         ({"nodelist": [[0]]}, "`nodelist` must list nodes of the graph, but is [[0]]; give a list"),
     ],

@@ -36,7 +36,11 @@ def test_to_weights_translates_no_edge(dtype):
 
 def test_blocks_list_edges_and_negative_loops_in_order():
     graph = DenseGraph(torch.tensor([[-1.0, 2.5, INF], [INF, 3.0, 4.0], [5.0, INF, 0.0]]))
-    found = [edge for block in graph.blocks() for edge in zip(block.sources, block.targets, block.weights, strict=True)]
+    found = [
+        edge
+        for block in graph.blocks()
+        for edge in zip(block.sources, block.targets, block.weights, strict=True)
+    ]
     assert found == [(0, 0, -1), (0, 1, 2.5), (1, 2, 4), (2, 0, 5)]
 
 
@@ -46,7 +50,11 @@ def test_blocks_of_a_matrix_of_several_blocks():
     weights[n - 1, 0] = 3
     weights[n - 1, n - 1] = -1
     weights[n - 2, n - 2] = 1
-    found = [edge for block in DenseGraph(weights).blocks() for edge in zip(block.sources, block.targets, strict=True)]
+    found = [
+        edge
+        for block in DenseGraph(weights).blocks()
+        for edge in zip(block.sources, block.targets, strict=True)
+    ]
     assert found == [(n - 1, 0), (n - 1, n - 1)]
     assert DenseGraph(weights).edges == 2
 
@@ -68,7 +76,10 @@ def test_no_vertices():
         (torch.tensor([[0.0, 0.0], [-INF, 0.0]]), "-inf, but does at index [1, 0]"),
         (torch.tensor([[0, 2**31 - 1], [0, 0]], dtype=torch.int32), "one is 2147483647"),
         (torch.tensor([[0, -(2**30)], [0, 0]], dtype=torch.int32), "one is -1073741824"),
-        (torch.zeros(2, 2).to_sparse(), "has layout torch.sparse_coo; give from_scipy(scipy.sparse.csr_array((x.values(),"),
+        (
+            torch.zeros(2, 2).to_sparse(),
+            "has layout torch.sparse_coo; give from_scipy(scipy.sparse.csr_array((x.values(),",
+        ),
     ],
 )
 def test_tensors_that_are_not_a_dense_graph(weights, part, refuses):

@@ -48,7 +48,11 @@ def test_compressed_and_upper_case(save, name):
 def test_variants_of_the_same_file(save, text):
     graph = load_graph(save("g.gr", text))
     assert graph.n == 4
-    assert list(zip(graph.sources, graph.targets, graph.weights, strict=True)) == [(0, 1, 5), (1, 3, 0), (3, 0, -7)]
+    assert list(zip(graph.sources, graph.targets, graph.weights, strict=True)) == [
+        (0, 1, 5),
+        (1, 3, 0),
+        (3, 0, -7),
+    ]
 
 
 def test_fractions_inf_and_exponents(save):
@@ -91,16 +95,25 @@ def test_a_gigantic_header_allocates_nothing(save):
         ("p sp 2 1\np sp 2 1\na 1 2 3\n", ("line 2 begins with 'p'", "remove the line")),
         ("p sp 2 2\na 1 2 3\nx 1 2 3\n", ("line 3 begins with 'x'",)),
         ("p sp 2 2\na 1 2 3\n1 2 3\n", ("line 3 begins with '1'",)),
-        ("p sp 2 2\na 1 2 3\na 1 2\n", ("`a source target weight`", "line 3 has 3 fields: 'a 1 2'")),
+        (
+            "p sp 2 2\na 1 2 3\na 1 2\n",
+            ("`a source target weight`", "line 3 has 3 fields: 'a 1 2'"),
+        ),
         ("p sp 2 2\na 1 2 3\na 1 2 3 4\n", ("line 3 has 5 fields",)),
         ("p sp 2 2\na \n1 2 3\n", ("line 2",)),
         ("p sp 2 1\na \na 1 2 3\n", ("line 2 has 1 field",)),
         ("p sp 2 1\na 1 2 heavy\n", ("line 2 has 'heavy'", "correct the line")),
         ("p sp 2 1\na 1 2 1_000\n", ("'1_000'",)),
         ("p sp 2 1\na 1 2 0x10\n", ("'0x10'",)),
-        ("p sp 2 2\na 1 2 inf\na 2 1 1e400\n", ("at most 1.798e+308", "line 3 has '1e400'", "write inf for no edge")),
+        (
+            "p sp 2 2\na 1 2 inf\na 2 1 1e400\n",
+            ("at most 1.798e+308", "line 3 has '1e400'", "write inf for no edge"),
+        ),
         (f"p sp 2 1\na 1 2 {10**400}\n", ("at most 1.798e+308", "line 2 has '1000")),
-        ("p sp 2 1\na 1 2 \x00\x1b[31m\n", ("must be a text file", "line 2 has the byte 0x00", "rename")),
+        (
+            "p sp 2 1\na 1 2 \x00\x1b[31m\n",
+            ("must be a text file", "line 2 has the byte 0x00", "rename"),
+        ),
         ("p sp 2 1\na 1 2 nan\n", ("neither NaN nor -inf", "line 2 has 'nan'", "remove the line")),
         ("p sp 2 1\nc x\na 1 2 -inf\n", ("line 3 has '-inf'",)),
         ("p sp 2 1\na 1 2 -1e999\n", ("line 2 has '-1e999'",)),
@@ -108,7 +121,10 @@ def test_a_gigantic_header_allocates_nothing(save):
         ("p sp 2 1\na 0 2 3\n", ("from 1 to 2", "line 2 has '0'")),
         ("p sp 2 1\na 1.5 2 3\n", ("whole numbers", "line 2 has '1.5'")),
         ("p sp 2 1\na 1 99999999999999999999 3\n", ("line 2 has '99999999999999999999'",)),
-        ("p sp 2 1\na 1 2 3\na 2 1 3\nc\n", ("the 1 edge ", "line 3 is one more", "correct the header")),
+        (
+            "p sp 2 1\na 1 2 3\na 2 1 3\nc\n",
+            ("the 1 edge ", "line 3 is one more", "correct the header"),
+        ),
         ("p sp 2 0\na 1 2 3\n", ("the 0 edges", "line 2 is one more")),
         ("p sp 2 3\na 1 2 3\na 2 1 3\n", ("the 3 edges", "ends after 2, at line 3", "cut short")),
         ("p sp 2 3\n", ("ends after 0",)),

@@ -15,8 +15,12 @@ from tri_apsp.semirings import DTYPES
 INF = float("inf")
 
 
-def random_batch(sizes: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[nx.MultiDiGraph]]:
-    """The edges of random graphs with loops and parallel edges, in any order; their weights; the batch; and the graphs."""
+def random_batch(
+    sizes: list[int], seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[nx.MultiDiGraph]]:
+    """The edges of random graphs with loops and parallel edges, in any order; their weights; the
+    batch; and the graphs.
+    """
     generator = torch.Generator().manual_seed(seed)
     sources, targets, graphs, first = list[int](), list[int](), [], 0
     for size in sizes:
@@ -27,8 +31,13 @@ def random_batch(sizes: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.T
         targets += [first + v for v in ends[1]]
         first += size
     order = torch.randperm(len(sources), generator=generator)
-    edges, weights = torch.tensor([sources, targets])[:, order], torch.randint(1, 9, (len(sources),), generator=generator)
-    batch = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes, dtype=torch.int64))
+    edges, weights = (
+        torch.tensor([sources, targets])[:, order],
+        torch.randint(1, 9, (len(sources),), generator=generator),
+    )
+    batch = torch.repeat_interleave(
+        torch.arange(len(sizes)), torch.tensor(sizes, dtype=torch.int64)
+    )
     starts = [sum(sizes[:g]) for g in range(len(sizes))]
     for (source, target), weight in zip(edges.T.tolist(), weights.tolist(), strict=True):
         g = int(batch[source])
@@ -39,7 +48,9 @@ def random_batch(sizes: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.T
 def expected(graphs: list[nx.MultiDiGraph], n: int, weight: str | None) -> torch.Tensor:
     distances = torch.full((len(graphs), n, n), INF, dtype=torch.float64)
     for g, graph in enumerate(graphs):
-        for source, found in nx.all_pairs_dijkstra_path_length(graph, weight=weight or (lambda *_: 1)):
+        for source, found in nx.all_pairs_dijkstra_path_length(
+            graph, weight=weight or (lambda *_: 1)
+        ):
             for target, distance in found.items():
                 distances[g, source, target] = distance
     return distances
@@ -48,14 +59,20 @@ def expected(graphs: list[nx.MultiDiGraph], n: int, weight: str | None) -> torch
 @pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_distances_are_those_of_networkx(dtype: torch.dtype, weighted: bool, index_dtype: torch.dtype) -> None:
+def test_distances_are_those_of_networkx(
+    dtype: torch.dtype, weighted: bool, index_dtype: torch.dtype
+) -> None:
     edges, weights, batch, graphs = random_batch([5, 0, 9, 1, 3, 0])
     given = weights.to(dtype) if weighted else None
-    dense, sizes = from_edge_index(edges.to(index_dtype), given, batch.to(index_dtype), dtype=dtype, batch_size=6)
+    dense, sizes = from_edge_index(
+        edges.to(index_dtype), given, batch.to(index_dtype), dtype=dtype, batch_size=6
+    )
     assert (dense.shape, dense.dtype, sizes.tolist()) == ((6, 9, 9), dtype, [5, 0, 9, 1, 3, 0])
     found = tri_apsp.shortest_paths(dense, sizes=sizes).distances
     far = found == no_edge(dtype)
-    assert torch.equal(found.double().masked_fill(far, INF), expected(graphs, 9, "weight" if weighted else None))
+    assert torch.equal(
+        found.double().masked_fill(far, INF), expected(graphs, 9, "weight" if weighted else None)
+    )
 
 
 def test_one_graph() -> None:
@@ -95,30 +112,66 @@ def test_graphs_behind_the_last_vertex_and_more_padding() -> None:
 
 EDGES, BATCH = torch.tensor([[0, 1, 2], [1, 0, 3]]), torch.tensor([0, 0, 1, 1])
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "a list": ({"edge_index": [[0], [1]]}, "`edge_index` must be a dense torch tensor, but is list"),
-    "pairs": ({"edge_index": EDGES.T}, r"`edge_index` must have shape \(2, edges\), but has \(3, 2\); transpose"),
-    "float indices": ({"edge_index": EDGES.float()}, "`edge_index` must have dtype int64 or int32, but has float32"),
-    "too far": ({"edge_index": EDGES + 1}, r"`edge_index` must hold vertices in \[0, 4\), but one is 4; correct"),
-    "negative": ({"edge_index": EDGES - 1}, r"`edge_index` must hold vertices in \[0, 4\), but one is -1"),
-    "two graphs": ({"edge_index": EDGES.flip(0) * 3 % 4}, "must join vertices of the same graph, but . of its edges"),
+    "a list": (
+        {"edge_index": [[0], [1]]},
+        "`edge_index` must be a dense torch tensor, but is list",
+    ),
+    "pairs": (
+        {"edge_index": EDGES.T},
+        r"`edge_index` must have shape \(2, edges\), but has \(3, 2\); transpose",
+    ),
+    "float indices": (
+        {"edge_index": EDGES.float()},
+        "`edge_index` must have dtype int64 or int32, but has float32",
+    ),
+    "too far": (
+        {"edge_index": EDGES + 1},
+        r"`edge_index` must hold vertices in \[0, 4\), but one is 4; correct",
+    ),
+    "negative": (
+        {"edge_index": EDGES - 1},
+        r"`edge_index` must hold vertices in \[0, 4\), but one is -1",
+    ),
+    "two graphs": (
+        {"edge_index": EDGES.flip(0) * 3 % 4},
+        "must join vertices of the same graph, but . of its edges",
+    ),
     "not sorted": (
         {"batch": BATCH.flip(0)},
         "`batch` must hold graphs in ascending order from 0 on, but a graph",
     ),
-    "negative graph": ({"batch": BATCH - 1}, "`batch` must hold graphs in ascending order from 0 on, but one is -1"),
-    "a column": ({"batch": BATCH[:, None]}, r"`batch` must have shape \(num_nodes,\), but has \(4, 1\)"),
+    "negative graph": (
+        {"batch": BATCH - 1},
+        "`batch` must hold graphs in ascending order from 0 on, but one is -1",
+    ),
+    "a column": (
+        {"batch": BATCH[:, None]},
+        r"`batch` must have shape \(num_nodes,\), but has \(4, 1\)",
+    ),
     "weights": (
         {"edge_weight": torch.ones(2)},
         r"`edge_weight` must have shape \(3,\), one weight for each edge, but",
     ),
-    "half": ({"edge_weight": torch.ones(3).half()}, "`edge_weight` must have one of the dtypes .*, but has float16; convert"),
-    "dtype": ({"edge_weight": torch.ones(3), "dtype": torch.int16}, "`dtype` must be that of `edge_weight`, float32"),
+    "half": (
+        {"edge_weight": torch.ones(3).half()},
+        "`edge_weight` must have one of the dtypes .*, but has float16; convert",
+    ),
+    "dtype": (
+        {"edge_weight": torch.ones(3), "dtype": torch.int16},
+        "`dtype` must be that of `edge_weight`, float32",
+    ),
     "other dtype": ({"dtype": torch.float16}, "must have one of the dtypes"),
     "vertices": ({"num_nodes": 5}, "`num_nodes` must be 4, the length of `batch`, but is 5"),
-    "padding": ({"max_num_nodes": 1}, "`max_num_nodes` must be at least 2, the vertices of the largest graph, but is 1"),
+    "padding": (
+        {"max_num_nodes": 1},
+        "`max_num_nodes` must be at least 2, the vertices of the largest graph, but is 1",
+    ),
     "graphs": ({"batch_size": 1}, "`batch_size` must be at least 2, as `batch` shows, but is 1"),
     "a bool": ({"batch_size": True}, "`batch_size` must be a whole number from 0 on, but is True"),
-    "device": ({"batch": BATCH.to("meta")}, "`batch` must be on the device of `edge_index`, cpu, but is on meta; move"),
+    "device": (
+        {"batch": BATCH.to("meta")},
+        "`batch` must be on the device of `edge_index`, cpu, but is on meta; move",
+    ),
 }
 
 
@@ -141,7 +194,9 @@ def test_nothing_waits_for_the_gpu() -> None:
     expected = from_edge_index(edges, weights.float(), batch)
     given = [tensor.cuda() for tensor in (edges, weights.float(), batch)]
     for found in (from_edge_index(*given), from_edge_index(*given, max_num_nodes=9)):
-        assert all(torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True))
+        assert all(
+            torch.equal(one.cpu(), other) for one, other in zip(found, expected, strict=True)
+        )
     torch.cuda.set_sync_debug_mode("error")
     try:
         found = from_edge_index(*given, max_num_nodes=9, batch_size=5, check=False)

@@ -9,13 +9,19 @@ from tri_apsp.graphs import load_graph
 
 
 def listed(graph):
-    return list(zip(graph.sources.tolist(), graph.targets.tolist(), graph.weights.tolist(), strict=True))
+    return list(
+        zip(graph.sources.tolist(), graph.targets.tolist(), graph.weights.tolist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv", "g.txt.gz", "g.csv.gz", "g.tsv.gz"])
 def test_each_format(save, name):
-    separator = {"t": "  ", "c": ",", "v": "\t"}["t" if ".txt" in name else "c" if ".csv" in name else "v"]
-    graph = load_graph(save(name, "# a comment\n0 1 5\n\n# another\n2 0 0.5\n".replace(" ", separator)), base=0)
+    separator = {"t": "  ", "c": ",", "v": "\t"}[
+        "t" if ".txt" in name else "c" if ".csv" in name else "v"
+    ]
+    graph = load_graph(
+        save(name, "# a comment\n0 1 5\n\n# another\n2 0 0.5\n".replace(" ", separator)), base=0
+    )
     assert graph.n == 3
     assert listed(graph) == [(0, 1, 5), (2, 0, 0.5)]
 
@@ -62,13 +68,24 @@ class TestDeclarations:
 
     def test_vertices_in_a_comment_of_their_own(self, save):
         assert load_graph(save("g.txt", "# base 0\n# vertices 5\n0 1 3\n")).n == 5
-        assert load_graph(save("h.txt", "# vertices of a road network\n# vertices 5\n# base 1\n1 2 3\n")).n == 5
+        assert (
+            load_graph(
+                save("h.txt", "# vertices of a road network\n# vertices 5\n# base 1\n1 2 3\n")
+            ).n
+            == 5
+        )
 
     def test_base_alone(self, save):
         assert load_graph(save("g.txt", "#base 0\n0 4\n")).n == 5
 
     def test_vertices_and_no_edge(self, save):
-        assert load_graph(save("g.txt", "# base 0 vertices 4\n")).to_weights(torch.int16).diagonal().tolist() == [0] * 4
+        assert (
+            load_graph(save("g.txt", "# base 0 vertices 4\n"))
+            .to_weights(torch.int16)
+            .diagonal()
+            .tolist()
+            == [0] * 4
+        )
 
     def test_a_base_that_is_not_declared(self, save, refuses):
         with refuses("g.txt", "pass --base 0 or --base 1"):
@@ -107,10 +124,22 @@ class TestDeclarations:
             "source,target,weight\n0,1,2\nsource,target,weight\n",
             ("line 3 holds names", "source target weight", "remove the line"),
         ),
-        ("g.csv", "source,target,weight\nsource,target,weight\n0,1,2\n", ("line 2 holds names", "remove the line")),
-        ("g.csv", "weight,source,target\n2,0,1\n", ("in this order", "line 1", "weight, source, target", "reorder")),
+        (
+            "g.csv",
+            "source,target,weight\nsource,target,weight\n0,1,2\n",
+            ("line 2 holds names", "remove the line"),
+        ),
+        (
+            "g.csv",
+            "weight,source,target\n2,0,1\n",
+            ("in this order", "line 1", "weight, source, target", "reorder"),
+        ),
         ("g.csv", "source\n0,1\n", ("line 1", "separate the columns by commas, and name all")),
-        ("g.txt", "0 1 2\n1 2\n", ("`source target weight`", "line 2 has 2 fields: '1 2'", "correct or remove")),
+        (
+            "g.txt",
+            "0 1 2\n1 2\n",
+            ("`source target weight`", "line 2 has 2 fields: '1 2'", "correct or remove"),
+        ),
         ("g.txt", "0 1\n1 2 3\n", ("`source target`", "line 2 has 3 fields")),
         ("g.txt", "0\n", ("line 1 has 1 field:",)),
         ("g.txt", "0 1 2 3\n", ("line 1 has 4 fields",)),

@@ -16,7 +16,9 @@ INF = float("inf")
 
 def edge_list(n, *edges, dtype=None):
     columns = list(zip(*edges, strict=True)) or [(), (), ()]
-    return EdgeList(n, np.array(columns[0], int), np.array(columns[1], int), np.array(columns[2], dtype))
+    return EdgeList(
+        n, np.array(columns[0], int), np.array(columns[1], int), np.array(columns[2], dtype)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,7 +81,11 @@ def test_counts():
 
 def test_both_ways_reverses_all_edges_except_loops():
     edges = edge_list(3, (0, 1, 5), (2, 2, -1)).both_ways()
-    assert list(zip(edges.sources, edges.targets, edges.weights, strict=True)) == [(0, 1, 5), (2, 2, -1), (1, 0, 5)]
+    assert list(zip(edges.sources, edges.targets, edges.weights, strict=True)) == [
+        (0, 1, 5),
+        (2, 2, -1),
+        (1, 0, 5),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,9 @@ def test_a_weight_the_dtype_cannot_hold(dtype, weight, remedy, refuses):
         edge_list(2, (0, 1, weight)).to_weights(dtype)
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(torch.int16, 16383), (torch.int32, 2**30 - 1), (torch.int64, 2**62 - 1)])
+@pytest.mark.parametrize(
+    ("dtype", "limit"), [(torch.int16, 16383), (torch.int32, 2**30 - 1), (torch.int64, 2**62 - 1)]
+)
 def test_the_widest_weights_each_integer_holds(dtype, limit):
     weights = edge_list(2, (0, 1, limit - 1), (1, 0, 1 - limit)).to_weights(dtype)
     assert weights.tolist() == [[0, limit - 1], [1 - limit, 0]]
@@ -125,13 +133,18 @@ def test_memory_is_checked_before_it_is_allocated(refuses):
 
 @pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-INF, "-inf")])
 def test_nan_and_minus_infinity(weight, shown, refuses):
-    with refuses(f"`weights` must hold no NaN and no -inf, but has {shown} from 1 to 0", "or by inf for no edge"):
+    with refuses(
+        f"`weights` must hold no NaN and no -inf, but has {shown} from 1 to 0",
+        "or by inf for no edge",
+    ):
         edge_list(2, (0, 1, 1), (1, 0, weight))
 
 
 @pytest.mark.parametrize("vertex", [-1, 3])
 def test_vertices_outside_the_range(vertex, refuses):
-    with refuses(f"`targets` must name vertices 0..n-1, but has {vertex} and n is 3", "count from 0"):
+    with refuses(
+        f"`targets` must name vertices 0..n-1, but has {vertex} and n is 3", "count from 0"
+    ):
         edge_list(3, (0, vertex, 1))
 
 
@@ -191,6 +204,9 @@ def test_blocks_list_the_edges_of_finite_weight_in_order(monkeypatch):
     listed = [(0, 1, 5.0), (1, 2, INF), (2, 0, 3.0), (1, 1, -1.0), (0, 2, 0.5)]
     monkeypatch.setattr(edges_module, "_BLOCK", 2)
     edges = edge_list(3, *listed)
-    blocks = [list(zip(block.sources, block.targets, block.weights, strict=True)) for block in edges.blocks()]
+    blocks = [
+        list(zip(block.sources, block.targets, block.weights, strict=True))
+        for block in edges.blocks()
+    ]
     assert blocks == [[listed[0]], listed[2:4], [listed[4]]]
     assert edges.to_weights(torch.float32).tolist() == [[0, 5, 0.5], [INF, -1, INF], [3, INF, 0]]

@@ -28,7 +28,10 @@ def test_dots_in_a_name(save):
 @pytest.mark.parametrize("extension", READ_FORMATS)
 def test_a_file_that_does_not_exist(tmp_path, refuses, extension):
     with refuses(f"there is no {tmp_path / 'none'}{extension}", "check the name"):
-        load_graph(tmp_path / f"none{extension}", base=0 if extension[:4] in (".txt", ".csv", ".tsv") else None)
+        load_graph(
+            tmp_path / f"none{extension}",
+            base=0 if extension[:4] in (".txt", ".csv", ".tsv") else None,
+        )
 
 
 @pytest.mark.parametrize("extension", [".gr", ".npy", ".pt.gz"])
@@ -50,7 +53,10 @@ def test_a_file_without_a_byte(save, refuses):
         load_graph(save("g.gr", ""))
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:20] + data[24:], lambda data: data + b"more"])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[:-12], lambda data: data[:20] + data[24:], lambda data: data + b"more"],
+)
 def test_a_damaged_gzip_file(tmp_path, refuses, damage):
     path = tmp_path / "g.gr.gz"
     path.write_bytes(damage(gzip.compress(b"p sp 3 0\n" + b"c hello\n" * 50)))

@@ -67,7 +67,8 @@ class TestErdosRenyi:
 
     def test_every_target_is_equally_likely(self):
         graph = erdos_renyi(200, 0.5, 2)
-        # Each vertex is the target of Binomial(199, 0.5) edges: 99.5 expected, standard deviation 7.
+        # Each vertex is the target of Binomial(199, 0.5) edges: 99.5 expected, standard deviation
+        # 7.
         indegrees = np.bincount(graph.targets, minlength=200)
         outdegrees = np.bincount(graph.sources, minlength=200)
         for degrees in (indegrees, outdegrees):
@@ -129,15 +130,25 @@ class TestGrid:
     def test_sizes(self, rows, columns):
         graph = grid(rows, columns)
         assert graph.n == rows * columns
-        assert graph.edges == (2 * (rows * (columns - 1) + columns * (rows - 1)) if rows and columns else 0)
+        assert graph.edges == (
+            2 * (rows * (columns - 1) + columns * (rows - 1)) if rows and columns else 0
+        )
 
     def test_a_shorter_last_row(self):
         graph = grid_of(5)  # columns 0 1 2 over 3 4
         found = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
-        assert {pair for pair in found if pair[0] < pair[1]} == {(0, 1), (1, 2), (3, 4), (0, 3), (1, 4)}
+        assert {pair for pair in found if pair[0] < pair[1]} == {
+            (0, 1),
+            (1, 2),
+            (3, 4),
+            (0, 3),
+            (1, 4),
+        }
 
     def test_a_square(self):
-        assert torch.equal(grid_of(9, 2).to_weights(torch.int32), grid(3, 3, 2).to_weights(torch.int32))
+        assert torch.equal(
+            grid_of(9, 2).to_weights(torch.int32), grid(3, 3, 2).to_weights(torch.int32)
+        )
 
     def test_directions_weigh_differently(self):
         weights = grid(5, 5).to_weights(torch.int32)
@@ -157,7 +168,9 @@ def test_chain():
 class TestGenerate:
     def test_kinds(self):
         assert list(GENERATORS) == ["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
-        assert torch.equal(made("grid", 12, 3).to_weights(torch.int32), grid_of(12, 3).to_weights(torch.int32))
+        assert torch.equal(
+            made("grid", 12, 3).to_weights(torch.int32), grid_of(12, 3).to_weights(torch.int32)
+        )
 
     def test_an_unknown_kind(self, refuses):
         with refuses("'ring'", "erdos_renyi, complete, sparse_rows, grid, chain"):

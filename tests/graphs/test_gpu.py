@@ -16,11 +16,15 @@ pytestmark = pytest.mark.gpu
 def test_to_weights(dtype: torch.dtype) -> None:
     graph = generate("erdos_renyi", 700, p=0.05, seed=4)
     assert isinstance(graph, EdgeList)
-    edges = zip((graph.sources, graph.targets, graph.weights), ([0, 0], [1, 1], [2, 1]), strict=True)
+    edges = zip(
+        (graph.sources, graph.targets, graph.weights), ([0, 0], [1, 1], [2, 1]), strict=True
+    )
     twice = EdgeList(graph.n, *(np.append(values, more) for values, more in edges))
     weights = twice.to_weights(dtype)
     assert weights[0, 1] == 1
     on_gpu = twice.to_weights(dtype, "cuda")
     assert on_gpu.device.type == "cuda"
     assert torch.equal(on_gpu.cpu(), weights)
-    assert torch.equal(cast_weights(on_gpu, torch.float64).cpu(), cast_weights(weights, torch.float64))
+    assert torch.equal(
+        cast_weights(on_gpu, torch.float64).cpu(), cast_weights(weights, torch.float64)
+    )

@@ -37,9 +37,9 @@ def test_every_dtype_is_kept(tmp_path, name, dtype):
 @pytest.mark.parametrize("name", ["w.npy", "w.npz", "w.pt"])
 def test_compressed(tmp_path, name):
     plain, packed = tmp_path / name, tmp_path / f"{name}.gz"
-    {"w.npy": np.save, "w.npz": np.savez}.get(name, lambda path, array: torch.save(torch.from_numpy(array), path))(
-        plain, MATRIX
-    )
+    {"w.npy": np.save, "w.npz": np.savez}.get(
+        name, lambda path, array: torch.save(torch.from_numpy(array), path)
+    )(plain, MATRIX)
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert load_graph(packed).weights.tolist() == MATRIX.tolist()
 
@@ -50,7 +50,10 @@ def test_one_array_of_any_name(tmp_path):
 
 
 def test_column_order_and_big_endian(tmp_path):
-    for array in (np.asfortranarray([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 1.0], [2.0, 0.0]], ">f8")):
+    for array in (
+        np.asfortranarray([[0.0, 1.0], [2.0, 0.0]]),
+        np.array([[0.0, 1.0], [2.0, 0.0]], ">f8"),
+    ):
         np.save(tmp_path / "w.npy", array)
         assert load_graph(tmp_path / "w.npy").weights.tolist() == [[0, 1], [2, 0]]
 
@@ -94,10 +97,14 @@ def test_a_sparse_tensor(tmp_path, layout, dtype):
     """Stored zeros are edges, except False, and entries at one place are not added up."""
     places, weights = torch.tensor([[0, 0, 1], [1, 1, 2]]), torch.tensor([1, 5, 0]).to(dtype)
     tensor = torch.sparse_coo_tensor(places, weights, (3, 3))
-    torch.save(tensor if layout == torch.sparse_coo else tensor.to_sparse(layout=layout), tmp_path / "w.pt")
+    torch.save(
+        tensor if layout == torch.sparse_coo else tensor.to_sparse(layout=layout), tmp_path / "w.pt"
+    )
     graph = load_graph(tmp_path / "w.pt")
     assert (graph.n, graph.natural_dtype) == (3, torch.float32)
-    light = 1 if layout == torch.sparse_coo or dtype == torch.bool else 6  # torch adds up where it converts
+    light = (
+        1 if layout == torch.sparse_coo or dtype == torch.bool else 6
+    )  # torch adds up where it converts
     assert graph.to_weights(torch.int32)[:2].tolist() == [
         [0, light, no_edge(torch.int32)],
         [no_edge(torch.int32), 0, no_edge(torch.int32) if dtype == torch.bool else 0],
@@ -110,7 +117,10 @@ def test_a_sparse_tensor(tmp_path, layout, dtype):
         (np.zeros((2, 3)), ("square", "(2, 3)")),
         (np.zeros(4), ("square", "(4,)")),
         (np.zeros((2, 3, 3)), ("(2, 3, 3)", "save one matrix")),
-        (np.zeros((2, 2), complex), ("complex128", "give its .real, or abs() of it, and save it again")),
+        (
+            np.zeros((2, 2), complex),
+            ("complex128", "give its .real, or abs() of it, and save it again"),
+        ),
         (np.zeros((2, 2), np.uint8), ("uint8", ".astype")),
         (np.array([["a"]]), ("str",)),
         (np.array([[None]]), ("cannot be read (its values are Python objects)",)),
@@ -134,8 +144,14 @@ def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
         (torch.zeros(2, 2, dtype=torch.complex64), ("complex64", "give its .real, or abs() of it")),
         (torch.zeros(2, 2, dtype=torch.bfloat16), ("bfloat16", ".to")),
         (torch.zeros(2, 2, dtype=torch.uint8).to_sparse(), ("uint8", ".to(torch.float32)")),
-        (torch.zeros(2, 2).to_sparse_bsr((1, 1)), ("sparse_bsr", "convert it with .to_dense().to_sparse_csr(), and save it")),
-        (torch.ones(2, 2).to_sparse(1), ("sparse in both dimensions", "convert it with .to_dense().to_sparse_csr()")),
+        (
+            torch.zeros(2, 2).to_sparse_bsr((1, 1)),
+            ("sparse_bsr", "convert it with .to_dense().to_sparse_csr(), and save it"),
+        ),
+        (
+            torch.ones(2, 2).to_sparse(1),
+            ("sparse in both dimensions", "convert it with .to_dense().to_sparse_csr()"),
+        ),
     ],
 )
 def test_torch_files_that_do_not_hold_a_graph(tmp_path, refuses, value, parts):
@@ -148,9 +164,9 @@ def test_torch_files_that_do_not_hold_a_graph(tmp_path, refuses, value, parts):
 def test_true_is_an_edge_of_weight_1(tmp_path, name):
     edges = np.array([[False, True], [False, True]])
     path = tmp_path / name.removesuffix(".gz")
-    {".npy": np.save, ".npz": np.savez}.get(path.suffix, lambda path, array: torch.save(torch.from_numpy(array), path))(
-        path, edges
-    )
+    {".npy": np.save, ".npz": np.savez}.get(
+        path.suffix, lambda path, array: torch.save(torch.from_numpy(array), path)
+    )(path, edges)
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
     graph = load_graph(tmp_path / name)
@@ -183,7 +199,13 @@ def saved(name: str) -> bytes:
 def test_damaged_files(save, refuses, name):
     data = saved(name.removesuffix(".gz"))
     # The last one is the beginning of a pickle, of whose format torch warns.
-    for damaged in (b"not what the name says", data[: len(data) // 2], data[:5], b"\x80\x05" + data, bytes(100)):
+    for damaged in (
+        b"not what the name says",
+        data[: len(data) // 2],
+        data[:5],
+        b"\x80\x05" + data,
+        bytes(100),
+    ):
         with warnings.catch_warnings(), refuses(name, "cannot be read", "write it again") as caught:
             warnings.simplefilter("error")
             load_graph(save(name, damaged))
@@ -195,7 +217,9 @@ def test_damaged_files(save, refuses, name):
 def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
     small, large = io.BytesIO(), io.BytesIO()
     np.save(small, np.zeros((2, 2)))
-    np.lib.format.write_array_header_1_0(large, {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)})
+    np.lib.format.write_array_header_1_0(
+        large, {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)}
+    )
     for name in ("w.npy", "w.npy.gz"):
         with refuses(name, "cannot be read"):
             load_graph(save(name, large.getvalue() + small.getvalue()[-32:]))

@@ -27,7 +27,11 @@ def content(format: str) -> bytes:
     if format in TEXTS:
         return TEXTS[format].encode()
     stream = io.BytesIO()
-    save = {"npy": np.save, "npz": np.savez, "pt": lambda stream, array: torch.save(torch.from_numpy(array), stream)}[format]
+    save = {
+        "npy": np.save,
+        "npz": np.savez,
+        "pt": lambda stream, array: torch.save(torch.from_numpy(array), stream),
+    }[format]
     save(stream, MATRIX)
     return stream.getvalue()
 
@@ -51,7 +55,9 @@ def test_a_format_precedes_the_extension(tmp_path, format, name, pack):
 
 
 def test_read_solve_write(tmp_path, save):
-    weights = tri_apsp.read_graph(save("g.txt", "1 2 3\n2 3 4\n"), torch.int32, base=1, directed=False)
+    weights = tri_apsp.read_graph(
+        save("g.txt", "1 2 3\n2 3 4\n"), torch.int32, base=1, directed=False
+    )
     assert weights.dtype == torch.int32
     tri_apsp.write_distances(tri_apsp.shortest_paths(weights).distances, tmp_path / "d.npy")
     assert np.load(tmp_path / "d.npy").tolist() == [[0, 3, 7], [3, 0, 4], [7, 4, 0]]
@@ -61,7 +67,11 @@ def test_streams_and_formats_that_are_refused(save, refuses):
     path = save("g.graph", TEXTS["gr"])
     with refuses("ends in .graph; rename it, or give its format (--format)"):
         load_graph(path)
-    with refuses("the stream must come with its format", "add --format with one of gr, mtx", "`format` in Python"):
+    with refuses(
+        "the stream must come with its format",
+        "add --format with one of gr, mtx",
+        "`format` in Python",
+    ):
         load_graph(io.BytesIO(b""))
     with refuses("`format` must be one of gr, mtx", "but is 'dimacs'"):
         load_graph(path, format="dimacs")
@@ -108,13 +118,19 @@ PATHS = ["a\0b", "\ud800"]
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_path_that_no_file_can_have(refuses, format, path):
-    with refuses(f"`source` must be a path that a file can have, but is {f'{path}.{format}'!r}; give a str"):
+    with refuses(
+        f"`source` must be a path that a file can have, but is {f'{path}.{format}'!r}; give a str"
+    ):
         load_graph(f"{path}.{format}")
 
 
-@pytest.mark.parametrize("path", [None, 5, "", b"d.npy", ["d.npy"], *(f"{path}.npy" for path in PATHS)])
+@pytest.mark.parametrize(
+    "path", [None, 5, "", b"d.npy", ["d.npy"], *(f"{path}.npy" for path in PATHS)]
+)
 def test_a_path_that_cannot_be_written(refuses, path):
-    with refuses(f"`path` must be a path that a file can have, but is {path!r}; give a str or a pathlib.Path"):
+    with refuses(
+        f"`path` must be a path that a file can have, but is {path!r}; give a str or a pathlib.Path"
+    ):
         tri_apsp.write_distances(torch.zeros(2, 2), path)
 
 
@@ -122,14 +138,18 @@ def test_a_path_that_cannot_be_written(refuses, path):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64])
 def test_distances_of_another_dtype(refuses, tmp_path, dtype, extension):
     remedy = "give its .real" if dtype.is_complex else "convert it with .to(torch.float32)"
-    with refuses(f"one of the dtypes float32, float64, int32, int64, int16, but have {str(dtype)[6:]}; {remedy}"):
+    with refuses(
+        f"one of the dtypes float32, float64, int32, int64, int16, but have {str(dtype)[6:]}; {remedy}"
+    ):
         tri_apsp.write_distances(torch.zeros(2, 2, dtype=dtype), tmp_path / f"d{extension}")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2, 2, 2)])
 def test_distances_of_another_shape(refuses, tmp_path, shape):
-    with refuses("`distances` must have shape (n, n) or (batch, n, n)", f"but have {shape}; reshape them"):
+    with refuses(
+        "`distances` must have shape (n, n) or (batch, n, n)", f"but have {shape}; reshape them"
+    ):
         tri_apsp.write_distances(torch.zeros(shape), tmp_path / "d.npy")
 
 

@@ -46,7 +46,9 @@ class TestDistances:
     @pytest.mark.parametrize("extension", DISTANCE_FORMATS)
     @pytest.mark.parametrize("dtype", DTYPES)
     def test_every_format_and_dtype(self, tmp_path, extension, dtype):
-        distances = torch.tensor([[0, 3, no_edge(dtype)], [-7, 0, 12], [1, no_edge(dtype), 0]], dtype=dtype)
+        distances = torch.tensor(
+            [[0, 3, no_edge(dtype)], [-7, 0, 12], [1, no_edge(dtype), 0]], dtype=dtype
+        )
         path = tmp_path / f"d{extension}"
         write_distances(distances, path)
         if extension.startswith(".csv"):
@@ -103,7 +105,9 @@ class TestReplacement:
         assert [path.name for path in tmp_path.iterdir()] == ["d.npy"]
 
     @pytest.mark.parametrize("extension", [".npy", ".csv.gz"])
-    def test_a_failure_leaves_the_older_file_and_nothing_else(self, tmp_path, refuses, monkeypatch, extension):
+    def test_a_failure_leaves_the_older_file_and_nothing_else(
+        self, tmp_path, refuses, monkeypatch, extension
+    ):
         path = tmp_path / f"d{extension}"
         path.write_text("old")
 
@@ -227,7 +231,12 @@ class TestGraphs:
     def test_integers_are_written_as_integers(self, tmp_path):
         write_graph(self.edges, tmp_path / "g.mtx")
         lines = (tmp_path / "g.mtx").read_text().splitlines()
-        assert lines[:4] == ["%%MatrixMarket matrix coordinate integer general", "%", "5 5 4", "1 2 4"]
+        assert lines[:4] == [
+            "%%MatrixMarket matrix coordinate integer general",
+            "%",
+            "5 5 4",
+            "1 2 4",
+        ]
 
     @pytest.mark.parametrize("extension", GRAPH_FORMATS)
     def test_no_edges(self, tmp_path, extension):
@@ -237,15 +246,26 @@ class TestGraphs:
             found = load_graph(tmp_path / f"g{extension}")
             assert (found.n, found.edges) == (n, 0)
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(data=st.data(), extension=st.sampled_from(TEXTS), n=st.integers(1, 6))
     def test_any_edge_list_reads_back(self, tmp_path, data, extension, n):
         vertex = st.integers(0, n - 1)
         whole = data.draw(st.booleans())
-        weight = st.integers(-(2**62) + 2, 2**62 - 2) if whole else st.floats(allow_nan=False, allow_infinity=False)
+        weight = (
+            st.integers(-(2**62) + 2, 2**62 - 2)
+            if whole
+            else st.floats(allow_nan=False, allow_infinity=False)
+        )
         edges = data.draw(st.lists(st.tuples(vertex, vertex, weight), max_size=8))
         columns = list(zip(*edges, strict=True)) or [(), (), ()]
-        graph = EdgeList(n, np.array(columns[0], int), np.array(columns[1], int), np.array(columns[2], int if whole else float))
+        graph = EdgeList(
+            n,
+            np.array(columns[0], int),
+            np.array(columns[1], int),
+            np.array(columns[2], int if whole else float),
+        )
         write_graph(graph, tmp_path / f"g{extension}")
         found = load_graph(tmp_path / f"g{extension}")
         assert found.n == n

@@ -1,6 +1,8 @@
-"""A pytest plugin for NetworkX's own tests: counts the calls that the backend served, by the file of the test.
+"""A pytest plugin for NetworkX's own tests: counts the calls that the backend served, by the file
+of the test.
 
-Prints them as one line of JSON at the end. The calls that it left to NetworkX, by NotImplementedError, count apart.
+Prints them as one line of JSON at the end. The calls that it left to NetworkX, by
+NotImplementedError, count apart.
 """
 
 from __future__ import annotations

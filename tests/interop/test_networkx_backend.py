@@ -1,4 +1,6 @@
-"""The NetworkX backend: its functions against those of NetworkX, what it leaves to NetworkX, and how NetworkX finds it."""
+"""The NetworkX backend: its functions against those of NetworkX, what it leaves to NetworkX, and
+how NetworkX finds it.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,15 @@ nx = pytest.importorskip("networkx")
 backend = pytest.importorskip("tri_apsp.interop.networkx_backend")
 
 INSTALLED = "tri_apsp" in nx.utils.backends.backends
-needs_entry_points = pytest.mark.skipif(not INSTALLED, reason="the entry points of this clone are not installed")
+needs_entry_points = pytest.mark.skipif(
+    not INSTALLED, reason="the entry points of this clone are not installed"
+)
 KINDS = ("whole", "real", "negative", "missing")
-DIJKSTRA = {name for name in FUNCTIONS if "floyd" not in name and "bellman" not in name and name != "johnson"}
+DIJKSTRA = {
+    name
+    for name in FUNCTIONS
+    if "floyd" not in name and "bellman" not in name and name != "johnson"
+}
 PATHS = {name for name in FUNCTIONS if name.endswith("_path")} | {"johnson"}
 
 
@@ -35,18 +43,25 @@ def no_warning_of_the_cache() -> Iterator[None]:
 
 
 def make(kind: str, cls: Any, n: int, edges: int) -> Any:
-    """A random graph of string nodes; often disconnected, with loops and, in a multigraph, parallel edges.
+    """A random graph of string nodes; often disconnected, with loops and, in a multigraph, parallel
+    edges.
 
     Negative weights are those of potentials, so that no cycle of a directed graph is negative.
     """
     rng = random.Random(f"{kind}{n}{edges}")
     graph = cls()
     graph.add_nodes_from(f"v{place}" for place in range(n))
-    potential = [rng.randrange(20) if kind == "negative" and graph.is_directed() else 0 for _ in range(n)]
+    potential = [
+        rng.randrange(20) if kind == "negative" and graph.is_directed() else 0 for _ in range(n)
+    ]
     for _ in range(edges if n else 0):
         source, target = rng.randrange(n), rng.randrange(n)
         weight = rng.randrange(9) + potential[source] - potential[target]
-        attributes = {} if kind == "missing" and rng.random() < 0.5 else {"weight": weight / 8 if kind == "real" else weight}
+        attributes = (
+            {}
+            if kind == "missing" and rng.random() < 0.5
+            else {"weight": weight / 8 if kind == "real" else weight}
+        )
         graph.add_edge(f"v{source}", f"v{target}", **attributes)
     return graph
 
@@ -84,17 +99,24 @@ def variants(name: str) -> Iterator[dict[str, Any]]:
     if "cutoff" in parameters:
         yield from ({"cutoff": cutoff} for cutoff in (0, 2, 2.5, -1))
     if "method" in parameters:
-        methods = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+        methods = (
+            "unweighted",
+            "dijkstra",
+            "bellman-ford",
+            "floyd-warshall",
+            "floyd-warshall-numpy",
+        )
         yield from ({"weight": "weight", "method": method} for method in methods)
     if "wf_improved" in parameters:
         yield {"wf_improved": False}
 
 
 def assert_alike(found: Any, expected: Any, weights: Any = None, mixed: bool = False) -> None:
-    """Assert that two results agree: types, keys, and values, floats within rounding. With weights, lists are paths.
+    """Assert that two results agree: types, keys, and values, floats within rounding. With weights,
+    lists are paths.
 
-    A float may stand for an integer if it is 0, or in a graph that has float weights as well, which `floyd_warshall` counts for
-    missing ones: NetworkX has the type of the edges that it added up.
+    A float may stand for an integer if it is 0, or in a graph that has float weights as well, which
+    `floyd_warshall` counts for missing ones: NetworkX has the type of the edges that it added up.
     """
     if isinstance(expected, np.ndarray):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -105,9 +127,16 @@ def assert_alike(found: Any, expected: Any, weights: Any = None, mixed: bool = F
         assert found.keys() == expected.keys()
         for key in expected:
             assert_alike(found[key], expected[key], weights, mixed)
-    elif isinstance(expected, list | tuple) and weights is not None and expected and all(isinstance(x, str) for x in expected):
+    elif (
+        isinstance(expected, list | tuple)
+        and weights is not None
+        and expected
+        and all(isinstance(x, str) for x in expected)
+    ):
         assert (found[0], found[-1]) == (expected[0], expected[-1])
-        lengths = [sum(weights[edge] for edge in itertools.pairwise(path)) for path in (found, expected)]
+        lengths = [
+            sum(weights[edge] for edge in itertools.pairwise(path)) for path in (found, expected)
+        ]
         assert lengths[0] == pytest.approx(lengths[1])
     elif isinstance(expected, list | tuple):
         assert type(found) is type(expected)
@@ -122,7 +151,9 @@ def weights_of(graph: Any, attribute: str | None) -> dict[tuple[str, str], float
     """Return the weight of each edge in each of its directions, of parallel ones the least."""
     weights: dict[tuple[str, str], float] = {}
     for source, target, weight in graph.edges(data=attribute, default=1):
-        for pair in ((source, target),) if graph.is_directed() else ((source, target), (target, source)):
+        for pair in (
+            ((source, target),) if graph.is_directed() else ((source, target), (target, source))
+        ):
             weights[pair] = min(weight, weights.get(pair, weight))
     return weights
 
@@ -139,10 +170,14 @@ def test_results_are_those_of_networkx(name, kind, cls):
             found = outcome(partial(ours, name, graph, **arguments))
             expected = outcome(partial(theirs, name, graph, **arguments))
             if found is NotImplementedError:
-                assert (kind == "negative" and name in DIJKSTRA) or (name == "center" and graph.size() == n - 1)
+                assert (kind == "negative" and name in DIJKSTRA) or (
+                    name == "center" and graph.size() == n - 1
+                )
             elif name == "floyd_warshall_predecessor_and_distance":
                 assert_alike(found[1], expected[1], mixed=kind == "missing")
-                assert {node: {*row} for node, row in found[0].items()} == {node: {*row} for node, row in expected[0].items()}
+                assert {node: {*row} for node, row in found[0].items()} == {
+                    node: {*row} for node, row in expected[0].items()
+                }
                 weights = weights_of(graph, arguments.get("weight", "weight"))
                 for source, row in found[0].items():
                     for target in row:
@@ -159,13 +194,20 @@ def test_results_are_those_of_networkx(name, kind, cls):
 def test_the_functions_and_their_signatures_are_those_of_networkx():
     assert {*FUNCTIONS} <= {*backend.__all__}
     for name in FUNCTIONS:
-        here, there = (inspect.signature(f).parameters for f in (getattr(backend, name), getattr(nx, name).orig_func))
+        here, there = (
+            inspect.signature(f).parameters
+            for f in (getattr(backend, name), getattr(nx, name).orig_func)
+        )
         assert [*here] == [*there]
         assert [p.default for p in here.values()] == [p.default for p in there.values()]
 
 
-@pytest.mark.parametrize("name", ["johnson", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length"])
-@pytest.mark.parametrize("graph", [nx.Graph(), nx.DiGraph(), nx.MultiDiGraph()], ids=lambda graph: type(graph).__name__)
+@pytest.mark.parametrize(
+    "name", ["johnson", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length"]
+)
+@pytest.mark.parametrize(
+    "graph", [nx.Graph(), nx.DiGraph(), nx.MultiDiGraph()], ids=lambda graph: type(graph).__name__
+)
 def test_a_negative_cycle_is_unbounded(name, graph):
     graph.add_weighted_edges_from([(0, 1, 1), (1, 2, -3), (2, 0, 1)])
     with pytest.raises(nx.NetworkXUnbounded, match="Negative cycle detected"):
@@ -183,10 +225,14 @@ def test_nodelist_orders_the_matrix():
     graph = make("whole", nx.DiGraph, 6, 12)
     order = sorted(graph, reverse=True)
     np.testing.assert_array_equal(
-        ours("floyd_warshall_numpy", graph, nodelist=order), theirs("floyd_warshall_numpy", graph, nodelist=order)
+        ours("floyd_warshall_numpy", graph, nodelist=order),
+        theirs("floyd_warshall_numpy", graph, nodelist=order),
     )
     for nodelist in (order[1:], [*order[1:], order[1]], [*order[1:], "none"]):
-        found, expected = (outcome(partial(f, "floyd_warshall_numpy", graph, nodelist=nodelist)) for f in (ours, theirs))
+        found, expected = (
+            outcome(partial(f, "floyd_warshall_numpy", graph, nodelist=nodelist))
+            for f in (ours, theirs)
+        )
         assert found == expected
         assert found[0] is nx.NetworkXError
 
@@ -194,14 +240,20 @@ def test_nodelist_orders_the_matrix():
 def test_whole_numbers_are_exact_up_to_2_to_the_53():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, {(0, 1): 2**50 + 1, (1, 2): 2**51 + 3}, "weight")
-    assert dict(ours("all_pairs_dijkstra_path_length", graph)) == dict(theirs("all_pairs_dijkstra_path_length", graph))
+    assert dict(ours("all_pairs_dijkstra_path_length", graph)) == dict(
+        theirs("all_pairs_dijkstra_path_length", graph)
+    )
     graph[0][1]["weight"] = 2**53 // 3 + 9
     graph.__networkx_cache__.clear()
     with pytest.raises(NotImplementedError):
         ours("all_pairs_dijkstra_path_length", graph)
 
 
-@pytest.mark.parametrize("weight", [True, None, "3", float("inf"), float("nan"), 2j, 10**400, 1e308, np.float32(1)], ids=repr)
+@pytest.mark.parametrize(
+    "weight",
+    [True, None, "3", float("inf"), float("nan"), 2j, 10**400, 1e308, np.float32(1)],
+    ids=repr,
+)
 def test_other_weights_are_left_to_networkx(weight):
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, weight, "weight")
@@ -270,7 +322,11 @@ def test_a_converted_graph_keeps_its_original():
 def test_networkx_caches_the_conversion_until_the_graph_changes(monkeypatch):
     graph, conversions = make("whole", nx.Graph, 8, 20), []
     convert = backend.convert_from_nx
-    monkeypatch.setattr(backend, "convert_from_nx", lambda *args, **kwargs: conversions.append(1) or convert(*args, **kwargs))
+    monkeypatch.setattr(
+        backend,
+        "convert_from_nx",
+        lambda *args, **kwargs: conversions.append(1) or convert(*args, **kwargs),
+    )
     for _ in range(2):
         ours("floyd_warshall", graph)
     assert len(conversions) == 1
@@ -334,7 +390,9 @@ def test_the_rule_takes_graphs_of_some_sizes(name, arguments, from_n, before_n):
     for n in (from_n, before_n):
         assert backend.should_run(name, (Size(n, 6 * n),), arguments) is True
     if before_n < 10**9:
-        assert isinstance(backend.should_run(name, (Size(10 * before_n, 60 * before_n),), arguments), str)
+        assert isinstance(
+            backend.should_run(name, (Size(10 * before_n, 60 * before_n),), arguments), str
+        )
 
 
 def test_the_rule_leaves_the_paths_of_a_breadth_first_search_to_networkx():
@@ -357,5 +415,7 @@ assert not {"torch", "numba"} & {*sys.modules}
 
 
 def test_networkx_loads_nothing_heavy():
-    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,6 @@
-"""The transforms of PyTorch Geometric and the encodings of Graphormer, against NetworkX and the formulas of the paper."""
+"""The transforms of PyTorch Geometric and the encodings of Graphormer, against NetworkX and the
+formulas of the paper.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,27 @@ def graph(n: int, seed: int, edges: int | None = None) -> Data:
     count = (2 * n if edges is None else edges) if n else 0
     edge_index = torch.randint(0, max(n, 1), (2, count), generator=random)
     features = torch.rand(count, 3, generator=random)
-    return Data(edge_index=edge_index, edge_attr=features, edge_weight=features[:, 0] + 0.1, num_nodes=n)
+    return Data(
+        edge_index=edge_index, edge_attr=features, edge_weight=features[:, 0] + 0.1, num_nodes=n
+    )
 
 
 def path_graph(n: int) -> Data:
     edges = torch.stack((torch.arange(n - 1), torch.arange(1, n)))
-    return Data(edge_index=edges, edge_attr=torch.rand(n - 1, 3), edge_weight=torch.ones(n - 1), num_nodes=n)
+    return Data(
+        edge_index=edges, edge_attr=torch.rand(n - 1, 3), edge_weight=torch.ones(n - 1), num_nodes=n
+    )
 
 
-GRAPHS = [graph(9, 0), graph(1, 1), graph(0, 2), graph(20, 3), graph(5, 4, edges=0), path_graph(12), graph(3, 5)]
+GRAPHS = [
+    graph(9, 0),
+    graph(1, 1),
+    graph(0, 2),
+    graph(20, 3),
+    graph(5, 4, edges=0),
+    path_graph(12),
+    graph(3, 5),
+]
 
 
 def lengths(data: Data, weight: str | None = None) -> torch.Tensor:
@@ -51,13 +65,19 @@ def lengths(data: Data, weight: str | None = None) -> torch.Tensor:
 class TestEncodings:
     @pytest.mark.parametrize("data", GRAPHS, ids=str)
     def test_spatial_positions(self, data: Data) -> None:
-        found = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M).spatial_positions[0]
+        found = encodings(
+            data.edge_index, num_nodes=data.num_nodes, max_distance=M
+        ).spatial_positions[0]
         expected = lengths(data)
-        assert torch.equal(found, torch.where(expected.isinf(), M + 1, expected.clamp(max=M)).long())
+        assert torch.equal(
+            found, torch.where(expected.isinf(), M + 1, expected.clamp(max=M)).long()
+        )
 
     @pytest.mark.parametrize("data", GRAPHS, ids=str)
     def test_edge_paths(self, data: Data) -> None:
-        """Each is a path of as many edges as there are, from its source on, by the first of parallel edges."""
+        """Each is a path of as many edges as there are, from its source on, by the first of
+        parallel edges.
+        """
         paths = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M).edge_paths[0]
         expected, edges = lengths(data), data.edge_index.T.tolist()
         for i in range(data.num_nodes):
@@ -81,10 +101,15 @@ class TestEncodings:
         found = encodings(batch.edge_index, batch.batch, max_distance=M, batch_size=len(GRAPHS))
         first = 0
         for item, data in enumerate(GRAPHS):
-            alone, n = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M), data.num_nodes
+            alone, n = (
+                encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M),
+                data.num_nodes,
+            )
             assert torch.equal(found.spatial_positions[item, :n, :n], alone.spatial_positions[0])
             paths = alone.edge_paths[0]
-            assert torch.equal(found.edge_paths[item, :n, :n], torch.where(paths >= 0, paths + first, -1))
+            assert torch.equal(
+                found.edge_paths[item, :n, :n], torch.where(paths >= 0, paths + first, -1)
+            )
             assert found.spatial_positions[item, n:].eq(M + 2).all()
             assert found.spatial_positions[item, :, n:].eq(M + 2).all()
             assert found.edge_paths[item, n:].eq(-1).all()
@@ -95,11 +120,15 @@ class TestEncodings:
         """c_ij = 1/N sum over the N edges e_n of the path of x(e_n) w_n."""
         data, w = GRAPHS[0], torch.rand(M, 3)
         found = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M)
-        c = (features_along(found.edge_paths, data.edge_attr) * w).sum((-1, -2)) / found.spatial_positions.clamp(min=1)
+        c = (features_along(found.edge_paths, data.edge_attr) * w).sum(
+            (-1, -2)
+        ) / found.spatial_positions.clamp(min=1)
         for i in range(data.num_nodes):
             for j in range(data.num_nodes):
                 path = [edge for edge in found.edge_paths[0, i, j].tolist() if edge >= 0]
-                expected = sum(float(data.edge_attr[edge] @ w[k]) for k, edge in enumerate(path)) / max(1, len(path))
+                expected = sum(
+                    float(data.edge_attr[edge] @ w[k]) for k, edge in enumerate(path)
+                ) / max(1, len(path))
                 if len(path) or lengths(data)[i, j] == 0:
                     assert c[0, i, j] == pytest.approx(expected, abs=1e-5)
 
@@ -112,7 +141,9 @@ class TestEncodings:
 class TestTransforms:
     @pytest.mark.parametrize("name", ["index_of_distance", "batch_distance", "face", "adjacency"])
     def test_names_that_a_loader_changes(self, name: str) -> None:
-        with pytest.raises(InputError, match="`name` must not contain 'index', 'batch', 'face' or 'adj'"):
+        with pytest.raises(
+            InputError, match="`name` must not contain 'index', 'batch', 'face' or 'adj'"
+        ):
             ShortestPathDistances(name=name)
 
     def test_edges_that_are_not_grouped(self) -> None:
@@ -121,9 +152,17 @@ class TestTransforms:
         with pytest.raises(InputError, match="the edges of a batch must be grouped by graph"):
             padded(batch, "edge_paths", fill=-1, edges=True)
 
-    @pytest.mark.parametrize("data", [torch.ones(3), Data(), [path_graph(3)], None], ids=["tensor", "no edges", "list", "None"])
+    @pytest.mark.parametrize(
+        "data",
+        [torch.ones(3), Data(), [path_graph(3)], None],
+        ids=["tensor", "no edges", "list", "None"],
+    )
     def test_other_data(self, data: object) -> None:
-        for transform in (ShortestPathDistances(), GraphormerEncodings(2), lambda data: padded(data, "x", fill=0)):
+        for transform in (
+            ShortestPathDistances(),
+            GraphormerEncodings(2),
+            lambda data: padded(data, "x", fill=0),
+        ):
             with pytest.raises(InputError, match="the data must"):
                 transform(data)
 
@@ -132,12 +171,16 @@ class TestTransforms:
     def test_distances(self, weight: str | None, limit: float | None) -> None:
         transform = ShortestPathDistances(limit, edge_weight=weight)
         for data in GRAPHS:
-            expected = lengths(data, weight and "weight").clamp(max=float("inf") if limit is None else limit)
+            expected = lengths(data, weight and "weight").clamp(
+                max=float("inf") if limit is None else limit
+            )
             found = transform(data)
             assert torch.allclose(found.shortest_path_distances, expected.flatten())
             assert "shortest_path_distances" not in data
 
-    @pytest.mark.parametrize("transform", [ShortestPathDistances(), GraphormerEncodings(M)], ids=str)
+    @pytest.mark.parametrize(
+        "transform", [ShortestPathDistances(), GraphormerEncodings(M)], ids=str
+    )
     def test_a_batch_is_its_graphs(self, transform: object) -> None:
         single = [transform(data) for data in GRAPHS]
         batch = transform(Batch.from_data_list(GRAPHS))
@@ -152,7 +195,9 @@ class TestTransforms:
     def test_padded(self) -> None:
         transform = GraphormerEncodings(M)
         loaded = Batch.from_data_list([transform(data) for data in GRAPHS])
-        expected = encodings(loaded.edge_index, loaded.batch, max_distance=M, batch_size=len(GRAPHS))
+        expected = encodings(
+            loaded.edge_index, loaded.batch, max_distance=M, batch_size=len(GRAPHS)
+        )
         positions, sizes = padded(loaded, "spatial_positions", fill=M + 2)
         paths, _ = padded(loaded, "edge_paths", fill=-1, edges=True)
         for found, wanted in zip((positions, paths, sizes), expected, strict=True):
@@ -170,7 +215,10 @@ class TestTransforms:
 
     def test_representation(self) -> None:
         assert repr(GraphormerEncodings(5)) == "GraphormerEncodings(max_distance=5)"
-        assert repr(ShortestPathDistances(5)) == "ShortestPathDistances(max_distance=5, edge_weight=None)"
+        assert (
+            repr(ShortestPathDistances(5))
+            == "ShortestPathDistances(max_distance=5, edge_weight=None)"
+        )
 
 
 class GraphTransformer(torch.nn.Module):
@@ -191,15 +239,21 @@ class GraphTransformer(torch.nn.Module):
         x = positions.new_zeros((*inside.shape, 2), dtype=torch.float32)
         x[inside] = batch.x
         x = self.features(x)
-        along = (features_along(paths, batch.edge_attr) * self.edge).sum((-1, -2)) / positions.clamp(1, M)
+        along = (features_along(paths, batch.edge_attr) * self.edge).sum(
+            (-1, -2)
+        ) / positions.clamp(1, M)
         bias = self.position(positions)[..., 0] + along
-        scores = (self.query(x) @ self.key(x).mT / x.shape[-1] ** 0.5 + bias).masked_fill(~inside[:, None], -1e9)
+        scores = (self.query(x) @ self.key(x).mT / x.shape[-1] ** 0.5 + bias).masked_fill(
+            ~inside[:, None], -1e9
+        )
         x = x + scores.softmax(-1) @ self.value(x)
         return self.out((x * inside[:, :, None]).sum(1) / sizes[:, None])[:, 0]
 
 
 def test_training_steps() -> None:
-    """A graph transformer learns the mean distance of its graphs, which it sees in the encodings alone."""
+    """A graph transformer learns the mean distance of its graphs, which it sees in the encodings
+    alone.
+    """
     torch.manual_seed(0)
     transform, data = GraphormerEncodings(M), []
     for seed in range(24):
@@ -220,5 +274,7 @@ def test_training_steps() -> None:
             optimizer.step()
             total += loss.item()
         losses.append(total)
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.any() for parameter in model.parameters()
+    )
     assert losses[-1] < 0.5 * losses[0]

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Compare the machine code of all kernels between two checkouts: a step for a maintainer who has renamed or split something.
+"""Compare the machine code of all kernels between two checkouts: a step for a maintainer who has
+renamed or split something.
 
-    python tests/kernels/compare_compiled.py --before PATH_OF_OTHER_CHECKOUT [--only TEXT] [--rehash]
+    python tests/kernels/compare_compiled.py --before PATH_OF_OTHER_CHECKOUT [--only TEXT]
+    [--rehash]
 
-Compiles every variant of variants.py (and the CPU kernels for this CPU) from both checkouts, each in a process of its own, and
-compares the instructions with their operands, the registers and the shared memory; names, addresses and lines of source do not
-count. Prints what differs, and exits with 1 if anything does.
+Compiles every variant of variants.py (and the CPU kernels for this CPU) from both checkouts, each
+in a process of its own, and compares the instructions with their operands, the registers and the
+shared memory; names, addresses and lines of source do not count. Prints what differs, and exits
+with 1 if anything does.
 
-A tuned file names the hash of the sources that were measured, which a rename changes too. --rehash replaces it in tuning/, for
-each engine whose kernels are all the same in both checkouts, where it is that of the other checkout. Tuned files name the
-release of Triton that they were measured with: run the comparison with that one too, by a PYTHONPATH that holds it.
+A tuned file names the hash of the sources that were measured, which a rename changes too. --rehash
+replaces it in tuning/, for each engine whose kernels are all the same in both checkouts, where it
+is that of the other checkout. Tuned files name the release of Triton that they were measured with:
+run the comparison with that one too, by a PYTHONPATH that holds it.
 """
 
 from __future__ import annotations
@@ -31,11 +35,23 @@ _SHOWN = 10
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="the checkout to compare with")
-    parser.add_argument("--only", default="", metavar="TEXT", help="compare only variants whose name contains TEXT")
-    parser.add_argument("--rehash", action="store_true", help="rewrite kernel_hash in tuning/ where the code is the same")
-    parser.add_argument("--compile", type=Path, metavar="CHECKOUT", help=argparse.SUPPRESS)  # in a process of its own
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="the checkout to compare with"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="compare only variants whose name contains TEXT"
+    )
+    parser.add_argument(
+        "--rehash",
+        action="store_true",
+        help="rewrite kernel_hash in tuning/ where the code is the same",
+    )
+    parser.add_argument(
+        "--compile", type=Path, metavar="CHECKOUT", help=argparse.SUPPRESS
+    )  # in a process of its own
     options = parser.parse_args()
     if options.compile is not None:
         json.dump(compile_all(options.compile, options.only), sys.stdout)
@@ -55,10 +71,15 @@ def main() -> int:
 
 def _compile_in_processes(checkouts: list[Path], only: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}  # assembly cannot be read from what Numba kept
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": folder,
+        }  # assembly cannot be read from what Numba kept
         command = [sys.executable, __file__, "--only", only, "--compile"]
         started = [
-            subprocess.Popen([*command, str(checkout)], stdout=subprocess.PIPE, env=environment, text=True)
+            subprocess.Popen(
+                [*command, str(checkout)], stdout=subprocess.PIPE, env=environment, text=True
+            )
             for checkout in checkouts
         ]
         printed = [process.communicate()[0] for process in started]
@@ -69,22 +90,33 @@ def _compile_in_processes(checkouts: list[Path], only: str) -> list[dict[str, An
 
 
 def compile_all(checkout: Path, only: str) -> dict[str, Any]:
-    """Return the code of every variant of a checkout by name, as lines of text, and the hashes of its sources."""
+    """Return the code of every variant of a checkout by name, as lines of text, and the hashes of
+    its sources.
+    """
     sys.path[:0] = [str(checkout), str(checkout / "tests")]
     from kernels.variants import all_variants
 
     import tri_apsp
     from tri_apsp.tuned import KERNELS, kernel_hash
 
-    assert Path(tri_apsp.__file__).is_relative_to(checkout), f"{tri_apsp.__file__} is not in {checkout}"
+    assert Path(tri_apsp.__file__).is_relative_to(checkout), (
+        f"{tri_apsp.__file__} is not in {checkout}"
+    )
 
-    hashes = {f"{engine}-{kernel}": kernel_hash(engine, kernel) for engine in ENGINES for kernel in KERNELS[engine]}
+    hashes = {
+        f"{engine}-{kernel}": kernel_hash(engine, kernel)
+        for engine in ENGINES
+        for kernel in KERNELS[engine]
+    }
     code = _compile_cpu_kernels(only)
     for name, make in all_variants().items():
         if only in name:
             print(f"{checkout.name}: {name}", file=sys.stderr)
             compiled = make().compile()
-            code[name] = [f"registers {compiled.registers}, shared memory {compiled.shared}", *compiled.code]
+            code[name] = [
+                f"registers {compiled.registers}, shared memory {compiled.shared}",
+                *compiled.code,
+            ]
     return {"code": code, "hashes": hashes}
 
 
@@ -104,14 +136,18 @@ def _compile_cpu_kernels(only: str) -> dict[str, list[str]]:
 
 
 def _instructions(assembly: str) -> list[str]:
-    """Return the lines of assembly without directives and comments, and every symbol by the same name."""
+    """Return the lines of assembly without directives and comments, and every symbol by the same
+    name.
+    """
     lines = (line.split("#")[0].strip() for line in assembly.splitlines())
     kept = (line for line in lines if line and (not line.startswith(".") or line.endswith(":")))
     return [re.sub(r"[\w.$]*(_ZN|numba|cfunc)[\w.$@]*", "SYMBOL", line) for line in kept]
 
 
 def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
-    """Print how each variant differs; return the names of those that do, or that only one checkout has."""
+    """Print how each variant differs; return the names of those that do, or that only one checkout
+    has.
+    """
     names = sorted(before.keys() | after.keys())
     differing = [name for name in names if before.get(name) != after.get(name)]
     for name in differing:
@@ -119,7 +155,11 @@ def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[s
         if old is None or new is None:
             print(f"{name}: only in the checkout {'after' if old is None else 'before'}")
             continue
-        changes = [line for line in difflib.unified_diff(old, new, lineterm="", n=0) if line[:2] not in ("--", "++", "@@")]
+        changes = [
+            line
+            for line in difflib.unified_diff(old, new, lineterm="", n=0)
+            if line[:2] not in ("--", "++", "@@")
+        ]
         print(f"{name}: {len(old)} lines before, {len(new)} after; the first {_SHOWN} that differ:")
         print(*changes[:_SHOWN], sep="\n")
     print(f"{len(differing)} of {len(names)} variants differ")
@@ -131,7 +171,9 @@ def rehash(engine: str, before: dict[str, str], after: dict[str, str]) -> None:
     for path in sorted((ROOT / "tuning").glob(f"*/{engine}-*.json")):
         text = path.read_text(encoding="utf-8")
         kernel = "-".join(path.stem.split("-")[:2])
-        replaced = text.replace(f'"kernel_hash": "{before[kernel]}"', f'"kernel_hash": "{after[kernel]}"')
+        replaced = text.replace(
+            f'"kernel_hash": "{before[kernel]}"', f'"kernel_hash": "{after[kernel]}"'
+        )
         if replaced != text:
             path.write_text(replaced, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: kernel_hash is {after[kernel][:12]}... now")

@@ -1,9 +1,11 @@
-"""Runs the source of the Gluon kernels on NumPy arrays, to test indices and masks on any CPU: Gluon has no interpreter.
+"""Runs the source of the Gluon kernels on NumPy arrays, to test indices and masks on any CPU: Gluon
+has no interpreter.
 
-Layouts and barriers do nothing, and integers wrap. The stand-in is stricter than a GPU: a pointer reaches only the elements of
-its own array, and shared memory that was not written, or to which a copy may still be under way, holds the least value, which
-no minimum hides. It does not test barriers between the threads of a program, nor quotients of negative numbers, which a GPU
-rounds towards zero.
+Layouts and barriers do nothing, and integers wrap. The stand-in is stricter than a GPU: a pointer
+reaches only the elements of its own array, and shared memory that was not written, or to which a
+copy may still be under way, holds the least value, which no minimum hides. It does not test
+barriers between the threads of a program, nor quotients of negative numbers, which a GPU rounds
+towards zero.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from tri_apsp import kernels
 from tri_apsp.methods import papers
 
 program = threading.local()
-"""State of the program that runs in this thread: ids, grid, groups of copies, the token of the launch, and polls so far."""
+"""State of the program that runs in this thread: ids, grid, groups of copies, the token of the
+launch, and polls so far.
+"""
 
 STRATEGIES = [
     ("nonnegative", torch.float32),
@@ -39,7 +43,9 @@ STRATEGIES = [
     ("compare", torch.int64),
 ]
 STRIDES = [(2**33 + 2**20 * i, 2**26 + 2**12 * i) for i in range(6)]
-"""Strides of a graph and of a row: the third tile of rows begins past 2**31, rows do not overlap, and operands differ."""
+"""Strides of a graph and of a row: the third tile of rows begins past 2**31, rows do not overlap,
+and operands differ.
+"""
 
 
 class Tensor(np.ndarray):
@@ -54,11 +60,17 @@ def _tensor(values: Any, dtype: Any = None) -> Tensor:
 
 
 def _unwritten(shape: Sequence[int], dtype: Any) -> Tensor:
-    return _tensor(np.full(shape, -math.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min, dtype))
+    return _tensor(
+        np.full(
+            shape, -math.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min, dtype
+        )
+    )
 
 
 class Pointer:
-    """Addresses in `array`, as if its elements lay `strides` apart: gaps between them take no memory."""
+    """Addresses in `array`, as if its elements lay `strides` apart: gaps between them take no
+    memory.
+    """
 
     def __init__(self, array: np.ndarray, strides: Sequence[int], offsets: Any = 0) -> None:
         self.array, self.strides, self.offsets = array, strides, np.asarray(offsets, np.int64)
@@ -71,12 +83,16 @@ class Pointer:
         return self
 
     def _locate(self, mask: Any) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Return the mask in the shape of the pointers, and the indices in the array where it holds."""
+        """Return the mask in the shape of the pointers, and the indices in the array where it
+        holds.
+        """
         mask = np.broadcast_to(mask, self.offsets.shape)
         rest, indices = self.offsets[mask], []
         for size, stride in zip(self.array.shape, self.strides, strict=True):
             index, rest = np.divmod(rest, stride)
-            assert ((index >= 0) & (index < size)).all(), f"an address lies outside its array {self.array.shape}"
+            assert ((index >= 0) & (index < size)).all(), (
+                f"an address lies outside its array {self.array.shape}"
+            )
             indices.append(index)
         return mask, tuple(indices)
 
@@ -94,10 +110,16 @@ class Pointer:
 
 
 class Shared:
-    """A view of shared memory, as the address of each value. It may extend past the end, where loads and stores fail."""
+    """A view of shared memory, as the address of each value. It may extend past the end, where
+    loads and stores fail.
+    """
 
     def __init__(self, memory: np.ndarray, dtype: Any, addresses: np.ndarray) -> None:
-        self.memory, self.dtype, self.addresses = memory.view(dtype), np.dtype(dtype), addresses  # addresses count bytes
+        self.memory, self.dtype, self.addresses = (
+            memory.view(dtype),
+            np.dtype(dtype),
+            addresses,
+        )  # addresses count bytes
         self.shape, self.numel = list(addresses.shape), addresses.size
 
     def load(self, layout: Any) -> Tensor:
@@ -112,7 +134,9 @@ class Shared:
         return Shared(self.memory, self.dtype, self.addresses[index])
 
     def slice(self, start: int, length: int, dim: int) -> Shared:
-        return Shared(self.memory, self.dtype, self.addresses.take(range(start, start + length), dim))
+        return Shared(
+            self.memory, self.dtype, self.addresses.take(range(start, start + length), dim)
+        )
 
     def reinterpret(self, dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
         addresses = self.addresses.flat[0] + np.arange(math.prod(shape)) * np.dtype(dtype).itemsize
@@ -128,8 +152,12 @@ def run_other_programs(seconds: float = 1e-4) -> None:
     program.token.acquire()
 
 
-def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure: bool, pack: int) -> Tensor:
-    """Run PTX: statements on 32-bit registers, or one load with acquire, before which other programs run."""
+def _assembly(
+    code: str, constraints: str, args: list[Any], dtype: Any, is_pure: bool, pack: int
+) -> Tensor:
+    """Run PTX: statements on 32-bit registers, or one load with acquire, before which other
+    programs run.
+    """
     if code.startswith("ld.acquire"):
         run_other_programs()
         return args[0].load()
@@ -140,33 +168,62 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
     if "vote" in code:  # all threads hold the same value
         return _tensor(args[0] != 0)
     functions = {
-        "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "shr": np.right_shift,
+        "add": np.add,
+        "sub": np.subtract,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "shr": np.right_shift,
         "mov": None,
-    }  # fmt: skip
-    kinds = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.int32, "s16x2": np.int16}
+    }
+    kinds = {
+        "f32": np.float32,
+        "s32": np.int32,
+        "u32": np.uint32,
+        "b32": np.int32,
+        "s16x2": np.int16,
+    }
 
     def read(operand: str, kind: Any) -> np.ndarray:
-        return np.array([int(operand, 0)], kind) if operand[0].isdigit() else registers[operand].view(kind)
+        return (
+            np.array([int(operand, 0)], kind)
+            if operand[0].isdigit()
+            else registers[operand].view(kind)
+        )
 
     for statement in code.strip("{} ").split(";"):
         operation, _, operands = statement.strip().partition(" ")
         if operation not in ("", ".reg"):
-            (name, kind), (target, *sources) = operation.split("."), operands.replace(" ", "").split(",")
+            (name, kind), (target, *sources) = (
+                operation.split("."),
+                operands.replace(" ", "").split(","),
+            )
             values = [read(source, kinds[kind]) for source in sources]
-            found = _permute_bytes(*values) if name == "prmt" else functools.reduce(functions[name], values)
+            found = (
+                _permute_bytes(*values)
+                if name == "prmt"
+                else functools.reduce(functions[name], values)
+            )
             registers[target] = np.ascontiguousarray(found)
     return _tensor(registers["$0"].view(dtype))
 
 
 def _permute_bytes(x: np.ndarray, y: np.ndarray, selector: np.ndarray) -> np.ndarray:
-    """Return words of four of the eight bytes of x and y, or of their signs, that the digits of `selector` name."""
+    """Return words of four of the eight bytes of x and y, or of their signs, that the digits of
+    `selector` name.
+    """
     both = np.concatenate([part.view(np.uint8).reshape(*part.shape, 4) for part in (x, y)], -1)
     digits = [int(selector[0]) >> 4 * place & 15 for place in range(4)]
-    found = [np.where(both[..., digit & 7] > 127, 255, 0) if digit > 7 else both[..., digit] for digit in digits]
+    found = [
+        np.where(both[..., digit & 7] > 127, 255, 0) if digit > 7 else both[..., digit]
+        for digit in digits
+    ]
     return np.stack(found, -1).astype(np.uint8).view(np.int32)[..., 0]
 
 
-def _add_product(a: Shared, b: Shared, sums: Any, use_acc: bool = True, is_async: bool = False) -> Tensor:
+def _add_product(
+    a: Shared, b: Shared, sums: Any, use_acc: bool = True, is_async: bool = False
+) -> Tensor:
     product = _tensor(np.matmul(a.load(None), b.load(None), dtype=np.float32))
     return sums + product if use_acc else product
 
@@ -178,7 +235,9 @@ def _reduce(inputs: Any, axis: int, combine: Callable[..., Any]) -> Any:
 
 
 def _allocate(dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
-    return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64)).reinterpret(dtype, shape, layout)
+    return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64)).reinterpret(
+        dtype, shape, layout
+    )
 
 
 def _copy_async(target: Shared, pointer: Pointer, mask: Any) -> None:
@@ -193,7 +252,12 @@ def _wait_group(pending: int) -> None:
 
 
 def _atomic(
-    operation: Callable[[Any, Any], Any], pointer: Pointer, value: Any, mask: Any = True, sem: str = "", scope: str = ""
+    operation: Callable[[Any, Any], Any],
+    pointer: Pointer,
+    value: Any,
+    mask: Any = True,
+    sem: str = "",
+    scope: str = "",
 ) -> Tensor:
     before = pointer.load(mask)
     pointer.store(operation(before, value), mask)
@@ -203,7 +267,9 @@ def _atomic(
 NAMES = {
     "PROPAGATE_NAN": True,
     "barrier": lambda: None,
-    "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
+    "gluon": SimpleNamespace(
+        jit=lambda function=None, **options: function or (lambda function: function)
+    ),
     "copy_async": _copy_async,
     "commit_group": lambda: program.groups.append([]),
     "wait_group": _wait_group,
@@ -212,10 +278,21 @@ NAMES = {
     "warpgroup_mma_wait": lambda pending, deps: deps[0],
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
-        **{name: getattr(np, name) for name in ("maximum", "min", "max", "sum", "ravel", "reshape", "expand_dims")},
-        minimum=lambda x, y, propagate_nan=None: _tensor((np.minimum if propagate_nan else np.fmin)(x, y)),
+        **{
+            name: getattr(np, name)
+            for name in ("maximum", "min", "max", "sum", "ravel", "reshape", "expand_dims")
+        },
+        minimum=lambda x, y, propagate_nan=None: _tensor(
+            (np.minimum if propagate_nan else np.fmin)(x, y)
+        ),
         **dict.fromkeys(
-            ["BlockedLayout", "SliceLayout", "SwizzledSharedLayout", "NVMMADistributedLayout", "NVMMASharedLayout"],
+            [
+                "BlockedLayout",
+                "SliceLayout",
+                "SwizzledSharedLayout",
+                "NVMMADistributedLayout",
+                "NVMMASharedLayout",
+            ],
             lambda *args: None,
         ),
         static_range=range,
@@ -245,7 +322,9 @@ NAMES = {
 
 
 def import_kernels(name: str) -> ModuleType:
-    """Import a copy of tri_apsp.<name> that uses this stand-in; modules imported elsewhere keep Gluon."""
+    """Import a copy of tri_apsp.<name> that uses this stand-in; modules imported elsewhere keep
+    Gluon.
+    """
     with patch.dict(sys.modules), patch.dict(vars(kernels)), patch.dict(vars(papers)):
         for module in tuple(sys.modules):
             if module.startswith(("tri_apsp.kernels.", "tri_apsp.methods.papers.")):
@@ -255,9 +334,16 @@ def import_kernels(name: str) -> ModuleType:
         return importlib.import_module(f"tri_apsp.{name}")
 
 
-def launch(kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, **constants: Any) -> None:
-    """Run the kernel on pointers and integers for each program of the grid; a program runs until it waits for others."""
-    values = [_tensor(x, np.int32 if abs(x) < 2**31 else np.int64) if isinstance(x, int) else x for x in arguments]
+def launch(
+    kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, **constants: Any
+) -> None:
+    """Run the kernel on pointers and integers for each program of the grid; a program runs until it
+    waits for others.
+    """
+    values = [
+        _tensor(x, np.int32 if abs(x) < 2**31 else np.int64) if isinstance(x, int) else x
+        for x in arguments
+    ]
     token = threading.Lock()
 
     def run(ids: tuple[int, int]) -> None:
@@ -266,5 +352,7 @@ def launch(kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, 
             kernel(*values, **constants)
 
     with ThreadPoolExecutor(grid[0] * grid[1]) as pool:
-        for future in as_completed([pool.submit(run, (x, y)) for y in range(grid[1]) for x in range(grid[0])]):
+        for future in as_completed(
+            [pool.submit(run, (x, y)) for y in range(grid[1]) for x in range(grid[0])]
+        ):
             future.result()  # raises the first failure

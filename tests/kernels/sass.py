@@ -1,4 +1,6 @@
-"""Compiles a Triton kernel for a GPU that is not here and reads its machine code: no GPU is needed for that."""
+"""Compiles a Triton kernel for a GPU that is not here and reads its machine code: no GPU is needed
+for that.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Compiled:
     Attributes:
         registers: per thread.
         shared: bytes of shared memory per program.
-        code: the instructions with their operands and predicates, and the labels that they branch to.
+        code: the instructions with their operands and predicates, and the labels that they branch
+            to.
         instructions: how often each opcode occurs.
         loops: the same for each loop.
     """
@@ -48,7 +51,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with all that Triton compiles it for: types of run-time arguments, values of constexprs, and options."""
+    """A kernel with all that Triton compiles it for: types of run-time arguments, values of
+    constexprs, and options.
+    """
 
     kernel: Any
     signature: Mapping[str, str]
@@ -59,18 +64,34 @@ class Variant:
     num_stages: int = 1
 
     def compile(self) -> Compiled:
-        """Compile as for an aligned matrix: every size, stride and address that Triton specialises is a multiple of 16."""
+        """Compile as for an aligned matrix: every size, stride and address that Triton specialises
+        is a multiple of 16.
+        """
         names = self.kernel.arg_names
-        unspecialised = {names[i] if isinstance(i, int) else i for i in self.kernel.do_not_specialize}
-        assert set(names) == set(self.signature) | set(self.constants), "every argument needs a type or a value"
+        unspecialised = {
+            names[i] if isinstance(i, int) else i for i in self.kernel.do_not_specialize
+        }
+        assert set(names) == set(self.signature) | set(self.constants), (
+            "every argument needs a type or a value"
+        )
         source = (GluonASTSource if self.kernel.is_gluon() else ASTSource)(
             fn=self.kernel,
             signature={name: self.signature.get(name, "constexpr") for name in names},
             constexprs={(names.index(name),): value for name, value in self.constants.items()},
-            attrs={(names.index(name),): [["tt.divisibility", 16]] for name in self.signature if name not in unspecialised},
+            attrs={
+                (names.index(name),): [["tt.divisibility", 16]]
+                for name in self.signature
+                if name not in unspecialised
+            },
         )
-        options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "maxnreg": self.maxnreg}
-        built = triton.compile(source, target=GPUTarget("cuda", self.capability, 32), options=options)
+        options = {
+            "num_warps": self.num_warps,
+            "num_stages": self.num_stages,
+            "maxnreg": self.maxnreg,
+        }
+        built = triton.compile(
+            source, target=GPUTarget("cuda", self.capability, 32), options=options
+        )
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(built.asm["cubin"])
             file.flush()
@@ -81,11 +102,15 @@ class Variant:
 
 
 def _run(tool: str, *arguments: str) -> str:
-    return subprocess.run([str(TOOLS / tool), *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [str(TOOLS / tool), *arguments], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def _parse(listing: str, registers: int, shared: int) -> Compiled:
-    """Count opcodes in all, and in each loop of more than 16 instructions: what a backward branch spans."""
+    """Count opcodes in all, and in each loop of more than 16 instructions: what a backward branch
+    spans.
+    """
     labels: dict[str, int] = {}
     code: list[str] = []
     instructions: list[str] = []

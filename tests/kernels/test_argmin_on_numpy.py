@@ -1,4 +1,6 @@
-"""The kernel that finds the terms of a product, run on NumPy arrays: indices, masks, and the first of several equal terms."""
+"""The kernel that finds the terms of a product, run on NumPy arrays: indices, masks, and the first
+of several equal terms.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,30 @@ from tri_apsp.semirings import no_edge
 kernel = import_kernels("kernels.nvidia.argmin")._argmin_kernel
 
 CONSTANTS = {
-    "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2,
+    "BLOCK_M": 16,
+    "BLOCK_N": 32,
+    "BLOCK_K": 8,
+    "GROUP_M": 2,
+    "NUM_STAGES": 2,
     "LAYOUTS": ProductLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 24)], ids=str)
-@pytest.mark.parametrize(("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "int16x2"], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 24)], ids=str
+)
+@pytest.mark.parametrize(
+    ("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "int16x2"], ids=str
+)
 def test_terms(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     """Two graphs with missing values; an element may have no term."""
     m, n, k = shape
     rng, missing = np.random.default_rng(m), no_edge(dtype)
     least = 0 if strategy == "nonnegative" else -9
-    a, b = (torch.from_numpy(rng.integers(least, 10, size)).to(dtype).numpy() for size in ((2, m, k), (2, k, n)))
+    a, b = (
+        torch.from_numpy(rng.integers(least, 10, size)).to(dtype).numpy()
+        for size in ((2, m, k), (2, k, n))
+    )
     a[rng.random(a.shape) < 0.4] = missing
     sums = a[:, :, :, None] + b[:, None]
     sums[np.broadcast_to((a == missing)[:, :, :, None], sums.shape)] = missing
@@ -35,8 +48,15 @@ def test_terms(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -
         expected[place[0], place[1], place[3]] = place[2]
     found = np.full(c.shape, -7, np.int32)
     tiles = 2 * -(-m // 16) * -(-n // 32)
-    pointers = [Pointer(array, (*(s // array.itemsize for s in array.strides[:2]), 1)) for array in (found, a, b)]
-    launch(kernel, (tiles, 1), *pointers, m, n, k, k, STRATEGY=strategy, NO_EDGE=missing, **CONSTANTS)
-    reached = c < missing  # elsewhere a missing value and a negative one may be taken for a term of integers
+    pointers = [
+        Pointer(array, (*(s // array.itemsize for s in array.strides[:2]), 1))
+        for array in (found, a, b)
+    ]
+    launch(
+        kernel, (tiles, 1), *pointers, m, n, k, k, STRATEGY=strategy, NO_EDGE=missing, **CONSTANTS
+    )
+    reached = (
+        c < missing
+    )  # elsewhere a missing value and a negative one may be taken for a term of integers
     np.testing.assert_array_equal(np.where(reached, found, -1), expected)
     assert (found[~reached] >= -1).all()

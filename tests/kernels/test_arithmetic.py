@@ -1,4 +1,6 @@
-"""The kernel of the arithmetic ceiling: right on NumPy, and compiled to little but additions and minima."""
+"""The kernel of the arithmetic ceiling: right on NumPy, and compiled to little but additions and
+minima.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_the_result_on_numpy(strategy: str, dtype: torch.dtype, steps: int) -> N
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int16], ids=str)
-def test_the_launch_gives_the_kernel_what_it_takes(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_launch_gives_the_kernel_what_it_takes(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     launched = []
 
     class Recorder:
@@ -84,9 +88,14 @@ def test_the_result_on_a_gpu(dtype: torch.dtype) -> None:
 
 
 @needs_disassembler
-@cases("dtype, capability", arithmetic_cases(), quick=lambda dtype, capability: capability == 90 or dtype == torch.float32)
+@cases(
+    "dtype, capability",
+    arithmetic_cases(),
+    quick=lambda dtype, capability: capability == 90 or dtype == torch.float32,
+)
 def test_the_loop_is_little_but_additions_and_minima(dtype: torch.dtype, capability: int) -> None:
-    """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute capability 9.0 on.
+    """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute
+    capability 9.0 on.
 
     The rest is 16-byte loads from shared memory: a few for each row and column of a thread.
     """
@@ -95,7 +104,12 @@ def test_the_loop_is_little_but_additions_and_minima(dtype: torch.dtype, capabil
         compiled = variant.compile()
         assert compiled.spills == 0
         loop = compiled.main_loop()
-        pairs = SLICE * variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // (32 * variant.num_warps)
+        pairs = (
+            SLICE
+            * variant.constants["BLOCK_M"]
+            * variant.constants["BLOCK_N"]
+            // (32 * variant.num_warps)
+        )
         useful = _useful(dtype, capability, pairs)
         loop["IMAD"] += loop.pop("IADD3", 0)  # an addition of integers either way
         assert {name: loop[name] for name in useful} == useful, loop
@@ -104,5 +118,7 @@ def test_the_loop_is_little_but_additions_and_minima(dtype: torch.dtype, capabil
 
 def _useful(dtype: torch.dtype, capability: int, pairs: int) -> Counter[str]:
     if dtype == torch.float32:
-        return Counter({"FADD": pairs, **({"IMNMX": pairs} if capability < 90 else {"VIMNMX3": pairs // 2})})
+        return Counter(
+            {"FADD": pairs, **({"IMNMX": pairs} if capability < 90 else {"VIMNMX3": pairs // 2})}
+        )
     return Counter({"IMAD": pairs, "IMNMX": pairs} if capability < 90 else {"VIADDMNMX": pairs})

@@ -1,4 +1,6 @@
-"""The Boolean product of the nvidia engine, run on NumPy arrays: it reads and writes no address that it should not."""
+"""The Boolean product of the nvidia engine, run on NumPy arrays: it reads and writes no address
+that it should not.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,13 @@ from tri_apsp.methods.kleene import Kleene
 
 product_kernel = import_kernels("kernels.nvidia.boolean")._boolean_product_kernel
 
-CONSTANTS = {"BLOCK_M": 64, "BLOCK_N": 4, "LAYOUTS": BooleanLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None)}
-# Of a graph and of a row: the third tile of rows and the words of row 96 begin past 2**31, which 32 bits do not hold.
+CONSTANTS = {
+    "BLOCK_M": 64,
+    "BLOCK_N": 4,
+    "LAYOUTS": BooleanLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None),
+}
+# Of a graph and of a row: the third tile of rows and the words of row 96 begin past 2**31, which 32
+# bits do not hold.
 STRIDES = (2**33, 2**24)
 
 Words = np.ndarray
@@ -29,7 +36,10 @@ Words = np.ndarray
 def blocks(*shapes: tuple[int, int]) -> list[Words]:
     """Random blocks (2, rows, words), of which an eighth of the bits are 1."""
     rng = np.random.default_rng(5)
-    return [np.bitwise_and.reduce(rng.integers(-(2**31), 2**31, (3, 2, *shape))).astype(np.int32) for shape in shapes]
+    return [
+        np.bitwise_and.reduce(rng.integers(-(2**31), 2**31, (3, 2, *shape))).astype(np.int32)
+        for shape in shapes
+    ]
 
 
 def bits(words: Words) -> np.ndarray:
@@ -41,16 +51,27 @@ def or_and(c: Words, a: Words, b: Words) -> np.ndarray:
     return bits(c) | (bits(a).astype(np.int64) @ bits(b).astype(np.int64) > 0)
 
 
-def product(first: list[Words], second: list[Words] | None = None, *, parts: int = 1, **constants: Any) -> None:
+def product(
+    first: list[Words], second: list[Words] | None = None, *, parts: int = 1, **constants: Any
+) -> None:
     """Launch the kernel as TritonBooleanEngine does, on [C, A, B] of one product or of two."""
     constants = CONSTANTS | constants
     shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
-    tiles = sum(m * (128 // constants["BLOCK_M"]) * -(-n * 4 // constants["BLOCK_N"]) for m, n, _ in shapes)
+    tiles = sum(
+        m * (128 // constants["BLOCK_M"]) * -(-n * 4 // constants["BLOCK_N"]) for m, n, _ in shapes
+    )
     pointers = [Pointer(array, (*STRIDES, 1)) for array in (*first, *(second or first))]
     launch(
-        product_kernel, (tiles * parts, 2),
-        *pointers[:3], *shapes[0], *pointers[3:], *shapes[1], *(stride // 4 for stride in STRIDES), parts, **constants,
-    )  # fmt: skip
+        product_kernel,
+        (tiles * parts, 2),
+        *pointers[:3],
+        *shapes[0],
+        *pointers[3:],
+        *shapes[1],
+        *(stride // 4 for stride in STRIDES),
+        parts,
+        **constants,
+    )
 
 
 def shape_of(operands: list[Words]) -> tuple[int, int, int]:
@@ -62,7 +83,9 @@ def shape_of(operands: list[Words]) -> tuple[int, int, int]:
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (1, 3, 2), (2, 1, 1)])
 def test_product(m: int, n: int, k: int, parts: int) -> None:
-    """Of units of 128 vertices; `parts` may divide k unevenly, or be more than its words, so that some programs are idle."""
+    """Of units of 128 vertices; `parts` may divide k unevenly, or be more than its words, so that
+    some programs are idle.
+    """
     c, a, b = blocks((128 * m, 4 * n), (128 * m, 4 * k), (128 * k, 4 * n))
     expected = or_and(c, a, b)
     product([c, a, b], parts=parts)
@@ -100,14 +123,26 @@ def test_squaring_in_place_closes_a_block(parts: int) -> None:
 
 
 def test_the_engine_launches_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closure of several diagonal blocks, by the launches of the engine: each stays within the blocks that it is given."""
+    """A closure of several diagonal blocks, by the launches of the engine: each stays within the
+    blocks that it is given.
+    """
 
     def launcher(tiles: BooleanTiles) -> Callable[..., None]:
         layouts = CONSTANTS["LAYOUTS"]
 
         def run(grid: tuple[int, int, int], *arguments: torch.Tensor | int) -> None:
-            values = [Pointer(x.numpy(), x.stride()) if isinstance(x, torch.Tensor) else x for x in arguments]
-            launch(product_kernel, grid[:2], *values, BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, LAYOUTS=layouts)
+            values = [
+                Pointer(x.numpy(), x.stride()) if isinstance(x, torch.Tensor) else x
+                for x in arguments
+            ]
+            launch(
+                product_kernel,
+                grid[:2],
+                *values,
+                BLOCK_M=tiles.block_m,
+                BLOCK_N=tiles.block_n,
+                LAYOUTS=layouts,
+            )
 
         return run
 

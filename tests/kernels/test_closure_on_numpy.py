@@ -1,4 +1,6 @@
-"""The closure and solve kernels of the nvidia engine, run on NumPy arrays by programs that wait for each other."""
+"""The closure and solve kernels of the nvidia engine, run on NumPy arrays by programs that wait for
+each other.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, program, run_other_programs
+from kernels.gluon_stand_in import (
+    STRATEGIES,
+    STRIDES,
+    Pointer,
+    import_kernels,
+    launch,
+    program,
+    run_other_programs,
+)
 
 from tri_apsp.engines.nvidia_constants import strategy
 from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
@@ -22,13 +32,31 @@ solve_kernel = import_kernels("kernels.nvidia.solve")._solve_kernel
 
 
 def closure_constants(
-    strategy: str, dtype: torch.dtype, *, tile: int, parts: int, nonnegative: bool, oversized_views: bool = True
+    strategy: str,
+    dtype: torch.dtype,
+    *,
+    tile: int,
+    parts: int,
+    nonnegative: bool,
+    oversized_views: bool = True,
 ) -> ClosureConstants:
-    compute = np.int32 if dtype == torch.int16 else cases.tensor(np.empty((0, 0)), dtype).numpy().dtype.type
+    compute = (
+        np.int32
+        if dtype == torch.int16
+        else cases.tensor(np.empty((0, 0)), dtype).numpy().dtype.type
+    )
     return ClosureConstants(
-        NO_EDGE=no_edge(dtype), FLOOR=None if nonnegative else floor(dtype), TILE=tile, PARTS=parts, COMPUTE=compute,
-        STRATEGY=strategy, ACC=None, ACC_TALL=None, SHARED=None, OVERSIZED_VIEWS=oversized_views,
-    )  # fmt: skip
+        NO_EDGE=no_edge(dtype),
+        FLOOR=None if nonnegative else floor(dtype),
+        TILE=tile,
+        PARTS=parts,
+        COMPUTE=compute,
+        STRATEGY=strategy,
+        ACC=None,
+        ACC_TALL=None,
+        SHARED=None,
+        OVERSIZED_VIEWS=oversized_views,
+    )
 
 
 def closure(
@@ -41,25 +69,41 @@ def closure(
     programs: int = 1,
     parts: int = 1,
 ) -> None:
-    """Close d in place, by both ways to view columns in shared memory; without FLOOR where no value is negative."""
+    """Close d in place, by both ways to view columns in shared memory; without FLOOR where no value
+    is negative.
+    """
     batch, n, _ = d.shape
     before = 7  # value of the counters at the launch
     steps = -(-np.array(sizes or [n] * batch) // tile)
     closed = []
     for oversized_views in (True, False):
         constants = closure_constants(
-            strategy, dtype, tile=tile, parts=parts, nonnegative=not (d < 0).any(), oversized_views=oversized_views
+            strategy,
+            dtype,
+            tile=tile,
+            parts=parts,
+            nonnegative=not (d < 0).any(),
+            oversized_views=oversized_views,
         )
         arrived = np.full(batch if programs > 1 else 0, before)
         closed.append(d.copy())
         launch(
-            closure_kernel, (programs, batch),
-            Pointer(closed[-1], (*STRIDES[0], 1)), Pointer(np.array(sizes or [], np.int32), (1,)), Pointer(arrived, (1,)),
-            n, before, *STRIDES[0],
-            SIZES=sizes is not None, COOPERATIVE=programs > 1, CLOSURE=constants,
-        )  # fmt: skip
+            closure_kernel,
+            (programs, batch),
+            Pointer(closed[-1], (*STRIDES[0], 1)),
+            Pointer(np.array(sizes or [], np.int32), (1,)),
+            Pointer(arrived, (1,)),
+            n,
+            before,
+            *STRIDES[0],
+            SIZES=sizes is not None,
+            COOPERATIVE=programs > 1,
+            CLOSURE=constants,
+        )
         if programs > 1:
-            assert (arrived == before + 2 * steps * (programs - 1)).all(), "NvidiaEngine computes the same number of arrivals"
+            assert (arrived == before + 2 * steps * (programs - 1)).all(), (
+                "NvidiaEngine computes the same number of arrivals"
+            )
     np.testing.assert_array_equal(*closed)
     d[:] = closed[0]
 
@@ -107,7 +151,9 @@ def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("programs", [2, 3, 5, 7])
 @pytest.mark.parametrize("n", [1, 17, 40])
 def test_several_programs_per_graph(n: int, programs: int) -> None:
-    """One update program, as many as a phase has tiles, or more; for graphs of no tile, one, or several."""
+    """One update program, as many as a phase has tiles, or more; for graphs of no tile, one, or
+    several.
+    """
     weights = graphs("float", n)
     for sizes in ([n, n], [n // 2, n]):
         d = cases.tensor(weights, torch.float32).numpy()
@@ -119,7 +165,9 @@ def test_several_programs_per_graph(n: int, programs: int) -> None:
 @pytest.mark.parametrize(("programs", "parts"), [(3, 2), (8, 2), (9, 2), (17, 4)])
 def test_divided_tiles(programs: int, parts: int) -> None:
     for operation, dtype in (("float", torch.float32), ("int16x2", torch.int16)):
-        weights = graphs(operation, 75)  # five tiles per row: a phase has more tiles than programs, as many, or fewer
+        weights = graphs(
+            operation, 75
+        )  # five tiles per row: a phase has more tiles than programs, as many, or fewer
         d = cases.tensor(weights, dtype).numpy()
         closure(operation, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
         assert_closed(d, weights, dtype)
@@ -146,38 +194,69 @@ def solve(
     d, result = np.empty((batch, padded_n, padded_n), w.dtype), np.empty_like(w)
     extremes = np.zeros(8, compute)
     partials, finished = np.full((batch * programs, 8), -1000, compute), np.array([before])
-    closing = closure_constants(strategy(dtype, nonnegative), dtype, tile=tile, parts=parts, nonnegative=nonnegative)
+    closing = closure_constants(
+        strategy(dtype, nonnegative), dtype, tile=tile, parts=parts, nonnegative=nonnegative
+    )
     launch(
-        solve_kernel, (programs, batch),
-        Pointer(d, (padded_n**2, padded_n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(result, (n * n, n, 1)),
+        solve_kernel,
+        (programs, batch),
+        Pointer(d, (padded_n**2, padded_n, 1)),
+        Pointer(w, (*STRIDES[0], 2)),
+        Pointer(result, (n * n, n, 1)),
         Pointer(np.array(sizes or [], np.int32), (1,)),
-        Pointer(counters, (1,)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(extremes, (1,)),
-        n, before, before + batch * programs, *STRIDES[0], 2,
-        SIZES=sizes is not None, COOPERATIVE=programs > 1, SINGLE_TILE=n <= tile, PADDED=padded_n > n, ALIGNMENT=alignment,
-        ROWS=8, CLOSURE=closing, EXTREMES=extremes_constants(dtype),
-    )  # fmt: skip
+        Pointer(counters, (1,)),
+        Pointer(partials, (8, 1)),
+        Pointer(finished, (1,)),
+        Pointer(extremes, (1,)),
+        n,
+        before,
+        before + batch * programs,
+        *STRIDES[0],
+        2,
+        SIZES=sizes is not None,
+        COOPERATIVE=programs > 1,
+        SINGLE_TILE=n <= tile,
+        PADDED=padded_n > n,
+        ALIGNMENT=alignment,
+        ROWS=8,
+        CLOSURE=closing,
+        EXTREMES=extremes_constants(dtype),
+    )
     assert finished == before + batch * programs
     if programs > 1:
         grown = 2 * (programs + steps * (programs - 1))
-        assert (counters == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
+        assert (counters == before + grown).all(), (
+            "NvidiaEngine computes the same number of arrivals"
+        )
     return result if padded_n > n else d, extremes
 
 
 def extremes_constants(dtype: torch.dtype) -> ExtremesConstants:
     compute = torch.int32 if dtype == torch.int16 else dtype
     return ExtremesConstants(
-        no_edge(dtype), limits(compute)[0], torch.empty(0, dtype=compute).numpy().dtype.type, None, 4, None
+        no_edge(dtype),
+        limits(compute)[0],
+        torch.empty(0, dtype=compute).numpy().dtype.type,
+        None,
+        4,
+        None,
     )
 
 
-def assert_extremes(extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype) -> None:
+def assert_extremes(
+    extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype
+) -> None:
     """Compare with the values of W and D; no_edge may count as one of them."""
     infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(extremes).dtype)
     graphs = [w[i, :size, :size] for i, size in enumerate(sizes or [w.shape[1]] * len(w))]
     weights = [value for graph in graphs for value in graph.ravel().tolist()]
     distances = d.ravel().tolist()
     least, most = extremes[:3].tolist(), extremes[3:7].tolist()
-    assert least == [min([infinity, *weights]), min(distances), d.diagonal(axis1=1, axis2=2).min().tolist()]
+    assert least == [
+        min([infinity, *weights]),
+        min(distances),
+        d.diagonal(axis1=1, axis2=2).min().tolist(),
+    ]
     assert most[0] in (infinity, max([smallest, *weights]))
     assert most[1:] == [
         max((value for value in weights if value < infinity), default=smallest),
@@ -187,39 +266,61 @@ def assert_extremes(extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: l
 
 
 @pytest.mark.parametrize("n", [1, 13, 40])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64]
+)
 @pytest.mark.parametrize("programs", [1, 3])
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_solve(nonnegative: bool, programs: int, dtype: torch.dtype, n: int) -> None:
     """The first graph has no negative weight; the second has, unless `nonnegative`."""
     second = cases.random_graph(n, seed=2) if nonnegative else cases.negative_graph(n, seed=2)
     weights = np.stack([cases.random_graph(n, seed=1, degree=3), second])
-    weights += np.where(np.eye(n) > 0, np.array([3, 0])[:, None, None], 0)  # a positive diagonal counts as 0
+    weights += np.where(
+        np.eye(n) > 0, np.array([3, 0])[:, None, None], 0
+    )  # a positive diagonal counts as 0
     for tile, sizes, alignment in (
-        (16, None, 1), (8, None, 1), (8, None, 4), (16, None, 16),
-        (16, [n, n // 2], 1), (8, [n // 2, n], 1), (8, [n // 2, n], 4), (8, [0, 0], 1), (8, [0, 0], 8),
-    ):  # fmt: skip
+        (16, None, 1),
+        (8, None, 1),
+        (8, None, 4),
+        (16, None, 16),
+        (16, [n, n // 2], 1),
+        (8, [n // 2, n], 1),
+        (8, [n // 2, n], 4),
+        (8, [0, 0], 1),
+        (8, [0, 0], 8),
+    ):
         if n <= tile and (programs > 1 or alignment > 1):
             continue
         w = cases.tensor(weights, dtype).numpy()
         before = w.copy()
         parts = 2 if tile == 16 and programs > 1 else 1
         d, extremes = solve(
-            dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment, nonnegative=nonnegative
+            dtype,
+            w,
+            tile=tile,
+            sizes=sizes,
+            programs=programs,
+            parts=parts,
+            alignment=alignment,
+            nonnegative=nonnegative,
         )
         np.testing.assert_array_equal(w, before)
         expected = np.full_like(d, no_edge(dtype))
         for i, size in enumerate(sizes or [n, n]):
             assert_closed(d[i, :size, :size], zero_diagonal(weights[i, :size, :size]), dtype)
             expected[i, :size, :size] = d[i, :size, :size]
-        if alignment > 1:  # negative weights may have lowered padding, to values that still count as no edge
+        if (
+            alignment > 1
+        ):  # negative weights may have lowered padding, to values that still count as no edge
             expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
         np.testing.assert_array_equal(d, expected, "padding holds an edge")
         assert_extremes(extremes, w, d, sizes, dtype)
 
 
 def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
-    """Return a device function, before and after which program `slow` lets the others run as far as they can."""
+    """Return a device function, before and after which program `slow` lets the others run as far as
+    they can.
+    """
 
     def delay() -> None:
         if program.ids[0] == slow:
@@ -235,16 +336,25 @@ def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
 
 @pytest.mark.parametrize("slow", [0, 1, 2])
 @pytest.mark.parametrize(("programs", "parts"), [(2, 1), (3, 1), (9, 2), (17, 2)])
-def test_results_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, slow: int) -> None:
-    """Bit for bit: nor on the number of update programs, nor on when they store tiles that the diagonal program reads."""
+def test_results_do_not_depend_on_timing(
+    monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, slow: int
+) -> None:
+    """Bit for bit: nor on the number of update programs, nor on when they store tiles that the
+    diagonal program reads.
+    """
     weights = np.random.default_rng(3).random((2, 75, 75)).astype(np.float32)
     expected, _ = solve(torch.float32, weights, tile=16, programs=2)
     solving = solve_kernel.__globals__["_solve_blocks"].__globals__
-    closing, synchronizing = (solving[name].__globals__ for name in ("close_matrix", "grid_barrier"))
+    closing, synchronizing = (
+        solving[name].__globals__ for name in ("close_matrix", "grid_barrier")
+    )
     for names, name in (
-        (closing, "arrive"), (closing, "wait_until"), (closing, "_update_phase"),
-        (synchronizing, "arrive"), (synchronizing, "wait_until"),
-    ):  # fmt: skip
+        (closing, "arrive"),
+        (closing, "wait_until"),
+        (closing, "_update_phase"),
+        (synchronizing, "arrive"),
+        (synchronizing, "wait_until"),
+    ):
         monkeypatch.setitem(names, name, delayed(names[name], slow))
     found, _ = solve(torch.float32, weights, tile=16, programs=programs, parts=parts)
     np.testing.assert_array_equal(found, expected)
@@ -259,10 +369,18 @@ def test_extremes_show_nan_and_infinity(value: float) -> None:
         assert extremes[0] == -np.inf
 
 
-@pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)
-@pytest.mark.parametrize(("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "nonnegative"], ids=str)
-def test_no_value_below_floor(strategy: str, dtype: torch.dtype, edges: list[tuple[int, int]]) -> None:
-    """Neither by a negative cycle, in one strip of a tile or across tiles, nor by a path of the least weights in one strip."""
+@pytest.mark.parametrize(
+    "edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str
+)
+@pytest.mark.parametrize(
+    ("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "nonnegative"], ids=str
+)
+def test_no_value_below_floor(
+    strategy: str, dtype: torch.dtype, edges: list[tuple[int, int]]
+) -> None:
+    """Neither by a negative cycle, in one strip of a tile or across tiles, nor by a path of the
+    least weights in one strip.
+    """
     n = 1 + max(map(max, edges))
     weights = zero_diagonal(np.full((n, n), cases.INF))
     for edge in edges:

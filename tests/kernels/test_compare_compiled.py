@@ -1,4 +1,6 @@
-"""The maintainer's comparison of machine code: what counts as a difference, and which tuned files get a new hash."""
+"""The maintainer's comparison of machine code: what counts as a difference, and which tuned files
+get a new hash.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,36 @@ from kernels.variants import all_variants
 
 def test_every_kernel_has_variants() -> None:
     names = all_variants()
-    kernels = {make().kernel.fn.__module__.removeprefix("tri_apsp.kernels.") for make in names.values()}
+    kernels = {
+        make().kernel.fn.__module__.removeprefix("tri_apsp.kernels.") for make in names.values()
+    }
     assert kernels == {
-        "nvidia.product", "nvidia.closure", "nvidia.solve", "portable.product", "portable.closure", "portable.panels",
-        "shared.copy", "shared.initial_matrix", "shared.value_range", "nvidia.boolean", "portable.boolean", "shared.boolean",
-        "nvidia.arithmetic", "nvidia.small_graphs", "nvidia.small_gradients", "shared.argmin", "shared.packed",
-        "nvidia.argmin", "shared.gradients", "shared.product_predecessors", "nvidia.exponents", "portable.exponents",
-        "shared.exponents", "shared.edge_count", "nvidia.counting",
-    }  # fmt: skip
+        "nvidia.product",
+        "nvidia.closure",
+        "nvidia.solve",
+        "portable.product",
+        "portable.closure",
+        "portable.panels",
+        "shared.copy",
+        "shared.initial_matrix",
+        "shared.value_range",
+        "nvidia.boolean",
+        "portable.boolean",
+        "shared.boolean",
+        "nvidia.arithmetic",
+        "nvidia.small_graphs",
+        "nvidia.small_gradients",
+        "shared.argmin",
+        "shared.packed",
+        "nvidia.argmin",
+        "shared.gradients",
+        "shared.product_predecessors",
+        "nvidia.exponents",
+        "portable.exponents",
+        "shared.exponents",
+        "shared.edge_count",
+        "nvidia.counting",
+    }
     assert {name.split()[0] for name in names} == {
         "nvidia",
         "portable",
@@ -49,20 +73,28 @@ def test_names_and_directives_of_assembly_do_not_count() -> None:
 
     one, other = assembly("_ZN8tri_apsp4x", "rax"), assembly("_ZN8tri_apsp9renamed", "rax")
     assert compare_compiled._instructions(one) == compare_compiled._instructions(other)
-    assert compare_compiled._instructions(one) != compare_compiled._instructions(assembly("_ZN8tri_apsp4x", "rbx"))
+    assert compare_compiled._instructions(one) != compare_compiled._instructions(
+        assembly("_ZN8tri_apsp4x", "rbx")
+    )
 
 
-def test_only_files_of_the_compared_sources_get_a_new_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_of_the_compared_sources_get_a_new_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compare_compiled, "ROOT", tmp_path)
     folder = tmp_path / "tuning" / "some-gpu"
     folder.mkdir(parents=True)
     text = '{\n  "kernel_hash": "%s",\n  "n": 8\n}\n'
     for name, digest in (
-        ("nvidia-product-float32", "old"), ("nvidia-small_product-int16", "older"), ("cpu-product-int16", "old")
-    ):  # fmt: skip
+        ("nvidia-product-float32", "old"),
+        ("nvidia-small_product-int16", "older"),
+        ("cpu-product-int16", "old"),
+    ):
         (folder / f"{name}.json").write_text(text % digest)
     hashes = {"nvidia-product": "old", "nvidia-small_product": "old"}
     compare_compiled.rehash("nvidia", hashes, dict.fromkeys(hashes, "new"))
     assert (folder / "nvidia-product-float32.json").read_text() == text % "new"
-    assert (folder / "nvidia-small_product-int16.json").read_text() == text % "older", "it was out of date before"
+    assert (folder / "nvidia-small_product-int16.json").read_text() == text % "older", (
+        "it was out of date before"
+    )
     assert (folder / "cpu-product-int16.json").read_text() == text % "old"

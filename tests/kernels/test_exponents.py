@@ -23,20 +23,29 @@ SLICES = (64, 128, 512)
 
 
 def exact(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with_b = np.where((a < NO_EDGE)[:, :, None] & (b < NO_EDGE)[None], a[:, :, None] + b[None], NO_EDGE)
+    with_b = np.where(
+        (a < NO_EDGE)[:, :, None] & (b < NO_EDGE)[None], a[:, :, None] + b[None], NO_EDGE
+    )
     return np.minimum(np.minimum(c, NO_EDGE), with_b.min(1, initial=NO_EDGE))
 
 
 @st.composite
 def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, int]:
-    """C, A and B, with few or many edges, values close together or not, ties, and values at and beyond the window's edge."""
+    """C, A and B, with few or many edges, values close together or not, ties, and values at and
+    beyond the window's edge.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     depth, slice_length = draw(st.integers(0, 300)), draw(st.sampled_from(SLICES))
     window, reach = exponents_of(slice_length)[1:3]
-    highest = draw(st.sampled_from([1, 2, 5, reach // 2, window, window + 1, window + 2, 40, 300, 16382]))
+    highest = draw(
+        st.sampled_from([1, 2, 5, reach // 2, window, window + 1, window + 2, 40, 300, 16382])
+    )
     start = draw(st.sampled_from([0, 0, 1, 7, 1340, 1350, 2690, 2699, 2710]))
-    a, b = (np.minimum(start + rng.integers(0, highest + 1, shape), NO_EDGE - 1) for shape in ((m, depth), (depth, n)))
+    a, b = (
+        np.minimum(start + rng.integers(0, highest + 1, shape), NO_EDGE - 1)
+        for shape in ((m, depth), (depth, n))
+    )
     for x in (a, b):
         x[rng.random(x.shape) < draw(st.sampled_from([0, 0.2, 0.9, 1]))] = NO_EDGE
     c = rng.integers(0, 2 * (start + highest) + 2, (m, n))
@@ -46,7 +55,9 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
 
 @settings(max_examples=10_000, deadline=None)
 @given(operands())
-def test_what_is_certain_is_exact(given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int]) -> None:
+def test_what_is_certain_is_exact(
+    given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int],
+) -> None:
     c, a, b, slice_length, _ = given_operands
     found, certain = model.product(c, a, b, slice_length)
     np.testing.assert_array_equal(found[certain], exact(c, a, b)[certain])
@@ -54,24 +65,35 @@ def test_what_is_certain_is_exact(given_operands: tuple[np.ndarray, np.ndarray, 
 
 @settings(max_examples=300, deadline=None)
 @given(operands(), st.booleans())
-def test_sums_in_any_order(given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int], cut_off: bool) -> None:
+def test_sums_in_any_order(
+    given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int], cut_off: bool
+) -> None:
     """Rounded to nearest or cut off, the sum of a slice decodes to the same minimum."""
     c, a, b, slice_length, seed = given_operands
     a, b, c = a[:1], b[:, :1], c[:1, :1]
     rng = np.random.default_rng(seed)
-    p, q = model.encode(a, slice_length, first=True).powers, model.encode(b.T, slice_length, first=False).powers
+    p, q = (
+        model.encode(a, slice_length, first=True).powers,
+        model.encode(b.T, slice_length, first=False).powers,
+    )
     terms = p[0].astype(np.float64) * q[0]
-    sums = np.array([model.add_up(slice_, rng, cut_off=cut_off) for slice_ in terms], np.float32).reshape(-1, 1, 1)
+    sums = np.array(
+        [model.add_up(slice_, rng, cut_off=cut_off) for slice_ in terms], np.float32
+    ).reshape(-1, 1, 1)
     found, certain = model.product(c, a, b, slice_length, sums)
     assert not certain or found == exact(c, a, b)
 
 
 @pytest.mark.parametrize("slice_length", SLICES)
 def test_all_terms_equal(slice_length: int) -> None:
-    """The largest exponent: as many terms as a slice may have add up to infinity, which counts like one term."""
+    """The largest exponent: as many terms as a slice may have add up to infinity, which counts like
+    one term.
+    """
     zeros = np.zeros((1, slice_length), np.int64)
     for value in (0, 1, exponents_of(slice_length).WINDOW // 2):
-        found, certain = model.product(np.full((1, 1), NO_EDGE), zeros + value, zeros.T, slice_length)
+        found, certain = model.product(
+            np.full((1, 1), NO_EDGE), zeros + value, zeros.T, slice_length
+        )
         assert certain
         assert found == value
 
@@ -79,7 +101,9 @@ def test_all_terms_equal(slice_length: int) -> None:
 @pytest.mark.parametrize("slice_length", SLICES)
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_the_edge_of_the_window(slice_length: int, beyond: int) -> None:
-    """The only path is one of WINDOW; one step beyond the window it is not found, and nothing claims that there is none."""
+    """The only path is one of WINDOW; one step beyond the window it is not found, and nothing
+    claims that there is none.
+    """
     above = exponents_of(slice_length).WINDOW + beyond
     a, b = np.full((1, 128), NO_EDGE), np.full((128, 1), NO_EDGE)
     a[0, 0], a[0, 5] = 0, above  # no edge goes on from vertex 0
@@ -122,8 +146,12 @@ def encoded(x: np.ndarray, k_axis: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return model.encode_tiles(x, k_axis, 128, tile=TILE, part=PART, length=SLICE)
 
 
-@pytest.mark.parametrize(("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 35)), (6, 0, (0, 0))])
-@pytest.mark.parametrize(("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)])
+@pytest.mark.parametrize(
+    ("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 35)), (6, 0, (0, 0))]
+)
+@pytest.mark.parametrize(
+    ("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)]
+)
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32])
 def test_the_kernel_on_numpy(
     dtype: torch.dtype, m: int, n: int, depth: int, buffers: int, fresh: int, skip: tuple[int, int]
@@ -134,7 +162,10 @@ def test_the_kernel_on_numpy(
     a, b = rng.integers(0, 9, (2, m, depth)), rng.integers(0, 9, (2, depth, n))
     a[rng.random(a.shape) < 0.3] = NO_EDGE
     if depth > 8:
-        a[1, 0], b[1, :, 0] = 100, 100  # row 0 of graph 1 has one entry in reach, which leads nowhere
+        a[1, 0], b[1, :, 0] = (
+            100,
+            100,
+        )  # row 0 of graph 1 has one entry in reach, which leads nowhere
         a[1, 0, 0], b[1, 0, 0] = 0, NO_EDGE
     c = np.where(rng.random((2, m, n)) < 0.5, NO_EDGE, rng.integers(0, 30, (2, m, n)))
     given_c = np.where(c == NO_EDGE, no_edge(dtype), c).astype(values)
@@ -144,22 +175,44 @@ def test_the_kernel_on_numpy(
     found, uncertain = given_c.copy(), np.full(2 * tiles_m * tiles_n, 7, np.int32)
     row, counts = 2**33, np.zeros(2, np.int32)
     launch(
-        kernel, (tiles_m * tiles_n, 2),
-        Pointer(found, (2**50, row, 1)), Pointer(uncertain, (1,)), Pointer(counts, (1,)),
+        kernel,
+        (tiles_m * tiles_n, 2),
+        Pointer(found, (2**50, row, 1)),
+        Pointer(uncertain, (1,)),
+        Pointer(counts, (1,)),
         *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)),
-        m, n, slices, fresh, *skip, 2**50, row,
-        NO_EDGE=no_edge(dtype), **exponents_of(128)._asdict(), BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE,
-        PART=PART, BUFFERS=buffers, GROUP_M=2, LEAST_TRIED=64, WORTHWHILE=8,
-    )  # fmt: skip
+        m,
+        n,
+        slices,
+        fresh,
+        *skip,
+        2**50,
+        row,
+        NO_EDGE=no_edge(dtype),
+        **exponents_of(128)._asdict(),
+        BLOCK_M=TILE,
+        BLOCK_N=TILE,
+        SLICE=SLICE,
+        PART=PART,
+        BUFFERS=buffers,
+        GROUP_M=2,
+        LEAST_TRIED=64,
+        WORTHWHILE=8,
+    )
     skipped = sum(
-        any(max(start, skip[0]) == start and min(start + TILE, size) <= skip[1] for start, size in ((i, m), (j, n)))
+        any(
+            max(start, skip[0]) == start and min(start + TILE, size) <= skip[1]
+            for start, size in ((i, m), (j, n))
+        )
         for i in range(0, m, TILE)
         for j in range(0, n, TILE)
     )  # tiles of which every row or every column is skipped: they are not computed
     assert counts.tolist() == [uncertain.size - 2 * skipped, (uncertain == 0).sum() - 2 * skipped]
     reported = uncertain.reshape(2, tiles_m, tiles_n).repeat(TILE, 1).repeat(TILE, 2)[:, :m, :n]
     assert set(uncertain.tolist()) <= {0, 1}
-    expected = np.stack([exact(np.where(fresh, NO_EDGE, x), y, z) for x, y, z in zip(c, a, b, strict=True)])
+    expected = np.stack(
+        [exact(np.where(fresh, NO_EDGE, x), y, z) for x, y, z in zip(c, a, b, strict=True)]
+    )
     expected = np.where(expected == NO_EDGE, no_edge(dtype), expected)
     for part in ((slice(None), slice(*skip)), (slice(None), slice(None), slice(*skip))):
         expected[part] = given_c[part]
@@ -169,18 +222,48 @@ def test_the_kernel_on_numpy(
         assert not reported.all()
 
 
-@pytest.mark.parametrize(("counts", "computed"), [((3, 0), True), ((4, 0), False), ((9, 1), False), ((8, 1), True)])
-def test_the_kernel_stops_where_few_tiles_are_certain(counts: tuple[int, int], computed: bool) -> None:
-    """One program of an all-zero product, after others that tried and left tiles; one of eight must be certain."""
+@pytest.mark.parametrize(
+    ("counts", "computed"), [((3, 0), True), ((4, 0), False), ((9, 1), False), ((8, 1), True)]
+)
+def test_the_kernel_stops_where_few_tiles_are_certain(
+    counts: tuple[int, int], computed: bool
+) -> None:
+    """One program of an all-zero product, after others that tried and left tiles; one of eight must
+    be certain.
+    """
     zeros = np.zeros((1, 16, 16), np.int64)
     (p, r, of_rows), (q, s, of_columns) = encoded(zeros, 1), encoded(zeros, 0)
-    found, uncertain, now = np.full((1, 16, 16), 5, np.int16), np.full(1, 7, np.int32), np.array(counts, np.int32)
+    found, uncertain, now = (
+        np.full((1, 16, 16), 5, np.int16),
+        np.full(1, 7, np.int32),
+        np.array(counts, np.int32),
+    )
     launch(
-        kernel, (1, 1), Pointer(found, (256, 16, 1)), Pointer(uncertain, (1,)), Pointer(now, (1,)),
-        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)), 16, 16, 1, 0, 0, 0, 256, 16,
-        NO_EDGE=NO_EDGE, **exponents_of(128)._asdict(), BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
-        BUFFERS=3, GROUP_M=2, LEAST_TRIED=4, WORTHWHILE=8,
-    )  # fmt: skip
+        kernel,
+        (1, 1),
+        Pointer(found, (256, 16, 1)),
+        Pointer(uncertain, (1,)),
+        Pointer(now, (1,)),
+        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)),
+        16,
+        16,
+        1,
+        0,
+        0,
+        0,
+        256,
+        16,
+        NO_EDGE=NO_EDGE,
+        **exponents_of(128)._asdict(),
+        BLOCK_M=TILE,
+        BLOCK_N=TILE,
+        SLICE=SLICE,
+        PART=PART,
+        BUFFERS=3,
+        GROUP_M=2,
+        LEAST_TRIED=4,
+        WORTHWHILE=8,
+    )
     assert uncertain[0] == (not computed)
     assert (found == (0 if computed else 5)).all()
     assert now.tolist() == [counts[0] + computed, counts[1] + computed]

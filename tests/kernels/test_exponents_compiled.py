@@ -18,7 +18,11 @@ from tri_apsp.engines.triton_exponents import _product_launcher
 
 every_dtype_and_capability = cases(
     "dtype, capability",
-    [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
+    [
+        (dtype, capability)
+        for capability in (80, 90, 100)
+        for dtype in (torch.int16, torch.int32, torch.float32)
+    ],
     quick=lambda dtype, capability: dtype == torch.int16,
 )
 
@@ -26,7 +30,9 @@ every_dtype_and_capability = cases(
 @needs_disassembler
 @every_dtype_and_capability
 def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
-    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two results."""
+    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two
+    results.
+    """
     compiled = exponent_product(dtype, capability).compile()
     loop = max(compiled.loops, key=lambda loop: loop["HGMMA"] + loop["HMMA"] + loop["UTCHMMA"])
     results = 128 * 128 // 256  # of a thread
@@ -35,7 +41,9 @@ def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
         assert results // 2 <= loop["PRMT"] <= results // 2 + 2
         assert loop["VIADDMNMX"] == results // 2
         assert loop["LDGSTS"] == 16  # 16 bytes each
-        assert loop["WARPGROUP"] <= 8  # a part starts and ends one; the compiler does not wait for each instruction
+        assert (
+            loop["WARPGROUP"] <= 8
+        )  # a part starts and ends one; the compiler does not wait for each instruction
         assert compiled.spills <= 4
         assert loop.total() <= 6 * results
         assert compiled.registers <= 128  # two programs per multiprocessor
@@ -53,16 +61,22 @@ TILES = default_config("nvidia", torch.int16).exponents
     [(128, 128, 80), (256, 128, 90), (128, 512, 90), (256, 512, 90), (128, 128, 100)],
     quick=lambda columns, slice_length, capability: capability != 90 or columns == 256,
 )
-def test_every_tile_takes_the_shared_memory_that_is_counted(columns: int, slice_length: int, capability: int) -> None:
+def test_every_tile_takes_the_shared_memory_that_is_counted(
+    columns: int, slice_length: int, capability: int
+) -> None:
     tiles = dataclasses.replace(TILES, block_n=columns, block_k=slice_length)
-    compiled = exponent_product(torch.int16, capability, BLOCK_N=columns, SLICE=slice_length).compile()
+    compiled = exponent_product(
+        torch.int16, capability, BLOCK_N=columns, SLICE=slice_length
+    ).compile()
     device = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=(capability // 10, 0))
     assert 0 <= compiled.shared - exponents_bytes(tiles, device) <= 16
     assert compiled.spills <= 12
 
 
 def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
-    """With one stage, as all kernels are compiled here; by default Triton copies slices to three buffers."""
+    """With one stage, as all kernels are compiled here; by default Triton copies slices to three
+    buffers.
+    """
     assert _product_launcher(torch.int16, TILES, gluon=False)._constants["num_stages"] == 1
 
 
@@ -78,7 +92,9 @@ def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
     quick=lambda dtype, columns, slice_length: (dtype == torch.int16) == (slice_length == 128),
 )
 def test_encoding(dtype: torch.dtype, columns: int, slice_length: int) -> None:
-    """Nothing spills, and no sum is formed in pairs of 16 bits, of which ptxas of CUDA 12.8 leaves out some."""
+    """Nothing spills, and no sum is formed in pairs of 16 bits, of which ptxas of CUDA 12.8 leaves
+    out some.
+    """
     compiled = encode_exponents(dtype, 90, block_n=columns, block_k=slice_length).compile()
     assert not compiled.instructions["STL"] + compiled.instructions["LDL"]
     assert compiled.registers <= 96
@@ -88,11 +104,15 @@ def test_encoding(dtype: torch.dtype, columns: int, slice_length: int) -> None:
 @needs_disassembler
 @every_dtype_and_capability
 def test_samples(dtype: torch.dtype, capability: int) -> None:
-    """A thread forms 64 sums and their minima in each iteration, while later values are copied to shared memory."""
+    """A thread forms 64 sums and their minima in each iteration, while later values are copied to
+    shared memory.
+    """
     compiled = sample_exponents(dtype, capability).compile()
     loop = max(compiled.loops, key=lambda loop: loop.total())
     assert not compiled.spills
     assert loop["LDG"] == 0
     assert loop["LDGSTS"] == dtype.itemsize  # 16 bytes each: of a thread 8 values of A, and 8 of B
     assert loop.total() <= 7.5 * 64
-    assert compiled.shared == 3 * (8 + 8) * 256 * dtype.itemsize  # of 256 values of k, three iterations ahead
+    assert (
+        compiled.shared == 3 * (8 + 8) * 256 * dtype.itemsize
+    )  # of 256 values of k, three iterations ahead

@@ -14,7 +14,8 @@ import pytest
 triton = pytest.importorskip("triton", reason="the portable engine needs Triton")
 
 ROOT = Path(__file__).parents[2]
-# Files with tests named "interpreted", and how many there are at least, without and with those marked slow.
+# Files with tests named "interpreted", and how many there are at least, without and with those
+# marked slow.
 INTERPRETED = {
     "engines/test_bellman_ford.py": (8, 0),
     "engines/test_boolean.py": (2, 0),
@@ -44,18 +45,28 @@ def _version(text: str) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     ("file", "marked", "least"),
     [
-        pytest.param(file, marked, least, marks=[pytest.mark.slow] if marked == "slow" else [], id=f"{marked}-{file}")
+        pytest.param(
+            file,
+            marked,
+            least,
+            marks=[pytest.mark.slow] if marked == "slow" else [],
+            id=f"{marked}-{file}",
+        )
         for file, counts in INTERPRETED.items()
         for marked, least in zip(("not slow", "slow"), counts, strict=True)
         if least
     ],
 )
 def test_portable_kernels(file: str, marked: str, least: int) -> None:
-    """The tests named "interpreted" pass, in a process of their own: Triton reads TRITON_INTERPRET as a kernel is defined."""
+    """The tests named "interpreted" pass, in a process of their own: Triton reads TRITON_INTERPRET
+    as a kernel is defined.
+    """
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", "interpreted", "-m", marked]
     command = [sys.executable, "-m", "pytest", *options, f"tests/{file}"]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
+    finished = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280
+    )
     assert finished.returncode == 0, finished.stdout[-5000:] + finished.stderr[-1000:]
     (passed,) = re.findall(r"(\d+) passed", finished.stdout)
     assert int(passed) >= least, finished.stdout[-500:]

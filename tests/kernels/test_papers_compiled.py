@@ -1,4 +1,6 @@
-"""The systems of the papers, compiled for GPUs that need not be here: what sits in registers and what in shared memory."""
+"""The systems of the papers, compiled for GPUs that need not be here: what sits in registers and
+what in shared memory.
+"""
 
 from __future__ import annotations
 
@@ -40,26 +42,42 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that compiles every kernel that a system launches, by the kernel's name."""
 
     def compile_all(
-        name: str, dtype: torch.dtype, capability: int, parameter: int | None = None, *, nonnegative: bool = True
+        name: str,
+        dtype: torch.dtype,
+        capability: int,
+        parameter: int | None = None,
+        *,
+        nonnegative: bool = True,
     ) -> dict[str, Compiled]:
         launched: dict[str, tuple[Any, dict[str, Any]]] = {}
         monkeypatch.setattr(Recorder, "launched", launched, raising=False)
         monkeypatch.setattr(base, "Launcher", Recorder)
         base._launcher.cache_clear()
-        parameter = parameter or (SYSTEMS[name].parameter.default if SYSTEMS[name].parameter else None)
+        parameter = parameter or (
+            SYSTEMS[name].parameter.default if SYSTEMS[name].parameter else None
+        )
         matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
         method_of(name).solve(matrix, Engine(dtype, parameter, nonnegative=nonnegative), Observer())
         base._launcher.cache_clear()
-        return {kernel: _variant(*each, dtype, capability).compile() for kernel, each in launched.items()}
+        return {
+            kernel: _variant(*each, dtype, capability).compile()
+            for kernel, each in launched.items()
+        }
 
     return compile_all
 
 
-def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int) -> Variant:
+def _variant(
+    kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int
+) -> Variant:
     constants = dict(constants)
     num_warps = constants.pop("num_warps")
     signature = {
-        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name[-2:] in ("db", "cb", "ab", "bb") else "i32"
+        name: f"*{TYPES[dtype]}"
+        if name.endswith("_ptr")
+        else "i64"
+        if name[-2:] in ("db", "cb", "ab", "bb")
+        else "i32"
         for name in kernel.arg_names
         if name not in constants
     }
@@ -68,11 +86,17 @@ def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capabil
 
 @cases(
     "name, dtype, capability, nonnegative",
-    [(name, system.dtypes[0], capability, True) for name, system in SYSTEMS.items() for capability in CAPABILITIES]
+    [
+        (name, system.dtypes[0], capability, True)
+        for name, system in SYSTEMS.items()
+        for capability in CAPABILITIES
+    ]
     + [(name, dtype, 90, False) for name, system in SYSTEMS.items() for dtype in system.dtypes],
     quick=lambda name, dtype, capability, nonnegative: capability == 90 and nonnegative,
 )
-def test_no_register_spills(compiled: Any, name: str, dtype: torch.dtype, capability: int, nonnegative: bool) -> None:
+def test_no_register_spills(
+    compiled: Any, name: str, dtype: torch.dtype, capability: int, nonnegative: bool
+) -> None:
     for kernel, found in compiled(name, dtype, capability, nonnegative=nonnegative).items():
         assert found.spills == 0, kernel
         assert found.registers <= (88 if dtype.itemsize <= 4 else 128), kernel
@@ -89,14 +113,20 @@ def test_katz_kider_keeps_three_tiles_in_shared_memory(compiled: Any) -> None:
     loop = found.main_loop()
     assert _stores(loop) > 0, "the tile is written in each step"
     assert loop["BAR"] > 0
-    assert kernels["_independent_kernel"].shared == kernels["_singly_dependent_kernel"].shared == 2 * 32 * 32 * 4
+    assert (
+        kernels["_independent_kernel"].shared
+        == kernels["_singly_dependent_kernel"].shared
+        == 2 * 32 * 32 * 4
+    )
 
 
 def test_optimised_blocked_is_unrolled(compiled: Any) -> None:
     found = compiled("optimised_blocked", torch.float32, 90)["_unrolled_kernel"]
     assert found.shared == 3 * 32 * 32 * 4
     assert not found.loops
-    assert found.instructions["FADD"] == 32 * 32 * 32 // 256, "each thread has four values, and 32 steps"
+    assert found.instructions["FADD"] == 32 * 32 * 32 // 256, (
+        "each thread has four values, and 32 steps"
+    )
     assert found.instructions["BAR"] == 1
 
 
@@ -109,10 +139,15 @@ def test_staged_load_keeps_the_tile_in_registers(compiled: Any, m: int) -> None:
     assert _stores(steps) <= max(2, m), "slices are stored, but no tile"
 
 
-@pytest.mark.parametrize("edge", [pytest.param(8, marks=pytest.mark.slow), 16, pytest.param(32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "edge", [pytest.param(8, marks=pytest.mark.slow), 16, pytest.param(32, marks=pytest.mark.slow)]
+)
 def test_blocked_int16_keeps_three_blocks_in_shared_memory(compiled: Any, edge: int) -> None:
     for name in ("blocked_int16", "blocked_vectorised_int16"):
-        assert compiled(name, torch.int16, 90, edge)["_three_tiles_kernel"].shared == 3 * edge * edge * 2
+        assert (
+            compiled(name, torch.int16, 90, edge)["_three_tiles_kernel"].shared
+            == 3 * edge * edge * 2
+        )
 
 
 def test_a_plain_product_keeps_its_tile_in_registers(compiled: Any) -> None:

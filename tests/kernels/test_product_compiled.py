@@ -1,4 +1,6 @@
-"""The products, compiled for GPUs that need not be here: the instructions of the main loop, registers and spills."""
+"""The products, compiled for GPUs that need not be here: the instructions of the main loop,
+registers and spills.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ def test_portable_product(dtype: torch.dtype, capability: int) -> None:
     assert compiled.registers * threads * 2 <= 65536, "no two programs fit a multiprocessor"
     assert compiled.shared <= 48 * 1024
     loop = compiled.main_loop()
-    pairs = tiles.block_m * tiles.block_n * tiles.block_k // threads  # (add, min) pairs of one thread and iteration
+    pairs = (
+        tiles.block_m * tiles.block_n * tiles.block_k // threads
+    )  # (add, min) pairs of one thread and iteration
     assert _adds(loop, dtype) >= pairs
     assert _mins(loop, dtype) >= pairs
     # The most instructions of the loop per pair; int64 needs six for the pair alone.
     limit = {"fp32": 2.45, "i32": 2.45, "i16": 2.6, "fp64": 5.2, "i64": 7.0}[TYPES[dtype]]
-    assert loop.total() <= limit * pairs, f"{loop.total() / pairs:.2f} instructions per pair: {loop}"
+    assert loop.total() <= limit * pairs, (
+        f"{loop.total() / pairs:.2f} instructions per pair: {loop}"
+    )
 
 
 def _adds(loop: Mapping[str, int], dtype: torch.dtype) -> int:
@@ -55,9 +61,10 @@ def _mins(loop: Mapping[str, int], dtype: torch.dtype) -> int:
     return int(sum(loop[name] * count for name, count in names.items()))
 
 
-# The most instructions of the main loop per pair of add and min, by CAPABILITIES: 2% above the most of any release of Triton.
-# The loop also contains the path for the last slice of k, which all other steps skip. The last column is for small tiles on
-# capability 90, where fewer pairs share moves, loads from shared memory, and copies to it.
+# The most instructions of the main loop per pair of add and min, by CAPABILITIES: 2% above the most
+# of any release of Triton. The loop also contains the path for the last slice of k, which all other
+# steps skip. The last column is for small tiles on capability 90, where fewer pairs share moves,
+# loads from shared memory, and copies to it.
 MOST = {
     "nonnegative": (2.26, 1.74, 1.74, 1.92),
     "float": (2.26, 2.27, 2.42, 2.43),
@@ -74,7 +81,9 @@ def _quick_nvidia(dtype: torch.dtype, nonnegative: bool, capability: int, field:
 
 @cases("dtype, nonnegative, capability, field", product_cases(), quick=_quick_nvidia)
 def test_nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, field: str) -> None:
-    """An add and a min in two instructions, or fewer where the GPU has them; few others in the main loop, and no spill."""
+    """An add and a min in two instructions, or fewer where the GPU has them; few others in the main
+    loop, and no spill.
+    """
     tiles = getattr(default_config("nvidia", dtype), field)
     compiled = nvidia_product(dtype, nonnegative, capability, field).compile()
     assert compiled.spills == 0, compiled.loops
@@ -90,9 +99,15 @@ def test_nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, 
 
 
 def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> dict[str, int]:
-    """Return the instructions that `pairs` of add and min need, where no release of Triton chooses others."""
+    """Return the instructions that `pairs` of add and min need, where no release of Triton chooses
+    others.
+    """
     if dtype == torch.float64:
-        return {"DADD": pairs, "DSETP": pairs, "FSEL": 2 * pairs} if capability == 90 else {"DADD": pairs, "DSETP": pairs}
+        return (
+            {"DADD": pairs, "DSETP": pairs, "FSEL": 2 * pairs}
+            if capability == 90
+            else {"DADD": pairs, "DSETP": pairs}
+        )
     if dtype == torch.int64:
         return {"ISETP": 2 * pairs}  # besides two adds and two selects, which have several opcodes
     if strategy == "int16x2":
@@ -107,7 +122,9 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
         return {"VIADDMNMX": pairs}
     if strategy == "nonnegative":
         return {"FADD": pairs, "VIMNMX3": pairs // 2}
-    return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
+    return (
+        {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}
+    )  # Blackwell: FADD2 and FMNMX3 in later releases
 
 
 @cases(
@@ -117,7 +134,9 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
 )
 def test_product_of_needed_tiles(dtype: torch.dtype, capability: int) -> None:
     """As the product of all tiles, but for the loads that tell whether a tile is needed."""
-    whole, needed = (nvidia_product(dtype, True, capability, needed_tile=tile).compile() for tile in (None, 128))
+    whole, needed = (
+        nvidia_product(dtype, True, capability, needed_tile=tile).compile() for tile in (None, 128)
+    )
     loop, of_all = needed.main_loop(), whole.main_loop()
     assert _adds(loop, dtype) == _adds(of_all, dtype)
     assert loop.total() <= 1.02 * of_all.total()  # Triton 3.9 adds two instructions in float32

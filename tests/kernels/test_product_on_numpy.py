@@ -1,4 +1,6 @@
-"""The product kernel of the nvidia engine, run on NumPy arrays: it reads and writes no address that it should not."""
+"""The product kernel of the nvidia engine, run on NumPy arrays: it reads and writes no address that
+it should not.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, run_other_programs
+from kernels.gluon_stand_in import (
+    STRATEGIES,
+    STRIDES,
+    Pointer,
+    import_kernels,
+    launch,
+    run_other_programs,
+)
 
 from tri_apsp.kernels.nvidia.product import ProductLayouts
 from tri_apsp.semirings import floor, no_edge
@@ -16,13 +25,20 @@ from tri_apsp.semirings import floor, no_edge
 product_kernel = import_kernels("kernels.nvidia.product")._product_kernel
 
 CONSTANTS = {
-    "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2, "NEEDED_TILE": None,
+    "BLOCK_M": 16,
+    "BLOCK_N": 32,
+    "BLOCK_K": 8,
+    "GROUP_M": 2,
+    "NUM_STAGES": 2,
+    "NEEDED_TILE": None,
     "LAYOUTS": ProductLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None),
-}  # fmt: skip
+}
 
 
 def blocks(dtype: torch.dtype, *shapes: tuple[int, int], negative: bool) -> list[np.ndarray]:
-    """Random blocks (2, rows, columns): about half of the values are no edge; if `negative`, some are the least allowed."""
+    """Random blocks (2, rows, columns): about half of the values are no edge; if `negative`, some
+    are the least allowed.
+    """
     rng = np.random.default_rng(5)
     out = []
     for shape in shapes:
@@ -35,11 +51,15 @@ def blocks(dtype: torch.dtype, *shapes: tuple[int, int], negative: bool) -> list
     return out
 
 
-def min_plus(c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: torch.dtype, skip: tuple[int, int] = (0, 0)) -> np.ndarray:
+def min_plus(
+    c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: torch.dtype, skip: tuple[int, int] = (0, 0)
+) -> np.ndarray:
     """What C must become; integers are summed as int64, which holds every sum."""
     wide = np.int64 if np.issubdtype(c.dtype, np.integer) else c.dtype
     sums = a.astype(wide)[:, :, :, None] + b.astype(wide)[:, None]
-    expected = np.maximum(np.minimum(c, sums.min(axis=2, initial=no_edge(dtype))), floor(dtype)).astype(c.dtype)
+    expected = np.maximum(
+        np.minimum(c, sums.min(axis=2, initial=no_edge(dtype))), floor(dtype)
+    ).astype(c.dtype)
     expected[:, slice(*skip)] = c[:, slice(*skip)]
     expected[:, :, slice(*skip)] = c[:, :, slice(*skip)]
     return expected
@@ -48,23 +68,54 @@ def min_plus(c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: torch.dtype, sk
 Operands = list[np.ndarray]  # C, A and B
 
 
-def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands | None = None, **options: Any) -> None:
-    """Launch the kernel as NvidiaEngine does. Options: `skip`, `fresh`, the `shape` of the first product, and constants."""
+def product(
+    strategy: str,
+    dtype: torch.dtype,
+    first: Operands,
+    second: Operands | None = None,
+    **options: Any,
+) -> None:
+    """Launch the kernel as NvidiaEngine does. Options: `skip`, `fresh`, the `shape` of the first
+    product, and constants.
+    """
     skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
     shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
     whole_tiles, split_k = options.pop("whole_tiles", None), options.pop("split_k", 1)
     needed = options.pop("needed", np.empty(0, np.int32))
-    constants = {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "STRATEGY": strategy, **CONSTANTS, **options}
-    tiles = len(first[0]) * sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
+    constants = {
+        "NO_EDGE": no_edge(dtype),
+        "FLOOR": floor(dtype),
+        "STRATEGY": strategy,
+        **CONSTANTS,
+        **options,
+    }
+    tiles = len(first[0]) * sum(
+        -(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes
+    )
     whole_tiles = tiles if whole_tiles is None else whole_tiles
     locks = np.zeros(tiles - whole_tiles, np.int32)
-    pointers = [Pointer(array, (*strides, 1)) for array, strides in zip([*first, *(second or first)], STRIDES, strict=True)]
+    pointers = [
+        Pointer(array, (*strides, 1))
+        for array, strides in zip([*first, *(second or first)], STRIDES, strict=True)
+    ]
     launch(
-        product_kernel, (whole_tiles + (tiles - whole_tiles) * split_k, 1),
-        *pointers[:3], *shapes[0], fresh[0], *skip, *sum(STRIDES[:3], ()),
-        *pointers[3:], *shapes[1], fresh[1], *sum(STRIDES[3:], ()),
-        Pointer(locks, (1,)), whole_tiles, split_k, Pointer(needed.ravel(), (1,)), **constants,
-    )  # fmt: skip
+        product_kernel,
+        (whole_tiles + (tiles - whole_tiles) * split_k, 1),
+        *pointers[:3],
+        *shapes[0],
+        fresh[0],
+        *skip,
+        *sum(STRIDES[:3], ()),
+        *pointers[3:],
+        *shapes[1],
+        fresh[1],
+        *sum(STRIDES[3:], ()),
+        Pointer(locks, (1,)),
+        whole_tiles,
+        split_k,
+        Pointer(needed.ravel(), (1,)),
+        **constants,
+    )
     assert not locks.any(), "the next launch needs every lock released"
 
 
@@ -111,10 +162,15 @@ def test_zeros_of_either_sign(strategy: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
-def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dtype, fresh: tuple[int, int]) -> None:
+def test_what_a_fresh_block_holds_does_not_matter(
+    strategy: str, dtype: torch.dtype, fresh: tuple[int, int]
+) -> None:
     operands = blocks(dtype, *[(20, 33), (20, 9), (9, 33)] * 2, negative=strategy != "nonnegative")
     pairs = operands[:3], operands[3:]
-    old = [np.full_like(c, no_edge(dtype)) if new else c for (c, _, _), new in zip(pairs, fresh, strict=True)]
+    old = [
+        np.full_like(c, no_edge(dtype)) if new else c
+        for (c, _, _), new in zip(pairs, fresh, strict=True)
+    ]
     expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip(old, pairs, strict=True)]
     pairs[fresh.index(1)][0][:] = floor(dtype)
     product(strategy, dtype, *pairs, fresh=fresh)
@@ -125,9 +181,15 @@ def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dt
 @pytest.mark.parametrize(("whole_tiles", "split_k"), [(0, 2), (0, 7), (3, 3), (7, 4)])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_several_programs_per_tile(
-    monkeypatch: pytest.MonkeyPatch, strategy: str, dtype: torch.dtype, whole_tiles: int, split_k: int
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: str,
+    dtype: torch.dtype,
+    whole_tiles: int,
+    split_k: int,
 ) -> None:
-    """Each sums over a part of k, which may be empty; of both products, one of which is fresh; they update C in turn."""
+    """Each sums over a part of k, which may be empty; of both products, one of which is fresh; they
+    update C in turn.
+    """
     names = product_kernel.__globals__
     acquire_lock, atomic_or = names["acquire_lock"], names["gl"].atomic_or
 
@@ -142,10 +204,14 @@ def test_several_programs_per_tile(
 
     monkeypatch.setitem(names, "acquire_lock", acquire_slowly)
     monkeypatch.setattr(names["gl"], "atomic_or", poll)
-    operands = blocks(dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative")
+    operands = blocks(
+        dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative"
+    )
     pairs = operands[:3], operands[3:]
     old = np.full_like(pairs[1][0], no_edge(dtype))
-    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip((pairs[0][0], old), pairs, strict=True)]
+    expected = [
+        min_plus(c, a, b, dtype) for c, (_, a, b) in zip((pairs[0][0], old), pairs, strict=True)
+    ]
     pairs[1][0][:] = floor(dtype)
     product(strategy, dtype, *pairs, fresh=(0, 1), whole_tiles=whole_tiles, split_k=split_k)
     for (c, _, _), found in zip(pairs, expected, strict=True):
@@ -165,12 +231,22 @@ def test_operands_inside_the_skipped_part_of_c(strategy: str, dtype: torch.dtype
 @pytest.mark.parametrize("tile", [16, 32])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_only_the_tiles_that_are_needed(strategy: str, dtype: torch.dtype, tile: int) -> None:
-    """A tile of the kernel, 16 x 32, is computed if it overlaps a needed one, and stays as it is otherwise."""
+    """A tile of the kernel, 16 x 32, is computed if it overlaps a needed one, and stays as it is
+    otherwise.
+    """
     c, a, b = blocks(dtype, (70, 75), (70, 9), (9, 75), negative=strategy != "nonnegative")
-    whole = np.random.default_rng(3).integers(0, 2, (2, -(-70 // tile), -(-75 // tile))).astype(np.int32)
+    whole = (
+        np.random.default_rng(3)
+        .integers(0, 2, (2, -(-70 // tile), -(-75 // tile)))
+        .astype(np.int32)
+    )
     computed = whole.repeat(tile, 1).repeat(tile, 2).astype(bool)
     if tile == 16:  # two of them side by side
-        pairs = np.pad(computed, ((0, 0), (0, 0), (0, 96 - computed.shape[2]))).reshape(2, -1, 3, 32).any(3)
+        pairs = (
+            np.pad(computed, ((0, 0), (0, 0), (0, 96 - computed.shape[2])))
+            .reshape(2, -1, 3, 32)
+            .any(3)
+        )
         computed = pairs.repeat(32, 2)
     expected = np.where(computed[:, :70, :75], min_plus(c, a, b, dtype), c)
     product(strategy, dtype, [c, a, b], needed=whole, NEEDED_TILE=tile)

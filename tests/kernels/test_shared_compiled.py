@@ -1,4 +1,6 @@
-"""Kernels that read and copy matrices, compiled for GPUs that need not be here: wide loads, high occupancy, no spill."""
+"""Kernels that read and copy matrices, compiled for GPUs that need not be here: wide loads, high
+occupancy, no spill.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,19 @@ def _quick(dtype: torch.dtype, capability: int) -> bool:
     return capability == 90
 
 
-every_capability = cases("dtype, capability", [*itertools.product(TYPES, CAPABILITIES)], quick=_quick)
+every_capability = cases(
+    "dtype, capability", [*itertools.product(TYPES, CAPABILITIES)], quick=_quick
+)
 
 
 def _compile(variant: Variant) -> tuple[Compiled, int]:
-    """Check that as many programs fit a multiprocessor as are launched per multiprocessor; also return values per thread."""
+    """Check that as many programs fit a multiprocessor as are launched per multiprocessor; also
+    return values per thread.
+    """
     compiled, threads = variant.compile(), 32 * variant.num_warps
-    assert compiled.registers * threads * _PROGRAMS_PER_UNIT <= 65536, f"{compiled.registers} registers are too many"
+    assert compiled.registers * threads * _PROGRAMS_PER_UNIT <= 65536, (
+        f"{compiled.registers} registers are too many"
+    )
     assert compiled.spills == 0, "registers spill"
     assert compiled.shared <= 4096
     return compiled, variant.constants["ROWS"] * variant.constants["BLOCK"] // threads
@@ -51,7 +59,9 @@ def _compile(variant: Variant) -> tuple[Compiled, int]:
 
 @every_capability
 def test_value_range_of_one_row(dtype: torch.dtype, capability: int) -> None:
-    """A dense tensor: all loads of a tile are in flight at once, and memory does not wait for instructions."""
+    """A dense tensor: all loads of a tile are in flight at once, and memory does not wait for
+    instructions.
+    """
     compiled, values = _compile(value_range(dtype, capability, rows=1, unit=True))
     loop = compiled.main_loop()
     assert loop["LDG"] == values
@@ -65,7 +75,11 @@ def test_value_range_of_rows_of_any_stride(dtype: torch.dtype) -> None:
     assert compiled.main_loop()["LDG"] == values
 
 
-INITIAL_MATRICES = [("SIZES", 90), ("PADDED", 90), *(("", capability) for capability in CAPABILITIES)]
+INITIAL_MATRICES = [
+    ("SIZES", 90),
+    ("PADDED", 90),
+    *(("", capability) for capability in CAPABILITIES),
+]
 
 
 def _quick_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> bool:
@@ -73,10 +87,14 @@ def _quick_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> 
 
 
 @cases(
-    "dtype, padding, capability", [(dtype, *case) for dtype in TYPES for case in INITIAL_MATRICES], quick=_quick_initial_matrix
+    "dtype, padding, capability",
+    [(dtype, *case) for dtype in TYPES for case in INITIAL_MATRICES],
+    quick=_quick_initial_matrix,
 )
 def test_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> None:
-    """Values are loaded and stored 16 bytes at a time, but loaded one by one where sizes may end rows anywhere."""
+    """Values are loaded and stored 16 bytes at a time, but loaded one by one where sizes may end
+    rows anywhere.
+    """
     compiled, values = _compile(initial_matrix(dtype, capability, padding))
     loop = compiled.main_loop()
     wide = values * dtype.itemsize // 16
@@ -121,7 +139,11 @@ def test_a_round_of_bellman_ford(dtype: torch.dtype, capability: int) -> None:
     assert compiled.main_loop()["LDG"] == values + 3
 
 
-@cases("capability", [(capability,) for capability in CAPABILITIES], quick=lambda capability: capability == 90)
+@cases(
+    "capability",
+    [(capability,) for capability in CAPABILITIES],
+    quick=lambda capability: capability == 90,
+)
 def test_argmin_of_a_product(capability: int) -> None:
     """For each term an addition, a comparison and a selection, from registers."""
     compiled = argmin(torch.float32, capability).compile()
@@ -143,11 +165,17 @@ ARGMINS = [
 
 @cases(
     "dtype, nonnegative, small, capability",
-    [case for case in ARGMINS if case[0] == torch.float32 or case[1] == case[2]],  # of which alone the sign counts
+    [
+        case for case in ARGMINS if case[0] == torch.float32 or case[1] == case[2]
+    ],  # of which alone the sign counts
     quick=lambda dtype, nonnegative, small, capability: capability == 90 and dtype == torch.float32,
 )
-def test_argmin_of_a_product_in_gluon(dtype: torch.dtype, nonnegative: bool, small: bool, capability: int) -> None:
-    """For each term a pair of add and min from registers, and of 16 terms one comparison and one selection."""
+def test_argmin_of_a_product_in_gluon(
+    dtype: torch.dtype, nonnegative: bool, small: bool, capability: int
+) -> None:
+    """For each term a pair of add and min from registers, and of 16 terms one comparison and one
+    selection.
+    """
     variant = nvidia_argmin(dtype, nonnegative, small, capability)
     compiled = variant.compile()
     loop = max(compiled.loops, key=lambda loop: loop["LDS"])
@@ -158,12 +186,21 @@ def test_argmin_of_a_product_in_gluon(dtype: torch.dtype, nonnegative: bool, sma
         assert loop["FADD"] + 2 * loop["FADD2"] == 16 * elements
         assert loop["FSETP"] == elements
         assert loop["LDGSTS"] == (2 if small else 4)  # 16 bytes each
-        assert loop.total() <= (2.85 if small else 2.15 if nonnegative and capability >= 90 else 2.65) * 16 * elements
+        assert (
+            loop.total()
+            <= (2.85 if small else 2.15 if nonnegative and capability >= 90 else 2.65)
+            * 16
+            * elements
+        )
 
 
 @cases(
     "dtype, capability",
-    [*((dtype, 90) for dtype in TYPES if dtype != torch.int16), (torch.float32, 80), (torch.float32, 100)],
+    [
+        *((dtype, 90) for dtype in TYPES if dtype != torch.int16),
+        (torch.float32, 80),
+        (torch.float32, 100),
+    ],
     quick=lambda dtype, capability: capability == 90,
 )
 def test_predecessors_from_a_product(dtype: torch.dtype, capability: int) -> None:
@@ -174,9 +211,12 @@ def test_predecessors_from_a_product(dtype: torch.dtype, capability: int) -> Non
 
 @cases(
     "name, dtype, capability",
-    [*itertools.product(SUM_KERNELS, (torch.float32,), CAPABILITIES), *((name, torch.float64, 90) for name in SUM_KERNELS)],
+    [
+        *itertools.product(SUM_KERNELS, (torch.float32,), CAPABILITIES),
+        *((name, torch.float64, 90) for name in SUM_KERNELS),
+    ],
     quick=lambda name, dtype, capability: capability == 90 and dtype == torch.float32,
-)  # fmt: skip
+)
 def test_sums_of_gradients(name: str, dtype: torch.dtype, capability: int) -> None:
     compiled = gradient_sums(name, dtype, capability).compile()
     assert compiled.spills <= 2  # one address, of float64
@@ -185,17 +225,27 @@ def test_sums_of_gradients(name: str, dtype: torch.dtype, capability: int) -> No
 
 def test_gradients_of_one_vertex() -> None:
     """Triton takes a size of 1 for a constant, which has no dtype."""
-    sizes = {"largest": ["values"], "edge_sums": ["n"], "factor_sums": ["m", "n", "depth"], "scale": ["values"]}
+    sizes = {
+        "largest": ["values"],
+        "edge_sums": ["n"],
+        "factor_sums": ["m", "n", "depth"],
+        "scale": ["values"],
+    }
     for name in SUM_KERNELS:
-        assert gradient_sums(name, torch.float32, 90, **dict.fromkeys(sizes[name], 1)).compile().instructions
+        assert (
+            gradient_sums(name, torch.float32, 90, **dict.fromkeys(sizes[name], 1))
+            .compile()
+            .instructions
+        )
     for one in ({"m": 1}, {"n": 1}, {"m": 1, "n": 1}):
         assert nvidia_argmin(torch.float32, True, False, 90, **one).compile().instructions
 
 
 @cases(
-    "pack, wide, capability", [*itertools.product((False, True), (False, True), CAPABILITIES)],
+    "pack, wide, capability",
+    [*itertools.product((False, True), (False, True), CAPABILITIES)],
     quick=lambda pack, wide, capability: capability == 90,
-)  # fmt: skip
+)
 def test_moving_packed_graphs(pack: bool, wide: bool, capability: int) -> None:
     compiled = packed(pack, wide, capability).compile()
     assert compiled.spills == 0

@@ -1,4 +1,6 @@
-"""The kernel for gradients of many small graphs, run on NumPy arrays: indices, masks, padding, and which paths it takes."""
+"""The kernel for gradients of many small graphs, run on NumPy arrays: indices, masks, padding, and
+which paths it takes.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,40 @@ from tri_apsp.reference import floyd_warshall
 kernel = import_kernels("kernels.nvidia.small_gradients")._small_gradients_kernel
 
 
-def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: int = 1) -> np.ndarray:
+def find(
+    w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: int = 1
+) -> np.ndarray:
     batch, n, _ = w.shape
     rows, columns = (2, 4) if warps == 1 else (8, 16 // warps)
     constants = SmallGraphs(
-        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=max(8, 1 << (n - 1).bit_length()) if warps == 1 else 64, ROWS=rows,
-        COLUMNS=columns, STEP=max(rows, columns), STRATEGY="float", INTEGERS=False, NO_EDGE=np.inf, FLOOR=-np.inf, VALUES=None,
-        BLOCKS=None, EXTREMES=None,
-    )  # fmt: skip
+        GRAPHS=2 if warps == 1 else 1,
+        WARPS=warps,
+        SIZE=max(8, 1 << (n - 1).bit_length()) if warps == 1 else 64,
+        ROWS=rows,
+        COLUMNS=columns,
+        STEP=max(rows, columns),
+        STRATEGY="float",
+        INTEGERS=False,
+        NO_EDGE=np.inf,
+        FLOOR=-np.inf,
+        VALUES=None,
+        BLOCKS=None,
+        EXTREMES=None,
+    )
     gradient, whole = np.full_like(d, np.nan), (n * n, n, 1)
     launch(
-        kernel, (programs, 1),
-        Pointer(gradient, whole), Pointer(g, whole), Pointer(w, (*STRIDES, 2)), Pointer(d, whole),
-        batch, n, *STRIDES, 2, C=constants,
-    )  # fmt: skip
+        kernel,
+        (programs, 1),
+        Pointer(gradient, whole),
+        Pointer(g, whole),
+        Pointer(w, (*STRIDES, 2)),
+        Pointer(d, whole),
+        batch,
+        n,
+        *STRIDES,
+        2,
+        C=constants,
+    )
     return gradient
 
 
@@ -37,9 +59,15 @@ def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: 
 @pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
-    """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and padded ones."""
+    """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and
+    padded ones.
+    """
     weights = graphs(n, negative=negative)
-    for count, sizes in ((len(weights), None), (1, None), (len(weights), [n, 0, n // 2, max(0, n - 1), n])):
+    for count, sizes in (
+        (len(weights), None),
+        (1, None),
+        (len(weights), [n, 0, n // 2, max(0, n - 1), n]),
+    ):
         w = cases.tensor(weights[:count], dtype).numpy()
         g = np.random.default_rng(n).integers(-9, 10, w.shape).astype(w.dtype)
         d, expected = np.full_like(w, np.inf), np.zeros(w.shape)

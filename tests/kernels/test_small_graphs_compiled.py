@@ -1,4 +1,6 @@
-"""The kernel for many small graphs, compiled for GPUs that need not be here: its loops, registers and spills."""
+"""The kernel for many small graphs, compiled for GPUs that need not be here: its loops, registers
+and spills.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def _quick(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> bool:
 
 
 @cases("size, dtype, sizes, capability", ALL, quick=_quick)
-def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> None:
+def test_graphs_stay_in_registers(
+    size: int, dtype: torch.dtype, sizes: bool, capability: int
+) -> None:
     compiled = small_graphs(size, dtype, sizes, capability).compile()
     # Triton 3.9 spills a few registers of the widest groups.
     wide = dtype.itemsize == 8 or size == 64
@@ -49,15 +53,26 @@ def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, ca
     ],
     ids=str,
 )
-def test_a_step_is_sums_minima_and_exchanges(size: int, dtype: torch.dtype, minimum: str, most: dict[str, int]) -> None:
-    """Of graphs without negative weights, for eight k: one minimum for each two sums, and few shuffles.
+def test_a_step_is_sums_minima_and_exchanges(
+    size: int, dtype: torch.dtype, minimum: str, most: dict[str, int]
+) -> None:
+    """Of graphs without negative weights, for eight k: one minimum for each two sums, and few
+    shuffles.
 
     For each pair of k, two warps exchange columns by 16-byte stores and loads with one barrier.
     """
     values = size * size // (32 if size == 32 else 64)  # of a thread
-    loops = [loop for loop in small_graphs(size, dtype, False, 90).compile().loops if 4 * values <= loop[minimum] <= 5 * values]
+    loops = [
+        loop
+        for loop in small_graphs(size, dtype, False, 90).compile().loops
+        if 4 * values <= loop[minimum] <= 5 * values
+    ]
     loop = min(loops, key=lambda loop: loop.total())
-    assert {name: count for name, count in most.items() if (loop.total() if name == "total" else loop[name]) > count} == {}
+    assert {
+        name: count
+        for name, count in most.items()
+        if (loop.total() if name == "total" else loop[name]) > count
+    } == {}
 
 
 GRADIENTS = [
@@ -75,15 +90,22 @@ def _quick_gradients(size: int, dtype: torch.dtype, capability: int) -> bool:
 
 @cases("size, dtype, capability", GRADIENTS, quick=_quick_gradients)
 def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: int) -> None:
-    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice.
+    """For eight k, a thread adds, compares and selects twice for each of its values; then it
+    selects twice, and adds twice.
 
     Besides, a thread adds once per row to bring column k + 1 up to date.
     """
     compiled = small_gradients(size, dtype, capability).compile()
-    forward, backward, _ = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-3:]
-    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 48  # none under Triton 3.6
+    forward, backward, _ = sorted(
+        (loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total()
+    )[-3:]
+    assert (
+        forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 48
+    )  # none under Triton 3.6
     if dtype == torch.float32 and capability == 90:
         steps = 32 * (4 if size < 32 else 8)
         assert steps < forward["FADD"] <= 1.13 * steps
-        assert forward.total() <= 8 * steps  # 5.0 under Triton 3.6: later ones combine the comparisons of k and k + 1
+        assert (
+            forward.total() <= 8 * steps
+        )  # 5.0 under Triton 3.6: later ones combine the comparisons of k and k + 1
         assert backward.total() <= 11 * steps

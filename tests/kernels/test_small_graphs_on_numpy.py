@@ -1,4 +1,6 @@
-"""The kernel for many small graphs, run on NumPy arrays: indices, masks, padding, and the extremes that the host checks."""
+"""The kernel for many small graphs, run on NumPy arrays: indices, masks, padding, and the extremes
+that the host checks.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ kernel = import_kernels("kernels.nvidia.small_graphs")._small_graphs_kernel
 
 
 def solve(
-    dtype: torch.dtype, w: np.ndarray, sizes: list[int] | None = None, programs: int = 2, check: bool = True, warps: int = 1
+    dtype: torch.dtype,
+    w: np.ndarray,
+    sizes: list[int] | None = None,
+    programs: int = 2,
+    check: bool = True,
+    warps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the distances, and with `check` the extremes."""
     batch, n, _ = w.shape
@@ -29,18 +36,40 @@ def solve(
     words = 2 if dtype == torch.int16 else 1
     rows, columns = (2, 4) if warps == 1 else (8, 16 // warps)
     constants = SmallGraphs(
-        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=size if warps == 1 else 64, ROWS=rows, COLUMNS=columns,
-        STEP=max(rows, columns * words), STRATEGY=strategy(dtype, False), INTEGERS=not dtype.is_floating_point,
-        NO_EDGE=no_edge(dtype), FLOOR=floor(dtype), VALUES=None, BLOCKS=None, EXTREMES=extremes,
-    )  # fmt: skip
+        GRAPHS=2 if warps == 1 else 1,
+        WARPS=warps,
+        SIZE=size if warps == 1 else 64,
+        ROWS=rows,
+        COLUMNS=columns,
+        STEP=max(rows, columns * words),
+        STRATEGY=strategy(dtype, False),
+        INTEGERS=not dtype.is_floating_point,
+        NO_EDGE=no_edge(dtype),
+        FLOOR=floor(dtype),
+        VALUES=None,
+        BLOCKS=None,
+        EXTREMES=extremes,
+    )
     d, found = np.empty_like(w), np.zeros(8, extremes.COMPUTE)
     partials, finished = np.full((programs, 8), -1000, extremes.COMPUTE), np.array([7])
     launch(
-        kernel, (programs, 1),
-        Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES, 2)), Pointer(np.array(sizes or [], np.int64), (1,)),
-        Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(found, (1,)), batch, n, 7 + programs, *STRIDES, 2,
-        SIZES=sizes is not None, CHECK=check, C=constants,
-    )  # fmt: skip
+        kernel,
+        (programs, 1),
+        Pointer(d, (n * n, n, 1)),
+        Pointer(w, (*STRIDES, 2)),
+        Pointer(np.array(sizes or [], np.int64), (1,)),
+        Pointer(partials, (8, 1)),
+        Pointer(finished, (1,)),
+        Pointer(found, (1,)),
+        batch,
+        n,
+        7 + programs,
+        *STRIDES,
+        2,
+        SIZES=sizes is not None,
+        CHECK=check,
+        C=constants,
+    )
     return d, found
 
 
@@ -54,12 +83,20 @@ def graphs(n: int, *, negative: bool) -> np.ndarray:
 @pytest.mark.parametrize("negative", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 8, 13, 32, 33, 64])
 @pytest.mark.parametrize(
-    ("dtype", "warps"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 2) for dtype in DTYPES if dtype != torch.int16)], ids=str
+    ("dtype", "warps"),
+    [*((dtype, 1) for dtype in DTYPES), *((dtype, 2) for dtype in DTYPES if dtype != torch.int16)],
+    ids=str,
 )
 def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
-    """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and padded ones."""
+    """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and
+    padded ones.
+    """
     weights = graphs(n, negative=negative)
-    for count, sizes in ((len(weights), None), (1, None), (len(weights), [n, 0, n // 2, max(0, n - 1), n])):
+    for count, sizes in (
+        (len(weights), None),
+        (1, None),
+        (len(weights), [n, 0, n // 2, max(0, n - 1), n]),
+    ):
         w = cases.tensor(weights[:count], dtype).numpy()
         given = sizes and sizes[:count]
         d, found = solve(dtype, w, given, warps=warps)
@@ -68,9 +105,13 @@ def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> No
             expected[i, :size, :size] = floyd_warshall(weights[i, :size, :size])
         beyond = distance_range(dtype, negative=negative).beyond
         np.testing.assert_array_equal(np.where(d >= beyond, np.inf, d), expected)
-        values = np.concatenate([w[i, :size, :size].ravel() for i, size in enumerate(given or [n] * count)])
+        values = np.concatenate(
+            [w[i, :size, :size].ravel() for i, size in enumerate(given or [n] * count)]
+        )
         assert found[0] == min(values.min(initial=no_edge(dtype)), no_edge(dtype))
-        assert found[4] == values[values < no_edge(dtype)].max(initial=found[4] if not values.size else -(10**4))
+        assert found[4] == values[values < no_edge(dtype)].max(
+            initial=found[4] if not values.size else -(10**4)
+        )
         assert found[1] == min(0, expected.min(initial=0))
         np.testing.assert_array_equal(solve(dtype, w, given, check=False, warps=warps)[0], d)
         assert found[2] == 0

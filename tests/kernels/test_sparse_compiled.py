@@ -1,4 +1,6 @@
-"""The kernels of sparse methods, compiled for GPUs that need not be here: no spill, and what each loop reads."""
+"""The kernels of sparse methods, compiled for GPUs that need not be here: no spill, and what each
+loop reads.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,21 @@ def _quick(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
 
 
 @cases("name, tile, dtype, capability", ALL, quick=_quick)
-def test_no_kernel_spills(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> None:
+def test_no_kernel_spills(
+    name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
+) -> None:
     variant = sparse(name, tile, dtype, capability)
     compiled = variant.compile()
     assert compiled.spills <= (2 if name == "_push_kernel" else 0)
     assert compiled.registers <= 128
 
 
-HOPS = [(name, *rest, capability) for name, all_ in HOP_KERNELS.items() for rest in all_ for capability in CAPABILITIES]
+HOPS = [
+    (name, *rest, capability)
+    for name, all_ in HOP_KERNELS.items()
+    for rest in all_
+    for capability in CAPABILITIES
+]
 
 
 def _quick_hops(name: str, number: int, digits: int, capability: int) -> bool:

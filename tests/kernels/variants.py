@@ -1,6 +1,8 @@
-"""The variants of the GPU kernels whose machine code is tested, and compared where a source was rewritten.
+"""The variants of the GPU kernels whose machine code is tested, and compared where a source was
+rewritten.
 
-Each function returns what the engines launch, with the default configuration of a dtype, for a compute capability.
+Each function returns what the engines launch, with the default configuration of a dtype, for a
+compute capability.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from tri_apsp.engines.nvidia_constants import (
     small_graphs_constants,
     solve_constants,
     strategy,
-)  # fmt: skip
+)
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
 from tri_apsp.gpu import edge_count
@@ -71,37 +73,71 @@ from tri_apsp.sparse import triton as sparse_engine
 from tri_apsp.sparse import triton_hops
 
 CAPABILITIES = (80, 90, 100)
-TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
+TYPES = {
+    torch.float32: "fp32",
+    torch.float64: "fp64",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.int16: "i16",
+}
 SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
 """The pairs (dtype, nonnegative) for which the nvidia engine compiles different products."""
 
 PREDECESSOR_KERNELS = (
-    "_nearest_kernel", "_bounds_kernel", "_count_kernel", "_list_kernel", "_transpose_kernel", "_search_lists_kernel",
-    "_search_kernel", "_collect_kernel", "_search_rest_kernel", "_fewest_edges_kernel",
-)  # fmt: skip
+    "_nearest_kernel",
+    "_bounds_kernel",
+    "_count_kernel",
+    "_list_kernel",
+    "_transpose_kernel",
+    "_search_lists_kernel",
+    "_search_kernel",
+    "_collect_kernel",
+    "_search_rest_kernel",
+    "_fewest_edges_kernel",
+)
 
 SUM_KERNELS = ("largest", "edge_sums", "factor_sums", "scale")
 
 NVIDIA_CLOSURES = (
-    "closure by many", "closure by one", "solve by many", "solve by one", "padded by many", "padded by one", "one tile",
-)  # fmt: skip
+    "closure by many",
+    "closure by one",
+    "solve by many",
+    "solve by one",
+    "padded by many",
+    "padded by one",
+    "one tile",
+)
 """How the nvidia engine closes a block or solves a graph: see `nvidia_closure`."""
 
 
-def _signature(kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str) -> dict[str, str]:
-    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit integers; `types` has exceptions."""
+def _signature(
+    kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str
+) -> dict[str, str]:
+    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit
+    integers; `types` has exceptions.
+    """
     return {
-        name: types.get(name, f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32")
+        name: types.get(
+            name,
+            f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32",
+        )
         for name in kernel.arg_names
         if name not in constants
     }
 
 
 def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
-    return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m}
+    return {
+        "BLOCK_M": tiles.block_m,
+        "BLOCK_N": tiles.block_n,
+        "BLOCK_K": tiles.block_k,
+        "GROUP_M": tiles.group_m,
+    }
 
 
-def _portable(kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any) -> Variant:
+def _portable(
+    kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any
+) -> Variant:
     constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype)}
     return Variant(kernel, _signature(kernel, dtype, constants), constants, capability, num_warps)
 
@@ -113,33 +149,58 @@ def portable_product(dtype: torch.dtype, capability: int) -> Variant:
 
 def portable_closure(dtype: torch.dtype, capability: int) -> Variant:
     config = default_config("portable", dtype)
-    return _portable(_closure_kernel, dtype, capability, config.closure_warps, BLOCK=config.block_size)
+    return _portable(
+        _closure_kernel, dtype, capability, config.closure_warps, BLOCK=config.block_size
+    )
 
 
 def portable_panels(dtype: torch.dtype, capability: int) -> Variant:
     config = default_config("portable", dtype)
     return _portable(
-        _panels_kernel, dtype, capability, config.panel_warps,
-        BLOCK=config.block_size, BLOCK_K=config.product.block_k, PANEL=config.panel,
-    )  # fmt: skip
+        _panels_kernel,
+        dtype,
+        capability,
+        config.panel_warps,
+        BLOCK=config.block_size,
+        BLOCK_K=config.product.block_k,
+        PANEL=config.panel,
+    )
 
 
 def nvidia_product(
-    dtype: torch.dtype, nonnegative: bool, capability: int, field: str = "product", needed_tile: int | None = None
+    dtype: torch.dtype,
+    nonnegative: bool,
+    capability: int,
+    field: str = "product",
+    needed_tile: int | None = None,
 ) -> Variant:
-    """The product by the tiles in `field` of the configuration; with `needed_tile` of those tiles that are needed."""
+    """The product by the tiles in `field` of the configuration; with `needed_tile` of those tiles
+    that are needed.
+    """
     tiles = getattr(default_config("nvidia", dtype), field)
     constants = {
-        "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
-        "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype), "NEEDED_TILE": needed_tile,
-    }  # fmt: skip
-    signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32", needed_ptr="*i32")
+        "NO_EDGE": no_edge(dtype),
+        "FLOOR": floor(dtype),
+        **_tile_constants(tiles),
+        "NUM_STAGES": tiles.num_stages,
+        "STRATEGY": strategy(dtype, nonnegative),
+        "LAYOUTS": product_layouts(tiles, dtype),
+        "NEEDED_TILE": needed_tile,
+    }
+    signature = _signature(
+        _nvidia_product_kernel, dtype, constants, locks_ptr="*i32", needed_ptr="*i32"
+    )
     registers = product_registers((capability // 10, 0), tiles.num_warps)
-    return Variant(_nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers)
+    return Variant(
+        _nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers
+    )
 
 
-def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any) -> Variant:
-    """A closure, by `kind`: by many programs per graph, which divide tiles, or by one; alone, or as all of a solve.
+def nvidia_closure(
+    kind: str, dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any
+) -> Variant:
+    """A closure, by `kind`: by many programs per graph, which divide tiles, or by one; alone, or as
+    all of a solve.
 
     A solve may pad its rows, or have one tile only. `more` are constants.
     """
@@ -150,11 +211,15 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
     pointers = {"sizes_ptr": "*i64", "counter_ptr": "*i64"}
     if kind.startswith("closure"):
         kernel = _nvidia_closure_kernel
-        constants |= {"CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts)}
+        constants |= {
+            "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts)
+        }
     else:
         kernel = _solve_kernel
         one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded)
+        constants |= solve_constants(
+            dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded
+        )
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
@@ -166,7 +231,12 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
 def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
     """The kernel for graphs of at most `size` vertices."""
     options = small_graphs_constants(dtype, size)
-    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "CHECK": True, "C": options.pop("C")}
+    constants: dict[str, Any] = {
+        "stride_wn": 1,
+        "SIZES": sizes,
+        "CHECK": True,
+        "C": options.pop("C"),
+    }
     pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
     if dtype == torch.int16:
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
@@ -187,15 +257,25 @@ def nvidia_closure_of_one_vertex() -> Variant:
     return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
 
 
-def _reader(kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str) -> Variant:
+def _reader(
+    kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
+) -> Variant:
     num_warps = constants.pop("num_warps")
     del constants["num_stages"]
     strides = {name: "i64" for name in kernel.arg_names if "stride" in name}
-    return Variant(kernel, _signature(kernel, dtype, constants, **strides, **types), constants, capability, num_warps)
+    return Variant(
+        kernel,
+        _signature(kernel, dtype, constants, **strides, **types),
+        constants,
+        capability,
+        num_warps,
+    )
 
 
 def value_range(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -> Variant:
-    """For `rows` rows of 1000 values, with the largest sizes and strides; of unit stride, if `unit`."""
+    """For `rows` rows of 1000 values, with the largest sizes and strides; of unit stride, if
+    `unit`.
+    """
     constants = reading._constants(dtype, *reading._tile(dtype, rows, 1000))
     constants |= {"BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
     if unit:
@@ -215,24 +295,34 @@ def count_edges(dtype: torch.dtype, capability: int) -> Variant:
     """Of rows of unit stride."""
     constants = edge_count._launcher(dtype, False)._constants | {"stride_xn": 1}
     warps = constants.pop("num_warps")
-    signature = _signature(_count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64")
+    signature = _signature(
+        _count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64"
+    )
     return Variant(_count_edges_kernel, signature, constants, capability, warps)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
     constants = dict(zip(("ROWS", "BLOCK"), _COPIED, strict=True))
     signature = {
-        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32" for name in _copy_kernel.arg_names if name not in constants
+        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32"
+        for name in _copy_kernel.arg_names
+        if name not in constants
     }
     return Variant(_copy_kernel, signature, constants, capability, 4)
 
 
 def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     """The kernel of that name, of those that find predecessors."""
-    kernel = next(getattr(module, name) for module in (tight_edges, predecessor_kernels, fewest_edges) if hasattr(module, name))
+    kernel = next(
+        getattr(module, name)
+        for module in (tight_edges, predecessor_kernels, fewest_edges)
+        if hasattr(module, name)
+    )
     relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     constants = triton_predecessors.predecessor_constants(kernel, dtype, relative)
-    types = dict.fromkeys(("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr"), "*i32")
+    types = dict.fromkeys(
+        ("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr"), "*i32"
+    )
     types |= dict.fromkeys(("masks_ptr", "counts_ptr", "queue_ptr"), "*i32")
     types |= {"ends_ptr": "*i64", "capacity": "i64"}
     signature = _signature(kernel, dtype, constants, **types)
@@ -245,14 +335,24 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     number = "*fp64" if dtype.is_floating_point else "*i64"
     types = {"least_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
     types |= dict.fromkeys(("parent_ptr", "active_ptr", "labels_ptr"), "*i64")
-    return Variant(_relax_kernel, _signature(_relax_kernel, dtype, constants, **types), constants, capability, 4)
+    return Variant(
+        _relax_kernel,
+        _signature(_relax_kernel, dtype, constants, **types),
+        constants,
+        capability,
+        4,
+    )
 
 
 SPARSE_KERNELS = {
-    "_pull_kernel": [(32, 8), (1, 512)], "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
-    "_segments_kernel": [()], "_carries_kernel": [()], "_push_kernel": [()], "_pull_rows_kernel": [(16,), (64,), (512,)],
+    "_pull_kernel": [(32, 8), (1, 512)],
+    "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
+    "_segments_kernel": [()],
+    "_carries_kernel": [()],
+    "_push_kernel": [()],
+    "_pull_rows_kernel": [(16,), (64,), (512,)],
     "_sweep_kernel": [()],
-}  # fmt: skip
+}
 """The kernels of sparse methods, each with its tiles."""
 
 
@@ -261,19 +361,37 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     kernel = (vars(sparse_kernels) | vars(elimination_kernels))[name]
     constants = sparse_engine.kernel_constants(kernel, dtype, *tile)
     vertices = (
-        "lowered", "order", "sources", "targets", "queue", "count", "next_queue", "next_count", "queued", "changed", "vertices",
-        "others", "pred", "level", "not_closer", "found",
-    )  # fmt: skip
+        "lowered",
+        "order",
+        "sources",
+        "targets",
+        "queue",
+        "count",
+        "next_queue",
+        "next_count",
+        "queued",
+        "changed",
+        "vertices",
+        "others",
+        "pred",
+        "level",
+        "not_closer",
+        "found",
+    )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
     warps = sparse_engine.kernel_warps(kernel, *tile[:1])
-    return Variant(kernel, _signature(kernel, dtype, constants, **types), constants, capability, warps)
+    return Variant(
+        kernel, _signature(kernel, dtype, constants, **types), constants, capability, warps
+    )
 
 
 HOP_KERNELS = {
-    "start": [(0, 0)], "gather": [(16, 0), (256, 0)], "level": [(256, 0), (256, 8), (16, 14)],
+    "start": [(0, 0)],
+    "gather": [(16, 0), (256, 0)],
+    "level": [(256, 0), (256, 8), (16, 14)],
     "unpack": [(255, 4), (16383, 14)],
-}  # fmt: skip
+}
 """The kernels of hops, each with its variants."""
 
 
@@ -281,7 +399,9 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
     """The kernel of that name, of those of hops."""
     kernel = getattr(hop_kernels, f"_{name}_kernel")
     constants = triton_hops.hop_constants(name, number, digits)
-    types = dict.fromkeys(("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64")
+    types = dict.fromkeys(
+        ("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64"
+    )
     types["out_ptr"] = "*u8" if number == 255 else "*i16"
     signature = _signature(kernel, torch.int32, constants, **types)
     return Variant(kernel, signature, constants, capability, triton_hops.hop_warps(name))
@@ -291,17 +411,29 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     """The Boolean product of an engine by its tiles of that index."""
     if engine == "nvidia":
         tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
-        kernel, constants = nvidia_boolean._boolean_product_kernel, boolean_nvidia.product_constants(tiles)
+        kernel, constants = (
+            nvidia_boolean._boolean_product_kernel,
+            boolean_nvidia.product_constants(tiles),
+        )
     else:
         tiles = boolean_portable.PortableBooleanEngine.TILES[tile]
         kernel = portable_boolean._boolean_product_kernel
         constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
     constants.pop("num_warps", None)
     registers = constants.pop("maxnreg", None)
-    return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
+    return Variant(
+        kernel,
+        _signature(kernel, torch.int32, constants),
+        constants,
+        capability,
+        tiles.num_warps,
+        registers,
+    )
 
 
-def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, small: bool, capability: int, **more: Any) -> Variant:
+def nvidia_argmin(
+    dtype: torch.dtype, nonnegative: bool, small: bool, capability: int, **more: Any
+) -> Variant:
     """The terms of a product; `small`: in tiles for a few; `more` are constants."""
     _, constants = argmin_constants(dtype, nonnegative, small, (capability // 10, 0))
     constants |= more
@@ -314,8 +446,15 @@ EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
 
 
 def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
-    """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are constants."""
-    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), **EXPONENT_TILE, "LEAST_TRIED": 64, "WORTHWHILE": 8} | more
+    """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are
+    constants.
+    """
+    constants: dict[str, Any] = {
+        "NO_EDGE": no_edge(dtype),
+        **EXPONENT_TILE,
+        "LEAST_TRIED": 64,
+        "WORTHWHILE": 8,
+    } | more
     constants |= exponents_of(constants["SLICE"])._asdict()
     pointers = {
         "a_ptr": "*bf16",
@@ -325,48 +464,83 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
     pointers |= {"a_scores_ptr": "*i16", "b_scores_ptr": "*i32" if capability == 90 else "*i16"}
     if capability != 90:
         kernel = portable_exponents._exponent_product_kernel
-        return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
+        return Variant(
+            kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8
+        )
     kernel = nvidia_exponents._exponent_product_kernel
     constants = {"PART": EXPONENTS_PART, "BUFFERS": 6} | constants
     registers = 128 if constants["BLOCK_N"] == 128 else 255
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
+    return Variant(
+        kernel,
+        _signature(kernel, dtype, constants, **pointers),
+        constants,
+        capability,
+        8,
+        registers,
+    )
 
 
 def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
     """The encoding for products by exponents; `fields` are of its tiles."""
     tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
     pointers = dict.fromkeys(("counts_ptr", "sample_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32")
-    pointers |= {"a_powers_ptr": "*bf16", "a_scores_ptr": "*i16", "b_powers_ptr": "*bf16", "b_scores_ptr": "*i16"}
+    pointers |= {
+        "a_powers_ptr": "*bf16",
+        "a_scores_ptr": "*i16",
+        "b_powers_ptr": "*bf16",
+        "b_scores_ptr": "*i16",
+    }
     return _launched(_encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
     """The sample of a product by exponents."""
-    launcher, pointers = _sample_launcher(dtype, default_config("nvidia", dtype).exponents), ("sample_ptr", "zeros_ptr")
+    launcher, pointers = (
+        _sample_launcher(dtype, default_config("nvidia", dtype).exponents),
+        ("sample_ptr", "zeros_ptr"),
+    )
     return _launched(launcher, dtype, capability, dict.fromkeys(pointers, "*i32"))
 
 
-def _launched(launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]) -> Variant:
+def _launched(
+    launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]
+) -> Variant:
     """The kernel of a launcher, with its constants; `pointers` are those that are not of `dtype`."""
     constants = dict(launcher._constants)
     warps = constants.pop("num_warps")
-    return Variant(launcher._kernel, _signature(launcher._kernel, dtype, constants, **pointers), constants, capability, warps)
+    return Variant(
+        launcher._kernel,
+        _signature(launcher._kernel, dtype, constants, **pointers),
+        constants,
+        capability,
+        warps,
+    )
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
-    constants = {"RELATIVE": 1e-6 if dtype.is_floating_point else 0, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
-    signature = _signature(_check_terms_kernel, dtype, constants, pred_ptr="*i32", failed_ptr="*i32")
+    constants = {
+        "RELATIVE": 1e-6 if dtype.is_floating_point else 0,
+        "NO_EDGE": no_edge(dtype),
+        "BLOCK": 1024,
+    }
+    signature = _signature(
+        _check_terms_kernel, dtype, constants, pred_ptr="*i32", failed_ptr="*i32"
+    )
     return Variant(_check_terms_kernel, signature, constants, capability, 4)
 
 
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     """The kernel of that name, of those of sums of gradients; `more` are constants."""
     kernel = getattr(gradient_kernels, f"_{name}_kernel")
-    integers = dict.fromkeys(("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64")
+    integers = dict.fromkeys(
+        ("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64"
+    )
     integers |= dict.fromkeys(("ancestors_ptr", "predecessors_ptr", "chosen_ptr"), "*i32")
     constants = {"BLOCK": 1024, **more}
-    return Variant(kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4)
+    return Variant(
+        kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4
+    )
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
@@ -379,7 +553,9 @@ def argmin(dtype: torch.dtype, capability: int) -> Variant:
 def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
-    signature = _signature(_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64")
+    signature = _signature(
+        _packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
+    )
     return Variant(_packed_kernel, signature, constants, capability, 4)
 
 
@@ -387,14 +563,27 @@ def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
     constants = {"NO_EDGE": missing, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "stride_an": 1}
-    pointers = {"words_ptr": "*i32", "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"}
-    return Variant(_pack_kernel, _signature(_pack_kernel, torch.int32, constants, **pointers), constants, capability, 4)
+    pointers = {
+        "words_ptr": "*i32",
+        "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}",
+    }
+    return Variant(
+        _pack_kernel,
+        _signature(_pack_kernel, torch.int32, constants, **pointers),
+        constants,
+        capability,
+        4,
+    )
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
     constants = {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1]}
     return Variant(
-        _unpack_kernel, _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"), constants, capability, 4
+        _unpack_kernel,
+        _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"),
+        constants,
+        capability,
+        4,
     )
 
 
@@ -410,8 +599,12 @@ def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
     constants = arithmetic_constants(tiles, dtype)
-    signature = _signature(_arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants)
-    return Variant(_arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles))
+    signature = _signature(
+        _arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants
+    )
+    return Variant(
+        _arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles)
+    )
 
 
 def arithmetic_cases() -> list[tuple[torch.dtype, int]]:
@@ -421,7 +614,9 @@ def arithmetic_cases() -> list[tuple[torch.dtype, int]]:
 
 
 def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
-    """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is tested."""
+    """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is
+    tested.
+    """
     fields = [*((capability, "product") for capability in CAPABILITIES), (90, "small_product")]
     return [
         (dtype, nonnegative, capability, field)
@@ -431,14 +626,22 @@ def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
 
 
 def closure_cases() -> list[tuple[str, torch.dtype, bool, int]]:
-    """Return (kind, dtype, nonnegative, capability) of every closure of the nvidia engine that is tested."""
-    kinds = [*((kind, 90) for kind in NVIDIA_CLOSURES), *itertools.product(("closure by many", "solve by many"), (80, 100))]
+    """Return (kind, dtype, nonnegative, capability) of every closure of the nvidia engine that is
+    tested.
+    """
+    kinds = [
+        *((kind, 90) for kind in NVIDIA_CLOSURES),
+        *itertools.product(("closure by many", "solve by many"), (80, 100)),
+    ]
     return [
         (kind, dtype, nonnegative, capability)
         for (kind, capability), (dtype, nonnegative) in itertools.product(kinds, SIGNS)
         if _runs_on_nvidia(dtype, capability)
         # Of some solves, no loop that is counted differs between dtypes of a size.
-        and (not (kind.startswith("padded") or ("solve" in kind and capability != 90)) or dtype in (torch.float32, torch.int16))
+        and (
+            not (kind.startswith("padded") or ("solve" in kind and capability != 90))
+            or dtype in (torch.float32, torch.int16)
+        )
     ]
 
 
@@ -450,8 +653,8 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return every variant by name.
 
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic", "small" or
-    "gradients", on which no tuned file depends.
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean",
+    "arithmetic", "small" or "gradients", on which no tuned file depends.
     """
     found: dict[str, Callable[[], Variant]] = {}
 

@@ -1,4 +1,5 @@
-"""What every method must do on every engine: inherit MethodContract, set `engine`, `device` and, if slow, `sizes`.
+"""What every method must do on every engine: inherit MethodContract, set `engine`, `device` and, if
+slow, `sizes`.
 
 conftest.py runs each test that has an argument `method` with each of `methods`.
 """
@@ -31,7 +32,10 @@ class MethodContract:
 
     def solve(self, weights: torch.Tensor, method: str, **options: bool) -> tri_apsp.Result:
         return tri_apsp.shortest_paths(
-            weights, method=method, config=tri_apsp.Config(engine=self.engine).over(self.config), **options
+            weights,
+            method=method,
+            config=tri_apsp.Config(engine=self.engine).over(self.config),
+            **options,
         )
 
     def dtypes_of(self, method: str) -> list[torch.dtype]:
@@ -41,7 +45,9 @@ class MethodContract:
         return wanted if supports_dtype(method, wanted) else self.dtypes_of(method)[0]
 
     def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:
-        """Return the bytes that a solve on a GPU asks for besides its result, at most at a time, and those of the result."""
+        """Return the bytes that a solve on a GPU asks for besides its result, at most at a time,
+        and those of the result.
+        """
         self.solve(weights, method)  # compiles, and fills torch's cache of scalars
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -53,7 +59,9 @@ class MethodContract:
 
     @pytest.fixture(autouse=True)
     def poison_scratch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Fresh workspace holds the smallest value there is, which a minimum never loses: nothing may read it."""
+        """Fresh workspace holds the smallest value there is, which a minimum never loses: nothing
+        may read it.
+        """
         scratch = Engine.scratch
 
         def poisoned(engine: Engine, like: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
@@ -69,7 +77,10 @@ class MethodContract:
                 result = self.solve(cases.tensor(weights, dtype, self.device), method)
                 cases.assert_distances(result.distances, weights)
                 assert (result.method, result.engine) == (method, self.engine)
-                assert (result.distances.dtype, result.distances.device.type) == (dtype, self.device)
+                assert (result.distances.dtype, result.distances.device.type) == (
+                    dtype,
+                    self.device,
+                )
                 assert result.distances.shape == (n, n)
 
     def test_textbook_graph(self, method: str) -> None:
@@ -81,7 +92,9 @@ class MethodContract:
         n = self.sizes[-2]
         graphs = np.stack([cases.random_graph(n), cases.negative_graph(n), cases.disconnected(n)])
         for dtype in self.dtypes_of(method):
-            cases.assert_distances(self.solve(cases.tensor(graphs, dtype, self.device), method).distances, graphs)
+            cases.assert_distances(
+                self.solve(cases.tensor(graphs, dtype, self.device), method).distances, graphs
+            )
         empty = torch.zeros((0, n, n), dtype=self.dtype_of(method), device=self.device)
         assert self.solve(empty, method).distances.shape == (0, n, n)
 
@@ -93,7 +106,12 @@ class MethodContract:
         padded[1:, :n] = plain
         every_other = plain.new_full((2 * n, 2 * n), -1)
         every_other[::2, ::2] = plain
-        for view in (plain.T.contiguous().T, padded[1:, :n], every_other[::2, ::2], plain.expand(2, n, n)):
+        for view in (
+            plain.T.contiguous().T,
+            padded[1:, :n],
+            every_other[::2, ::2],
+            plain.expand(2, n, n),
+        ):
             before = view.clone()
             graphs = weights if view.dim() == 2 else np.stack([weights, weights])
             distances = self.solve(view, method).distances
@@ -133,7 +151,9 @@ class MethodContract:
             pytest.skip("takes no floats")
         n = self.sizes[-1]
         generator = torch.Generator().manual_seed(3)
-        weights = torch.rand(n, n, generator=generator).masked_fill(torch.rand(n, n, generator=generator) > 0.1, cases.INF)
+        weights = torch.rand(n, n, generator=generator).masked_fill(
+            torch.rand(n, n, generator=generator) > 0.1, cases.INF
+        )
         first = self.solve(weights.to(self.device), method).distances
         np.testing.assert_allclose(first.cpu().numpy(), floyd_warshall(weights.numpy()), rtol=1e-5)
         for _ in range(3):
@@ -152,7 +172,9 @@ class MethodContract:
     def test_negative_cycles_are_named(self, method: str, length: int) -> None:
         n = self.sizes[-2]
         weights, cycle = cases.negative_cycle(n, length)
-        every = length == 2 or self.device == "cpu"  # on a GPU each dtype is some seconds of compiling
+        every = (
+            length == 2 or self.device == "cpu"
+        )  # on a GPU each dtype is some seconds of compiling
         for dtype in self.dtypes_of(method) if every else self.dtypes_of(method)[:1]:
             tensor = cases.tensor(weights, dtype, self.device)
             before = tensor.clone()

@@ -1,4 +1,6 @@
-"""How many kernels the nvidia engine launches: small graphs are bound by launches. Nothing runs, so that no GPU is needed."""
+"""How many kernels the nvidia engine launches: small graphs are bound by launches. Nothing runs, so
+that no GPU is needed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from tri_apsp.methods import METHODS, Observer
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
 META = torch.device("meta")
-PRODUCT, CLOSURE, SOLVE, COPY = "_product_kernel", "_closure_kernel", "_solve_kernel", "_copy_kernel"
+PRODUCT, CLOSURE, SOLVE, COPY = (
+    "_product_kernel",
+    "_closure_kernel",
+    "_solve_kernel",
+    "_copy_kernel",
+)
 SMALL_GRAPHS = "_small_graphs_kernel"
 
 
@@ -42,7 +49,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def engine(n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any) -> NvidiaEngine:
+def engine(
+    n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any
+) -> NvidiaEngine:
     config = Config(**fields).over(default_config("nvidia", dtype))
     return NvidiaEngine(engines.MatrixSpec(n, dtype, META, nonnegative), config)
 
@@ -51,8 +60,12 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
     return torch.empty((batch, n, n), dtype=dtype, device=META)
 
 
-@pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
-def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
+@pytest.mark.parametrize(
+    ("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)]
+)
+def test_graphs_that_one_closure_solves_are_one_launch(
+    launched: list[str], batch: int, n: int
+) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
     assert launched == [SMALL_GRAPHS if n <= 64 else SOLVE]
     launched.clear()
@@ -78,35 +91,61 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "by_exponents"),
-    [(1024, 1024, True), (1023, 1024, False), (512, 1500, True), (512, 1400, False), (511, 4096, False)],
+    [
+        (1024, 1024, True),
+        (1023, 1024, False),
+        (512, 1500, True),
+        (512, 1400, False),
+        (511, 4096, False),
+    ],
 )
-def test_large_products_by_exponents(launched: list[str], m: int, n: int, by_exponents: bool) -> None:
-    """After a sample the operands are encoded, and the tiles that are not certain are ordinary products."""
+def test_large_products_by_exponents(
+    launched: list[str], m: int, n: int, by_exponents: bool
+) -> None:
+    """After a sample the operands are encoded, and the tiles that are not certain are ordinary
+    products.
+    """
     spec = engines.MatrixSpec(n, torch.int16, META, True, exponents_from=1024)
     made = NvidiaEngine(spec, default_config("nvidia", torch.int16))
-    c, a, b = (torch.empty((1, *shape), dtype=torch.int16, device="meta") for shape in ((m, n), (m, n), (n, n)))
+    c, a, b = (
+        torch.empty((1, *shape), dtype=torch.int16, device="meta")
+        for shape in ((m, n), (m, n), (n, n))
+    )
     made.product(Update(c, a, b), Update(c.clone(), a, b))
     one = ["_sample_kernel", "_encode_kernel", "_exponent_product_kernel", PRODUCT]
     assert launched == (2 * one if by_exponents else [PRODUCT])
 
 
 @pytest.mark.parametrize(
-    ("block_k", "stride", "by_exponents"), [(128, 1 << 22, True), (512, (1 << 22) - 16, True), (512, 1 << 22, False)]
+    ("block_k", "stride", "by_exponents"),
+    [(128, 1 << 22, True), (512, (1 << 22) - 16, True), (512, 1 << 22, False)],
 )
-def test_wide_strides_are_ordinary_products(launched: list[str], block_k: int, stride: int, by_exponents: bool) -> None:
+def test_wide_strides_are_ordinary_products(
+    launched: list[str], block_k: int, stride: int, by_exponents: bool
+) -> None:
     """Encoding computes offsets in 32 bits, of a slice of B."""
     config = default_config("nvidia", torch.int16)
-    config = dataclasses.replace(config, exponents=dataclasses.replace(config.exponents, block_k=block_k))
-    made = NvidiaEngine(engines.MatrixSpec(1024, torch.int16, META, True, exponents_from=1024), config)
+    config = dataclasses.replace(
+        config, exponents=dataclasses.replace(config.exponents, block_k=block_k)
+    )
+    made = NvidiaEngine(
+        engines.MatrixSpec(1024, torch.int16, META, True, exponents_from=1024), config
+    )
     c, a = matrix(1024, torch.int16), matrix(1024, torch.int16)
     b = torch.empty_strided((1, 1024, 1024), (1 << 40, stride, 1), dtype=torch.int16, device=META)
     made.product(Update(c, a, b))
     assert ("_encode_kernel" in launched) == by_exponents
 
 
-@pytest.mark.parametrize(("dtype", "nonnegative"), [(torch.float32, True), (torch.int32, True), (torch.int32, False)], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "nonnegative"),
+    [(torch.float32, True), (torch.int32, True), (torch.int32, False)],
+    ids=str,
+)
 @pytest.mark.parametrize(("n", "levels"), [(2048, 1), (4096, 2), (16384, 4)])
-def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int) -> None:
+def test_kleene(
+    launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int
+) -> None:
     """On each level two launches for the panels, in buffers or in place, and two for the products."""
     METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Observer())
     halvings = 2**levels - 1
@@ -114,7 +153,9 @@ def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: i
 
 
 def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str]) -> None:
-    """Its two panels take stripes of a twentieth of the matrix, and each stripe a copy and a product."""
+    """Its two panels take stripes of a twentieth of the matrix, and each stripe a copy and a
+    product.
+    """
     n = 32768
     METHODS["kleene"].solve(matrix(n), engine(n), Observer())
     found = Counter(launched)
@@ -125,7 +166,9 @@ def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str])
 
 
 @pytest.mark.parametrize(
-    ("dtype", "of_panels"), [(torch.int32, [PRODUCT]), (torch.float32, [COPY, PRODUCT])], ids=["int32", "float32"]
+    ("dtype", "of_panels"),
+    [(torch.int32, [PRODUCT]), (torch.float32, [COPY, PRODUCT])],
+    ids=["int32", "float32"],
 )
 def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list[str]) -> None:
     """A step is a closure, the panels before and behind the pivot, and a product."""
@@ -139,5 +182,7 @@ def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list
 def test_panels_of_one_block_skip_it(launched: list[str]) -> None:
     d = matrix(3000)
     pivot, every = (1024, 2048), (0, 3000)
-    engine(3000).panels(block(d, pivot, pivot), block(d, pivot, every), block(d, every, pivot), pivot)
+    engine(3000).panels(
+        block(d, pivot, pivot), block(d, pivot, every), block(d, every, pivot), pivot
+    )
     assert launched == [COPY, PRODUCT] * 2

@@ -1,4 +1,6 @@
-"""Every method on the portable engine: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py)."""
+"""Every method on the portable engine: on a GPU, or in Triton's interpreter
+(tests/kernels/test_interpreter.py).
+"""
 
 from __future__ import annotations
 
@@ -43,18 +45,29 @@ class TestMethodsOnGpu(MethodContract):
 
     @pytest.mark.parametrize("n", [1000, 4097])
     @pytest.mark.parametrize("name", ["floyd_warshall", "kleene"])
-    def test_workspace_is_at_most_a_twentieth(self, monkeypatch: pytest.MonkeyPatch, name: str, n: int) -> None:
-        """Without memory for a padded copy of the matrix, the workspace is at most a twentieth of the matrix."""
+    def test_workspace_is_at_most_a_twentieth(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, n: int
+    ) -> None:
+        """Without memory for a padded copy of the matrix, the workspace is at most a twentieth of
+        the matrix.
+        """
         monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
         monkeypatch.setattr("tri_apsp.engines.triton_base.EXTRA_WORKSPACE", 0.0)
-        workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), name)
+        workspace, matrix = self.workspace(
+            cases.tensor(cases.random_graph(n), torch.float32, "cuda"), name
+        )
         assert workspace <= 0.05 * matrix + 4096  # a few scalars for the checks
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestMethodsInterpreted(MethodContract):
     engine, device = "portable", "cpu"
-    config = tri_apsp.Config(block_size=8, cutoff=8, panel=16, product=tri_apsp.GpuTiles(32, 32, 2, group_m=2))
+    config = tri_apsp.Config(
+        block_size=8, cutoff=8, panel=16, product=tri_apsp.GpuTiles(32, 32, 2, group_m=2)
+    )
     sizes = (0, 1, 2, 9, 18)
     dtypes = (torch.float32,)
     predecessor_cases = ("zero weights",)

@@ -12,9 +12,15 @@ from tri_apsp.engines.cpu import CpuEngine
 @pytest.mark.parametrize(
     ("graph", "products"),
     [
-        (cases.chain(33), 5),  # 32 edges on the longest path: 2^5, and no product is left to see that nothing changes
+        (
+            cases.chain(33),
+            5,
+        ),  # 32 edges on the longest path: 2^5, and no product is left to see that nothing changes
         (cases.chain(20), 5),  # 19 edges
-        (cases.random_graph(200, degree=200, low=1, high=1), 1),  # complete: the first product changes nothing
+        (
+            cases.random_graph(200, degree=200, low=1, high=1),
+            1,
+        ),  # complete: the first product changes nothing
         (cases.chain(34), 6),  # 33 edges
         (cases.random_graph(2), 0),  # no path has more than one edge
         (np.array([[0.0, -1.0], [2.0, 0.0]]), 1),  # but a negative cycle would have two
@@ -27,6 +33,11 @@ def test_a_product_that_changes_nothing_is_the_last(
 ) -> None:
     calls: list[int] = []
     product = CpuEngine.product
-    monkeypatch.setattr(CpuEngine, "product", lambda engine, *updates: (calls.append(1), product(engine, *updates)))
-    cases.assert_distances(tri_apsp.shortest_paths(cases.tensor(graph, torch.float32), method="squaring").distances, graph)
+    monkeypatch.setattr(
+        CpuEngine, "product", lambda engine, *updates: (calls.append(1), product(engine, *updates))
+    )
+    cases.assert_distances(
+        tri_apsp.shortest_paths(cases.tensor(graph, torch.float32), method="squaring").distances,
+        graph,
+    )
     assert len(calls) == products

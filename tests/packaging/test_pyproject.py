@@ -1,4 +1,6 @@
-"""pyproject.toml: what a plain install leaves out, what README says of it, and that constraints.txt pins what it names."""
+"""pyproject.toml: what a plain install leaves out, what README says of it, and that constraints.txt
+pins what it names.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no tomllib")
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 
@@ -32,14 +36,20 @@ def test_the_tests_have_what_every_extra_installs():
 
 
 def test_readme_explains_every_extra():
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", README.partition("| extra |")[2].partition("\n\n")[0], re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.+?) \| (.+?) \|$",
+        README.partition("| extra |")[2].partition("\n\n")[0],
+        re.MULTILINE,
+    )
     assert [name for name, _, _ in rows] == [*EXTRAS]
     for name, packages, _ in rows:
         assert name == "test" or re.findall(r"[\w-]+", packages.lower()) == names(EXTRAS[name])
 
 
 def test_every_package_is_pinned():
-    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    pinned = re.findall(
+        r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
     required = {name.lower() for name in names([*PROJECT["dependencies"], *EXTRAS["test"]])}
     assert required <= {*pinned}
 

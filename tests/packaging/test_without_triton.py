@@ -1,4 +1,6 @@
-"""Triton is no dependency: without it everything runs on a CPU, and a GPU needs one sentence of help."""
+"""Triton is no dependency: without it everything runs on a CPU, and a GPU needs one sentence of
+help.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,14 @@ assert tune(["--device", "cpu", "--kernel", "product", "--n", "64", "--trials", 
 build_parser()
 assert not [name for name in sys.modules if name.startswith(("triton.", "tri_apsp.kernels.nvidia"))]
 """
-WITHOUT = (
-    'needs Triton, but it is not installed; run pip install -c constraints.txt ".[gpu]" in a clone of tri_apsp, or use the CPU.'
-)
+WITHOUT = 'needs Triton, but it is not installed; run pip install -c constraints.txt ".[gpu]" in a clone of tri_apsp, or use the CPU.'
 GPU = torch.device("cuda", 0)
 
 
 def test_every_command_on_a_cpu_needs_no_triton(tmp_path):
-    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert " 4096 of 4096 pairs\n" in result.stdout
     assert "the portable engine needs a GPU, but the device is cpu" in result.stdout
@@ -47,9 +49,17 @@ def test_every_command_on_a_cpu_needs_no_triton(tmp_path):
 @pytest.fixture
 def no_triton(monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "triton" else find(name, *rest))
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "triton" else find(name, *rest),
+    )
     engines.has_triton.cache_clear()
-    monkeypatch.setattr(engines, "describe", lambda device: Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 99 << 10, (9, 0)))
+    monkeypatch.setattr(
+        engines,
+        "describe",
+        lambda device: Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 99 << 10, (9, 0)),
+    )
     yield
     engines.has_triton.cache_clear()
 

@@ -15,7 +15,13 @@ from tri_apsp.tune.space.task import Task
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
 CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
-ENVIRONMENT = {"device": "some", "versions": "torch 1", "commit": "abc", "date": "2026-11-20", "command": "python -m ..."}
+ENVIRONMENT = {
+    "device": "some",
+    "versions": "torch 1",
+    "commit": "abc",
+    "date": "2026-11-20",
+    "command": "python -m ...",
+}
 
 
 def target(engine: str) -> Target:

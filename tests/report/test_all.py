@@ -65,6 +65,8 @@ def test_rendering_has_no_budget(ran, tmp_path, capsys):
 
 
 def test_a_device_that_does_not_exist_is_one_error(ran, tmp_path, capsys):
-    assert main(["all", "--device", "cuda:99", "--budget", "90", "--out", str(tmp_path)]) == BAD_INPUT
+    assert (
+        main(["all", "--device", "cuda:99", "--budget", "90", "--out", str(tmp_path)]) == BAD_INPUT
+    )
     assert capsys.readouterr().err.count("\n") == 1
     assert ran == []

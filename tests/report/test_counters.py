@@ -27,9 +27,7 @@ ANSWER = """\
 "device__attribute_clock_rate","device__attribute_display_name","dram__bytes_read.sum","dram__bytes_write.sum","lts__t_bytes.sum"
 "","","","","","","","","","","","","","byte","byte","byte"
 """
-RANGE = (
-    '"{}","4242","python3.12","127.0.0.1","range","1","0","","","0","9.0","1,980,000","NVIDIA H200","{}","67,108,864","{}"\n'
-)
+RANGE = '"{}","4242","python3.12","127.0.0.1","range","1","0","","","0","9.0","1,980,000","NVIDIA H200","{}","67,108,864","{}"\n'
 
 
 def answer(*ranges: tuple[str, str]) -> str:
@@ -38,7 +36,10 @@ def answer(*ranges: tuple[str, str]) -> str:
 
 def test_an_answer():
     assert parse(answer(("1,000,000", "2,345,678,901"))) == [Traffic(2345678901.0, 68108864.0)]
-    assert parse(answer(("1", "2"), ("3", "4")) + "==WARNING== something\n") == [Traffic(2, 67108865), Traffic(4, 67108867)]
+    assert parse(answer(("1", "2"), ("3", "4")) + "==WARNING== something\n") == [
+        Traffic(2, 67108865),
+        Traffic(4, 67108867),
+    ]
     assert parse("") == parse("==PROF== nothing\n") == parse(answer()) == []
 
 
@@ -49,7 +50,10 @@ def test_an_answer():
         (answer(("1", "2")).replace("lts__t_bytes.sum", "other"), "lts__t_bytes.sum"),
         (answer(("1", "2")).replace('"byte","byte"', '"Kbyte","byte"'), "Kbyte"),
         (answer() + '"0","4242"\n', "could not convert"),
-        (answer(("1", "2")).replace('"4242"', f'"{"4" * 200_000}"'), "field larger than field limit"),
+        (
+            answer(("1", "2")).replace('"4242"', f'"{"4" * 200_000}"'),
+            "field larger than field limit",
+        ),
     ],
 )
 def test_an_answer_that_cannot_be_used(text, reason):
@@ -59,7 +63,9 @@ def test_an_answer_that_cannot_be_used(text, reason):
 
 @pytest.fixture
 def ncu(tmp_path, monkeypatch):
-    """Return a function that puts an ncu on the PATH: a program that appends its arguments to a file, and runs `code`."""
+    """Return a function that puts an ncu on the PATH: a program that appends its arguments to a
+    file, and runs `code`.
+    """
 
     def install(code: str) -> Path:
         seen = tmp_path / "seen"
@@ -80,7 +86,11 @@ def test_one_process_counts_several_calls_and_changes_no_clock(ncu):
     assert found == {"auto": Traffic(2, 67108865), "simple": Traffic(4, 67108867)}
     (line,) = seen.read_text().splitlines()
     words = line.split("\t")
-    for option, value in [("--clock-control", "none"), ("--cache-control", "none"), ("--replay-mode", "app-range")]:
+    for option, value in [
+        ("--clock-control", "none"),
+        ("--cache-control", "none"),
+        ("--replay-mode", "app-range"),
+    ]:
         assert words[words.index(option) + 1] == value
     assert words[-6:] == ["cpu", "nvidia", "64", "float32", "auto", "simple"]
     assert "tri_apsp.report.counted_calls" in line
@@ -88,8 +98,14 @@ def test_one_process_counts_several_calls_and_changes_no_clock(ncu):
 
 def test_an_ncu_that_reports_fewer_ranges_gets_one_call_at_a_time(ncu):
     seen = ncu(f"print({answer(('1', '2'))!r})")
-    assert counted_traffic(TASK, ["auto", "simple"], CPU, 60.0) == dict.fromkeys(["auto", "simple"], Traffic(2, 67108865))
-    assert [line.split("\t")[10:][-1] for line in seen.read_text().splitlines()] == ["simple", "auto", "simple"]
+    assert counted_traffic(TASK, ["auto", "simple"], CPU, 60.0) == dict.fromkeys(
+        ["auto", "simple"], Traffic(2, 67108865)
+    )
+    assert [line.split("\t")[10:][-1] for line in seen.read_text().splitlines()] == [
+        "simple",
+        "auto",
+        "simple",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +115,10 @@ def test_an_ncu_that_reports_fewer_ranges_gets_one_call_at_a_time(ncu):
             "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters')\nsys.exit(1)",
             "ncu failed: ERR_NVGPUCTRPERM - The user does not have permission",
         ),
-        ("sys.stderr.write('Traceback\\nRuntimeError: no GPU\\n'); sys.exit(3)", "ncu failed: RuntimeError: no GPU"),
+        (
+            "sys.stderr.write('Traceback\\nRuntimeError: no GPU\\n'); sys.exit(3)",
+            "ncu failed: RuntimeError: no GPU",
+        ),
         ("print('==WARNING== No kernels were profiled.')", "ncu failed: 0 ranges for 1 calls"),
         ("sys.exit(1)", "ncu failed: 0 ranges"),
     ],
@@ -130,7 +149,9 @@ def test_the_process_solves_each_call_in_a_range_of_its_own(monkeypatch):
     solve = counted_calls.shortest_paths
 
     def record(weights, **options):
-        events.append((weights.shape[0], str(weights.dtype), options["method"], options["config"].engine))
+        events.append(
+            (weights.shape[0], str(weights.dtype), options["method"], options["config"].engine)
+        )
         return solve(weights, **options)
 
     monkeypatch.setattr(counted_calls, "shortest_paths", record)
@@ -142,5 +163,10 @@ def test_the_process_solves_each_call_in_a_range_of_its_own(monkeypatch):
     assert events == [
         event
         for method in ("kleene", "squaring")
-        for event in ((20, "torch.int16", method, "cpu"), "start", (40, "torch.int16", method, "cpu"), "stop")
+        for event in (
+            (20, "torch.int16", method, "cpu"),
+            "start",
+            (40, "torch.int16", method, "cpu"),
+            "stop",
+        )
     ]

@@ -1,4 +1,6 @@
-"""The study of energy: which configurations it measures, how, and what its page shows, with a fake counter."""
+"""The study of energy: which configurations it measures, how, and what its page shows, with a fake
+counter.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def grids() -> list[Grid]:
 
 @dataclasses.dataclass
 class Counted(FakeMeasurer):
-    """The default is the fastest, WIDE takes the least energy: the powers and times are those of an H200."""
+    """The default is the fastest, WIDE takes the least energy: the powers and times are those of an
+    H200.
+    """
 
     joules_of_default: float = 15.0
 
@@ -54,9 +58,13 @@ class Counted(FakeMeasurer):
         if task.kernel == "product":
             ms, joules = times.get(tile, (40.0, 19.0))
         outcome = dataclasses.replace(
-            outcome, times=dataclasses.replace(outcome.times, p50_ms=ms), energy=Energy(0.99 * joules, joules, 1.01 * joules)
+            outcome,
+            times=dataclasses.replace(outcome.times, p50_ms=ms),
+            energy=Energy(0.99 * joules, joules, 1.01 * joules),
         )
-        return with_metrics(dataclasses.replace(outcome, metrics={"watts": 1000 * joules / ms}), task, 114.0)
+        return with_metrics(
+            dataclasses.replace(outcome, metrics={"watts": 1000 * joules / ms}), task, 114.0
+        )
 
 
 def measured(folder: Path, measurer: FakeMeasurer, seconds: float = 10000) -> Sequence[GridResult]:
@@ -71,12 +79,18 @@ def page_of(folder: Path, measurer: FakeMeasurer, seconds: float = 10000) -> str
 
 @pytest.fixture(autouse=True)
 def enough_memory(monkeypatch):
-    monkeypatch.setattr("tri_apsp.report.measuring.check_memory", lambda *arguments, **options: None)
+    monkeypatch.setattr(
+        "tri_apsp.report.measuring.check_memory", lambda *arguments, **options: None
+    )
 
 
 def test_products_and_the_sizes_of_buluc():
     products, *solves = grids()
-    assert (products.task.kernel, products.task.n, products.task.dtype) == ("product", 8192, "float32")
+    assert (products.task.kernel, products.task.n, products.task.dtype) == (
+        "product",
+        8192,
+        "float32",
+    )
     assert sorted(grid.task.n for grid in solves) == sorted(BULUC_SECONDS["cpu"])
     assert {grid.task.objective for grid in grids()} == {"energy"}
     tiles = [tile_of(point.values) for point in products.points]
@@ -87,7 +101,10 @@ def test_products_and_the_sizes_of_buluc():
     for point in products.points:
         assert record.fits(point.kernel_config, torch.float32, H200)
         assert not record.repeats(point.kernel_config, point.kernel_config, torch.float32, 8192)
-    assert all(len(grid.points) == 1 and grid.points[0].values == products.points[0].values for grid in solves)
+    assert all(
+        len(grid.points) == 1 and grid.points[0].values == products.points[0].values
+        for grid in solves
+    )
 
 
 def test_rows_have_energy_and_all_products_are_in_a_final(tmp_path):
@@ -98,13 +115,17 @@ def test_rows_have_energy_and_all_products_are_in_a_final(tmp_path):
     rows = list(csv.DictReader((tmp_path / "energy.csv").open()))
     assert len(rows) == 2 * len(finalists) + 5
     assert all(float(row[name]) > 0 for row in rows for name in METRICS)
-    row = next(row for row in rows if tile_of({name: row[name] for name in STUDY.parameters}) == WIDE)
+    row = next(
+        row for row in rows if tile_of({name: row[name] for name in STUDY.parameters}) == WIDE
+    )
     assert (float(row["joules"]), float(row["watts"]), float(row["idle_watts"])) == (13.5, 375, 114)
     assert float(row["mflop_per_joule"]) == pytest.approx(2 * 8192**3 / 13.5 / 1e6, rel=1e-5)
 
 
 def test_a_final_takes_seconds(tmp_path):
-    """A round of a final measures each configuration twice, for more than a second: few fit the usual budget."""
+    """A round of a final measures each configuration twice, for more than a second: few fit the
+    usual budget.
+    """
     measurer = Counted()
     measured(tmp_path, measurer, seconds=300)
     ((_, finalists, rounds),) = measurer.finals
@@ -127,7 +148,10 @@ def test_the_page_compares_time_and_energy(tmp_path):
     drawing = (tmp_path / "energy.svg").read_text()
     assert f"{DEFAULT} (default)" in drawing
     assert WIDE in drawing
-    assert f"\n| {WIDE} | 36 | 375 | 13.5 (13.4 to 13.6) | 81,445 | {81445 / (1 - 114 / 375):,.0f} | 1.09 | 1.00 |\n" in page
+    assert (
+        f"\n| {WIDE} | 36 | 375 | 13.5 (13.4 to 13.6) | 81,445 | {81445 / (1 - 114 / 375):,.0f} | 1.09 | 1.00 |\n"
+        in page
+    )
 
 
 def test_products_of_another_dtype_have_a_section_of_their_own(tmp_path):
@@ -135,7 +159,11 @@ def test_products_of_another_dtype_have_a_section_of_their_own(tmp_path):
     both = [*STUDY.grids(target("nvidia"), [], ["int32"]), *grids()]
     results = measure(both, rows, torch.device("cpu"), 20000, lambda device: Counted())
     page = write_study(STUDY, target("nvidia"), results, tmp_path, "energy", ["again"]).read_text()
-    assert page.index("](energy.svg)") < page.index("Product, float32") < page.index("](energy-int32-n8192.svg)")
+    assert (
+        page.index("](energy.svg)")
+        < page.index("Product, float32")
+        < page.index("](energy-int32-n8192.svg)")
+    )
     assert "| int32 | 4096 |" in page
     assert "a solve of 4096 vertices in float32 does" in " ".join(page.split())
 
@@ -156,20 +184,31 @@ def test_the_page_has_table_8(tmp_path):
 
 def test_table_8_follows_from_their_times_and_power():
     for n, efficiency in BULUC_MFLOP_PER_JOULE["GeForce 8800 Ultra"].items():
-        assert efficiency == pytest.approx(2 * n**3 / BULUC_SECONDS["recursive_tuned"][n] / 222.5 / 1e6, rel=0.1)
+        assert efficiency == pytest.approx(
+            2 * n**3 / BULUC_SECONDS["recursive_tuned"][n] / 222.5 / 1e6, rel=0.1
+        )
 
 
 def test_without_a_final_the_noise_is_unknown(tmp_path):
     """One measurement of each has no range."""
     results = [dataclasses.replace(result, finals=()) for result in measured(tmp_path, Counted())]
-    page = " ".join(write_study(STUDY, target("nvidia"), results, tmp_path, "energy", ["again"]).read_text().split())
-    assert "by one measurement of each the fastest product is not the most efficient, because" in page
+    page = " ".join(
+        write_study(STUDY, target("nvidia"), results, tmp_path, "energy", ["again"])
+        .read_text()
+        .split()
+    )
+    assert (
+        "by one measurement of each the fastest product is not the most efficient, because" in page
+    )
     assert "| 13.5 | 81,445 |" in page
 
 
 def test_a_difference_within_the_noise_is_none(tmp_path):
     text = " ".join(page_of(tmp_path, Counted(joules_of_default=13.6)).split())
-    assert "and the fastest product is also the most efficient, or as efficient within the noise. ![" in text
+    assert (
+        "and the fastest product is also the most efficient, or as efficient within the noise. !["
+        in text
+    )
 
 
 def test_a_wrong_configuration_is_named_and_not_compared(tmp_path):
@@ -199,7 +238,9 @@ def test_nothing_and_half_measured(tmp_path, clock):
 
 def test_the_measurer_adds_what_rows_need(monkeypatch):
     gpu = install(monkeypatch, FakeGpu())
-    monkeypatch.setattr(energy, "EnergyMeter", lambda device: SimpleNamespace(idle_watts=lambda: gpu.watts))
+    monkeypatch.setattr(
+        energy, "EnergyMeter", lambda device: SimpleNamespace(idle_watts=lambda: gpu.watts)
+    )
     monkeypatch.setattr("tri_apsp.report.measuring.Workers", FakeWorkers)
     measurer = EnergyMeasurer(torch.device("cpu"))
     grid = grids()[0]
@@ -213,7 +254,9 @@ class FakeWorkers:
     parallel = 1
 
     def __init__(self, devices: object) -> None:
-        self.outcome = Outcome(Kind.correct, None, metrics={"watts": 400.0}, energy=Energy(1.0, 2.0, 3.0))
+        self.outcome = Outcome(
+            Kind.correct, None, metrics={"watts": 400.0}, energy=Energy(1.0, 2.0, 3.0)
+        )
 
     def evaluators(self, task: Task, to_config: object) -> list[object]:
         return [lambda values, request: self.outcome]
@@ -228,7 +271,9 @@ class FakeWorkers:
 def test_a_cpu_ends_with_the_reason(tmp_path, capsys):
     assert main(["energy", "--device", "cpu", "--out", str(tmp_path)]) == FAILED
     error = capsys.readouterr().err
-    assert error.startswith("error: the report energy must be measured with the engine nvidia, but ")
+    assert error.startswith(
+        "error: the report energy must be measured with the engine nvidia, but "
+    )
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(EngineError, match="energy must be measured on an NVIDIA GPU"):

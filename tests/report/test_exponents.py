@@ -27,14 +27,21 @@ CPU = torch.device("cpu")
 
 
 class Measurer(FakeMeasurer):
-    """Products by exponents are 8 times as fast, solves twice, but for grids; a quarter of their tiles is uncertain."""
+    """Products by exponents are 8 times as fast, solves twice, but for grids; a quarter of their
+    tiles is uncertain.
+    """
 
     def _outcome(self, task: Task, point: Point) -> Outcome:
         graph, call = str(point.values["graph"]), point.values["call"]
-        factor = {"ordinary": 1, "by exponents": 8 if not graph else 1 if "grid" in graph else 2}.get(str(call), 16)
+        factor = {
+            "ordinary": 1,
+            "by exponents": 8 if not graph else 1 if "grid" in graph else 2,
+        }.get(str(call), 16)
         self.cost = lambda task, point: task.n / factor
         tried = call == "by exponents" and graph and "grid" not in graph
-        return dataclasses.replace(super()._outcome(task, point), metrics={"uncertain": 0.25} if tried else {})
+        return dataclasses.replace(
+            super()._outcome(task, point), metrics={"uncertain": 0.25} if tried else {}
+        )
 
 
 def page_of(ns: list[int], folder) -> str:
@@ -43,15 +50,23 @@ def page_of(ns: list[int], folder) -> str:
     rows = StudyRows(folder / "exponents.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
     results = measure(grids, rows, CPU, 600, lambda device: Measurer())
     return " ".join(
-        write_study(STUDY, target("nvidia"), results, folder, "exponents", ["again"]).read_text(encoding="utf-8").split()
+        write_study(STUDY, target("nvidia"), results, folder, "exponents", ["again"])
+        .read_text(encoding="utf-8")
+        .split()
     )
 
 
 def test_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr("tri_apsp.report.measuring.check_grid_memory", lambda *args: None)
     page = page_of([16384, 4096], tmp_path)
-    assert "for n = 16384 in int16, 8.0 times as fast as an ordinary one and at 50% of torch's bfloat16 product of" in page
-    assert "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1)" in page
+    assert (
+        "for n = 16384 in int16, 8.0 times as fast as an ordinary one and at 50% of torch's bfloat16 product of"
+        in page
+    )
+    assert (
+        "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1)"
+        in page
+    )
     assert "| small world, weights 1 to 16 | 16.4 s | 8.19 s | 2.00 | 25% | |" in page
     assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | | 1.02 s |" in page
     assert "`hops` is faster for all of these graphs whose weights are all 1." in page
@@ -94,7 +109,10 @@ def test_the_graphs(graph, least, most):
 
 
 def test_hops_are_the_distances_of_unweighted_graphs():
-    solves, point = exponents._Solves(), Point({"call": "hops", "graph": "16 edges per vertex, weights 1"})
+    solves, point = (
+        exponents._Solves(),
+        Point({"call": "hops", "graph": "16 edges per vertex, weights 1"}),
+    )
     weights = solves.weights(Task("cpu", "solve", "int16", "nonnegative", 60), point, CPU)
     weights[:, 5] = no_edge(torch.int16)  # no path leads there
     weights[5, 5] = 0

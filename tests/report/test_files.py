@@ -49,7 +49,10 @@ def test_an_interrupted_study_can_be_rendered(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tri_apsp.report.run.measure", stop)
-    assert main(["squaring", "--device", "cpu", "--n", "20", "--budget", "20", "--out", str(tmp_path)]) == INTERRUPTED
+    assert (
+        main(["squaring", "--device", "cpu", "--n", "20", "--budget", "20", "--out", str(tmp_path)])
+        == INTERRUPTED
+    )
     assert main([*RENDER, "--out", str(tmp_path)]) == 0
     (page,) = tmp_path.glob("*/squaring.md")
     text = page.read_text(encoding="utf-8")

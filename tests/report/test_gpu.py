@@ -19,7 +19,18 @@ pytestmark = pytest.mark.gpu
 
 def run(name: str, folder: Path, budget: int = 60) -> tuple[str, list[dict[str, str]]]:
     """Run a study, and return its page and its rows."""
-    words = ["--device", "cuda", "--n", "256", "--dtype", "float32", "--budget", str(budget), "--commit", "abc"]
+    words = [
+        "--device",
+        "cuda",
+        "--n",
+        "256",
+        "--dtype",
+        "float32",
+        "--budget",
+        str(budget),
+        "--commit",
+        "abc",
+    ]
     assert main([name, *words, "--out", str(folder)]) == 0
     (page,) = folder.glob(f"*/{name}.md")
     with page.with_suffix(".csv").open(encoding="utf-8") as rows:
@@ -55,13 +66,32 @@ def test_energy(tmp_path):
 
 
 def test_exponents(tmp_path, monkeypatch):
-    """Solves of 2048 vertices take the place of larger ones, so that products by exponents are tried in them."""
-    graphs = ("50% of the edges, weights 1 to 4", "64 edges per vertex, weights 1", "grid, weights 1 to 16")
+    """Solves of 2048 vertices take the place of larger ones, so that products by exponents are
+    tried in them.
+    """
+    graphs = (
+        "50% of the edges, weights 1 to 4",
+        "64 edges per vertex, weights 1",
+        "grid, weights 1 to 16",
+    )
     monkeypatch.setattr(exponents, "_GRAPHS", {name: exponents._GRAPHS[name] for name in graphs})
     monkeypatch.setattr(exponents, "_SOLVED", 2048)
     monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 2048)
     monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 256)
-    words = ["--device", "cuda", "--n", "2048", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
+    words = [
+        "--device",
+        "cuda",
+        "--n",
+        "2048",
+        "--dtype",
+        "int16",
+        "--budget",
+        "60",
+        "--commit",
+        "abc",
+        "--out",
+        str(tmp_path),
+    ]
     assert main(["exponents", *words]) == 0
     (page,) = tmp_path.glob("*/exponents.md")
     with page.with_suffix(".csv").open(encoding="utf-8") as rows:

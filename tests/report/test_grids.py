@@ -18,7 +18,13 @@ def test_every_combination_is_accounted_for():
     task = Task("nvidia", "closure", "float32", "nonnegative", 1024)
     base = default_config("nvidia", torch.float32)
     parameters = {"closure_warps": (1, 2, 4, 8, 16, 32), "closure_tile": (32, 64, 128)}
-    grid = with_points(Grid("closure", "base case", task, ()), H200, base, parameters, {"closure_programs": (3, 2, 1)})
+    grid = with_points(
+        Grid("closure", "base case", task, ()),
+        H200,
+        base,
+        parameters,
+        {"closure_programs": (3, 2, 1)},
+    )
     assert len(grid.points) + grid.skipped == 18
     assert all(point.values["closure_warps"] <= 16 for point in grid.points)
     assert all(is_valid(point.config, H200) for point in grid.points)
@@ -26,7 +32,9 @@ def test_every_combination_is_accounted_for():
     assert grid.default == {"closure_warps": 4, "closure_tile": 64}
     assert grid.points[0].config == dataclasses.replace(base, method=grid.points[0].config.method)
     # A secondary field stays as in the default where it can.
-    same = [point for point in grid.points if point.values == {"closure_warps": 2, "closure_tile": 64}]
+    same = [
+        point for point in grid.points if point.values == {"closure_warps": 2, "closure_tile": 64}
+    ]
     assert [point.config.closure_programs for point in same] == [base.closure_programs]
 
 
@@ -36,8 +44,13 @@ def test_configurations_near_the_default_come_first():
     edges = (96, 192, 384, 768, 1024, 1536)
     parameters = {"product.block_m": edges, "product.block_n": (128, 256, 512)}
     grid = with_points(Grid("product", "tile", task, ()), CPU, base, parameters)
-    assert grid.points[0].values == grid.default == {"product.block_m": 1024, "product.block_n": 512}
-    different = [sum(point.values[name] != grid.default[name] for name in grid.default) for point in grid.points]
+    assert (
+        grid.points[0].values == grid.default == {"product.block_m": 1024, "product.block_n": 512}
+    )
+    different = [
+        sum(point.values[name] != grid.default[name] for name in grid.default)
+        for point in grid.points
+    ]
     assert different == sorted(different)
     assert len(grid.points) == 18
 
@@ -49,7 +62,8 @@ def test_a_configuration_is_formatted_with_the_fields_that_matter():
     assert "closure" not in product
     assert "cutoff=1024" in format_config(Task("nvidia", "solve", "float32", "any", 1024), config)
     assert "panel=32" in format_config(
-        Task("portable", "closure", "float32", "any", 1024), default_config("portable", torch.float32)
+        Task("portable", "closure", "float32", "any", 1024),
+        default_config("portable", torch.float32),
     )
 
 

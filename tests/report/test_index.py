@@ -22,7 +22,9 @@ PAGES = sorted(REPORTS.rglob("*.md"))
 
 def test_pages_are_listed_by_question(tmp_path):
     (tmp_path / "gpu").mkdir()
-    (tmp_path / "gpu" / "study.md").write_text("# Which edge? Some GPU\n\n<!-- begin -->\n\nThe best\nis 4.\n\nMore.\n")
+    (tmp_path / "gpu" / "study.md").write_text(
+        "# Which edge? Some GPU\n\n<!-- begin -->\n\nThe best\nis 4.\n\nMore.\n"
+    )
     (tmp_path / "cpu.md").write_text("# Which edge? Some CPU\n\nIt is 8.\n")
     (tmp_path / "notes.md").write_text("# Notes\n\nNot a report.\n")
     (tmp_path / "bench.md").write_text("# How fast is it? A GPU\n\nVery.\n")
@@ -53,7 +55,12 @@ def test_the_figure_of_rates_is_drawn_from_committed_rows(tmp_path):
         shutil.copy(REPORTS / name, tmp_path / name)
     drawn = draw_rates(tmp_path)
     assert drawn == tmp_path / "rate.svg"
-    for label in ("tri_apsp, whole call", "tri_apsp, int32", "cuASR", "blocked CUDA Floyd-Warshall"):
+    for label in (
+        "tri_apsp, whole call",
+        "tri_apsp, int32",
+        "cuASR",
+        "blocked CUDA Floyd-Warshall",
+    ):
         assert label in drawn.read_text()
 
 
@@ -62,7 +69,9 @@ def test_the_index_of_this_checkout_is_up_to_date(tmp_path):
         copy = tmp_path / page.relative_to(REPORTS)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(page, copy)
-    assert write_index(tmp_path).read_text() == (REPORTS / "README.md").read_text(), "run python -m tri_apsp.report index"
+    assert write_index(tmp_path).read_text() == (REPORTS / "README.md").read_text(), (
+        "run python -m tri_apsp.report index"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPORTS).as_posix())
@@ -72,13 +81,27 @@ def test_links_of_a_page_lead_somewhere(page):
         if not name.startswith("http"):
             path = page.parent / unquote(name) if name else page
             assert path.exists(), target
-            headings = [line.lstrip("# ") for line in path.read_text().splitlines() if line.startswith("#")] if anchor else []
-            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            headings = (
+                [
+                    line.lstrip("# ")
+                    for line in path.read_text().splitlines()
+                    if line.startswith("#")
+                ]
+                if anchor
+                else []
+            )
+            slugs = {
+                re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+            }
             assert not anchor or anchor in slugs, target
 
 
 def test_every_plot_is_on_a_page():
-    shown = {(page.parent / name).resolve() for page in PAGES for name in re.findall(r"\]\(([^)\s]+\.svg)\)", page.read_text())}
+    shown = {
+        (page.parent / name).resolve()
+        for page in PAGES
+        for name in re.findall(r"\]\(([^)\s]+\.svg)\)", page.read_text())
+    }
     assert {path.resolve() for path in REPORTS.rglob("*.svg")} == shown
     assert not list(REPORTS.rglob("*.png"))
     assert placeholder("index").splitlines()[0] in (REPORTS / "README.md").read_text()

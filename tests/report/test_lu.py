@@ -1,4 +1,6 @@
-"""The example of reports/lu.md decomposes a matrix that needs no pivoting, and fails where the page states that it does."""
+"""The example of reports/lu.md decomposes a matrix that needs no pivoting, and fails where the page
+states that it does.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ FOLDER = Path(tri_apsp.__file__).parent / "report"
 
 
 def test_every_report_has_a_module():
-    assert all((FOLDER / f"{name.replace('-', '_')}.py").is_file() for name in (*STUDIES, "all", "tuning", "index"))
+    assert all(
+        (FOLDER / f"{name.replace('-', '_')}.py").is_file()
+        for name in (*STUDIES, "all", "tuning", "index")
+    )
 
 
 def test_help_needs_no_matplotlib():
@@ -40,7 +43,9 @@ for words in ([], *([name] for name in STUDIES), ["all"], ["tuning"], ["index"])
     except SystemExit as exit_:
         assert exit_.code == 0
 """
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+    )
     assert output.returncode == 0, output.stderr
     assert all(name in output.stdout for name in (*STUDIES, "--render-only", "--from"))
 
@@ -70,7 +75,11 @@ def test_bad_arguments_are_refused(words, sentence, capsys):
     ("words", "status", "sentence"),
     [
         (["cutoff", "--device", "cuda:99"], 2, "device cuda:99 must exist"),
-        (["cutoff", "--device", "cpu", "--engine", "nvidia"], 1, "the nvidia engine needs a GPU, but the device is cpu"),
+        (
+            ["cutoff", "--device", "cpu", "--engine", "nvidia"],
+            1,
+            "the nvidia engine needs a GPU, but the device is cpu",
+        ),
         (["cutoff", "--device", "cpu", "--n", "9999999"], 1, "must fit the memory"),
         (["cutoff", "--render-only", "nowhere"], 2, "--render-only must name a folder below --out"),
         (["index", "--out", "/nowhere"], 2, "--out must name a folder"),
@@ -86,18 +95,34 @@ def test_an_error_is_one_sentence(words, status, sentence, capsys, tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [*([name, "--device", "cpu"] for name in STUDIES), ["all", "--device", "cpu"], ["tuning", "--from", "x"], ["index"]],
+    [
+        *([name, "--device", "cpu"] for name in STUDIES),
+        ["all", "--device", "cpu"],
+        ["tuning", "--from", "x"],
+        ["index"],
+    ],
 )
-def test_without_matplotlib_the_remedy_is_named_before_anything_is_measured(words, monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith(("matplotlib", "tri_apsp.report."))]:
+def test_without_matplotlib_the_remedy_is_named_before_anything_is_measured(
+    words, monkeypatch, capsys
+):
+    for name in [
+        name for name in sys.modules if name.startswith(("matplotlib", "tri_apsp.report."))
+    ]:
         if name.startswith("tri_apsp") and hasattr(report, name.rpartition(".")[2]):
-            monkeypatch.delattr(report, name.rpartition(".")[2])  # else `from tri_apsp.report import plots` finds it there
+            monkeypatch.delattr(
+                report, name.rpartition(".")[2]
+            )  # else `from tri_apsp.report import plots` finds it there
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("tri_apsp.tune.workers.pool.Workers", lambda devices: pytest.fail("measured"))
+    monkeypatch.setattr(
+        "tri_apsp.tune.workers.pool.Workers", lambda devices: pytest.fail("measured")
+    )
     assert main(words) == 2
     remedy = 'run pip install -c constraints.txt ".[report]" in a clone of tri_apsp'
-    assert capsys.readouterr().err == f"error: reports need matplotlib, but it is not installed; {remedy}.\n"
+    assert (
+        capsys.readouterr().err
+        == f"error: reports need matplotlib, but it is not installed; {remedy}.\n"
+    )
 
 
 def test_numbers_of_cpu_threads():
@@ -144,7 +169,9 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
     assert len(made) <= 1
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path, capsys, monkeypatch
+):
     (tmp_path / "out").write_text("a file")
     monkeypatch.setattr("tri_apsp.report.run.measure", lambda *args: pytest.fail("measured"))
     assert main(["threads", "--device", "cpu", "--out", str(tmp_path / "out")]) == BAD_INPUT

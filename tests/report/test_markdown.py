@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tri_apsp.errors import InputError
-from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
+from tri_apsp.report.markdown import (
+    bullets,
+    environment_block,
+    figure,
+    paragraph,
+    placeholder,
+    section,
+    table,
+    write_page,
+)
 
 ROW = {"device": "D", "versions": "v 1", "commit": "c1", "date": "2026-01-01", "command": "first"}
 PAGE = f"# A title\n\n{placeholder('result')}\n\n{placeholder('details')}\n"
@@ -13,7 +22,9 @@ PAGE = f"# A title\n\n{placeholder('result')}\n\n{placeholder('details')}\n"
 
 def test_a_new_page_has_its_title_and_blocks(tmp_path):
     path = write_page(
-        tmp_path / "deep" / "page.md", "A title", {"result": "One\nsentence.", "details": section("Part", "text", "")}
+        tmp_path / "deep" / "page.md",
+        "A title",
+        {"result": "One\nsentence.", "details": section("Part", "text", "")},
     )
     begin, end = placeholder("result").splitlines()
     assert path.read_text().startswith(f"# A title\n\n{begin}\n\nOne\nsentence.\n\n{end}\n\n<!--")
@@ -21,15 +32,23 @@ def test_a_new_page_has_its_title_and_blocks(tmp_path):
 
 
 def test_the_remark_of_a_new_page_follows_its_first_block(tmp_path):
-    path = write_page(tmp_path / "page.md", "A title", {"result": "One.", "details": "Two."}, "By hand.")
-    assert [part for part in path.read_text().split("\n\n") if not part.startswith("<!--")][1:] == ["One.", "By hand.", "Two."]
+    path = write_page(
+        tmp_path / "page.md", "A title", {"result": "One.", "details": "Two."}, "By hand."
+    )
+    assert [part for part in path.read_text().split("\n\n") if not part.startswith("<!--")][1:] == [
+        "One.",
+        "By hand.",
+        "Two.",
+    ]
     assert "end result -->\n\nBy hand.\n\n<!-- begin details" in path.read_text()
 
 
 def test_text_outside_the_blocks_stays(tmp_path):
     path = write_page(tmp_path / "page.md", "A title", {"result": "first \\1", "details": "old"})
     by_hand = (
-        path.read_text().replace("# A title", "# My title").replace("<!-- end result -->", "<!-- end result -->\n\nWhy: it is.")
+        path.read_text()
+        .replace("# A title", "# My title")
+        .replace("<!-- end result -->", "<!-- end result -->\n\nWhy: it is.")
     )
     path.write_text(by_hand)
     write_page(path, "A title", {"result": "second \\1 \\g<0>", "details": "old"})
@@ -43,7 +62,10 @@ def test_text_outside_the_blocks_stays(tmp_path):
 def test_a_page_without_the_markers_is_refused(tmp_path, text):
     path = tmp_path / "page.md"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"a page must have the lines .*begin result.*; add them, or move the page away"):
+    with pytest.raises(
+        InputError,
+        match=r"a page must have the lines .*begin result.*; add them, or move the page away",
+    ):
         write_page(path, "A title", {"result": "new"})
     assert path.read_text() == text
     path.write_bytes(b"\xff")

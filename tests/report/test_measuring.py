@@ -37,7 +37,9 @@ def cost(task, point):
     return 1 + abs(rows / 192 - 1) + abs(columns / 256 - 1)
 
 
-def run(path: Path, measurer: FakeMeasurer, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
+def run(
+    path: Path, measurer: FakeMeasurer, *grids: Grid, seconds: float = 100.0
+) -> list[GridResult]:
     rows = StudyRows(path, PARAMETERS, ENVIRONMENT)
     return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda device: measurer)
 
@@ -48,11 +50,17 @@ def test_all_points_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_pa
     assert len(measurer.screened) == len(found.screened) == len(grid().points) == 9
     ((task, finalists, rounds),) = measurer.finals
     assert (task.n, rounds) == (512, 5)
-    assert [one.values for one in finalists] == [{PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)]
+    assert [one.values for one in finalists] == [
+        {PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)
+    ]
     assert found.best is not None
     assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert found.best.row["stage"] == "final"
-    assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
+    assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {
+        128: 1.5,
+        256: 1,
+        512: 2,
+    }
     assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
     assert found.missing == []
     assert measurer.closed
@@ -81,7 +89,8 @@ def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     (found,) = run(tmp_path / "raw.csv", again)
     assert len(again.screened) == 9
     assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
-    # Rows are rendered whatever kernels they were measured with; of the same configuration the newest counts.
+    # Rows are rendered whatever kernels they were measured with; of the same configuration the
+    # newest counts.
     monkeypatch.undo()
     rendered = recorded_result(grid(), StudyRows(tmp_path / "raw.csv", PARAMETERS))
     assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
@@ -98,14 +107,18 @@ def test_failures_are_kept_with_their_class(tmp_path):
     assert [one.row["message"] for one in found.failed] == ["fake wrong result"] * 3
     assert found.best is not None
     assert found.best.point.values[PARAMETERS[0]] == 96
-    assert all(point.values[PARAMETERS[0]] != 192 for _, points, _ in measurer.finals for point in points)
+    assert all(
+        point.values[PARAMETERS[0]] != 192 for _, points, _ in measurer.finals for point in points
+    )
 
 
 def test_a_configuration_that_fails_in_the_final_is_excluded(tmp_path):
     measurer = FakeMeasurer(cost)
     best = {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert grid().points[-1].values != best
-    measurer.fails = lambda task, point: Kind.runtime_error if len(measurer.screened) == 9 and point.values == best else None
+    measurer.fails = lambda task, point: (
+        Kind.runtime_error if len(measurer.screened) == 9 and point.values == best else None
+    )
     (found,) = run(tmp_path / "raw.csv", measurer)
     assert found.best is not None
     assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 128}
@@ -133,7 +146,9 @@ def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path, cloc
 
 
 def test_a_grid_that_lacks_only_its_final_gets_the_time_that_others_left(tmp_path, clock):
-    def pass_time() -> None:  # the last configuration of the first grid takes more than the grid's share, all others nothing
+    def pass_time() -> (
+        None
+    ):  # the last configuration of the first grid takes more than the grid's share, all others nothing
         clock.advance(50 if len(measurer.screened) == 8 else 0)
 
     measurer = FakeMeasurer(cost, before=pass_time)
@@ -159,9 +174,14 @@ def test_an_interrupt_keeps_the_rows(tmp_path):
 
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_ctrl_c_reaches_a_measurement_that_runs_alone(parallel, tmp_path):
-    """Python raises KeyboardInterrupt in the main thread only: elsewhere, a long call would delay the end of the process."""
+    """Python raises KeyboardInterrupt in the main thread only: elsewhere, a long call would delay
+    the end of the process.
+    """
     seen = set()
-    run(tmp_path / "raw.csv", FakeMeasurer(cost, before=lambda: seen.add(threading.current_thread()), parallel=parallel))
+    run(
+        tmp_path / "raw.csv",
+        FakeMeasurer(cost, before=lambda: seen.add(threading.current_thread()), parallel=parallel),
+    )
     assert (threading.main_thread() in seen) == (parallel == 1)
 
 

@@ -1,4 +1,6 @@
-"""A study that its budget cut short: its page says what is missing, and concludes nothing from what was not measured."""
+"""A study that its budget cut short: its page says what is missing, and concludes nothing from what
+was not measured.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def drawn(monkeypatch):
     return titles
 
 
-def measured(folder: Path, name: str, engine: str, ns: list[int], clock: Clock, points: int) -> list[GridResult]:
+def measured(
+    folder: Path, name: str, engine: str, ns: list[int], clock: Clock, points: int
+) -> list[GridResult]:
     """Return the results of a study in which the time is over after `points` configurations."""
 
     def pass_time() -> None:
@@ -67,9 +71,7 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
     assert points[0] > 1
     opening, rest = page_of(tmp_path, name, engine, results)
     text = " ".join(opening.split())
-    lacking = (
-        f"{sum(points) - 1} of {sum(points)} configurations are not measured, in {len(points)} of {len(points)} comparisons"
-    )
+    lacking = f"{sum(points) - 1} of {sum(points)} configurations are not measured, in {len(points)} of {len(points)} comparisons"
     assert "No comparison was measured whole, so there is no result yet. ![" in text
     assert opening.index("![") < opening.index("Incomplete: ") < opening.index(AGAIN)
     assert f"Incomplete: {lacking}. This command continues: {AGAIN}" in text
@@ -78,7 +80,12 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
         assert conclusion not in text
     assert "| of the best |" not in rest
     assert "| of the best measured |" in rest
-    assert drawn == [(f"{results[0].grid.heading}\n1 of {points[0]} configurations measured", "rate, of the best measured")]
+    assert drawn == [
+        (
+            f"{results[0].grid.heading}\n1 of {points[0]} configurations measured",
+            "rate, of the best measured",
+        )
+    ]
 
 
 def test_what_is_missing_is_named(tmp_path, clock, drawn):
@@ -88,7 +95,9 @@ def test_what_is_missing_is_named(tmp_path, clock, drawn):
     left = [point.values for point in first.missing]
     assert len(left) == len(first.grid.points) - 1
     assert len(left) > 8
-    named = "; ".join(f"cutoff {values['cutoff']}, block_size {values['block_size']}" for values in left[:8])
+    named = "; ".join(
+        f"cutoff {values['cutoff']}, block_size {values['block_size']}" for values in left[:8]
+    )
     count = f"{len(left)} of {len(first.grid.points)} configurations"
     assert f"* {first.grid.heading}: {count}: {named}; {len(left) - 8} more." in lines
     assert f"* {second.grid.heading}: all {len(second.grid.points)} configurations." in lines
@@ -98,7 +107,10 @@ def test_a_whole_grid_has_its_result_though_another_lacks_some(tmp_path, clock, 
     measured(tmp_path, "cutoff", "cpu", [512], clock, 99)
     measured(tmp_path, "cutoff", "cpu", [256], clock, 1)
     rows = StudyRows(tmp_path / "cutoff.csv", study_of("cutoff").parameters)
-    results = [recorded_result(grid, rows) for grid in study_of("cutoff").grids(target("cpu"), [256, 512], [])]
+    results = [
+        recorded_result(grid, rows)
+        for grid in study_of("cutoff").grids(target("cpu"), [256, 512], [])
+    ]
     opening, rest = page_of(tmp_path, "cutoff", "cpu", results)
     text = " ".join(opening.split())
     assert "now, the recursion cutoff (float32, n = 512) is fastest with β = " in text
@@ -119,7 +131,10 @@ def test_a_missing_final_is_named(tmp_path, clock, drawn):
     again = "Incomplete: in 1 of 1 comparisons the fastest are not timed a second time. This command continues: "
     assert f"{again}{AGAIN}" in text
     assert "operations/s as first measured" in text
-    assert f"* {found.grid.heading}: the fastest configurations a second time, in turns." in " ".join(rest.split())
+    assert (
+        f"* {found.grid.heading}: the fastest configurations a second time, in turns."
+        in " ".join(rest.split())
+    )
 
 
 def test_a_whole_study_lacks_nothing(tmp_path, clock, drawn):
@@ -140,4 +155,7 @@ def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypat
     assert "warning: Incomplete: " in output.err
     assert output.err.endswith(f" To continue: {again}\n")
     assert f"\n    {again}\n" in Path(output.out.strip()).read_text()
-    assert "No comparison was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()
+    assert (
+        "No comparison was measured whole, so there is no result yet."
+        in (tmp_path / "README.md").read_text()
+    )

@@ -14,11 +14,23 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from tri_apsp.report.plots import Line, Mark, Plot, Scatter, figure, heat_map, line_plots, save, scatter
+from tri_apsp.report.plots import (
+    Line,
+    Mark,
+    Plot,
+    Scatter,
+    figure,
+    heat_map,
+    line_plots,
+    save,
+    scatter,
+)
 
 
 def draw(folder: Path) -> Path:
-    ours = Line("ours", [16, 32, 64], [0.5, 1.0, math.nan], [0.4, 0.9, math.nan], [0.6, 1.0, math.nan])
+    ours = Line(
+        "ours", [16, 32, 64], [0.5, 1.0, math.nan], [0.4, 0.9, math.nan], [0.6, 1.0, math.nan]
+    )
     paper = Line("paper", [16], [1.0], paper=True)
     made, (_, right) = line_plots("title", [Plot("edge", [ours, paper])], y_label="rate", others=1)
     names = {"row_label": "r", "column_label": "c", "value_label": "v"}
@@ -108,20 +120,27 @@ POINTS = [
 @pytest.mark.parametrize("log", [False, True])
 def test_the_labels_of_points_overlap_neither_each_other_nor_points(log):
     marks = [Mark(*point) for point in POINTS]
-    panels = [Scatter("x", marks, [Line("ceiling", [0.01, 100], [3, 3])], title) for title in ("one", "two")]
+    panels = [
+        Scatter("x", marks, [Line("ceiling", [0.01, 100], [3, 3])], title)
+        for title in ("one", "two")
+    ]
     made, axes = scatter("title", panels, y_label="y", log=log)
     canvas = FigureCanvasAgg(made)
     canvas.draw()
     for one in axes:
         assert one.get_xscale() == one.get_yscale() == ("log" if log else "linear")
         assert [text.get_text() for text in one.get_legend().get_texts()] == ["ceiling"]
-        assert sorted(text.get_text() for text in one.texts) == sorted(label for label, *_ in POINTS)
+        assert sorted(text.get_text() for text in one.texts) == sorted(
+            label for label, *_ in POINTS
+        )
         # The extent of a moved label includes the line to its point.
         boxes = [Text.get_window_extent(text, canvas.get_renderer()) for text in one.texts]
         inside = one.get_window_extent(canvas.get_renderer())
         places = one.transData.transform([(mark.x, mark.y) for mark in marks])
         for index, box in enumerate(boxes):
-            assert not any(box.overlaps(other) for other in boxes[:index]), one.texts[index].get_text()
+            assert not any(box.overlaps(other) for other in boxes[:index]), one.texts[
+                index
+            ].get_text()
             assert not any(box.contains(*place) for place in places), one.texts[index].get_text()
             assert inside.x0 <= box.x0 < box.x1 <= inside.x1
             assert inside.y0 <= box.y0 < box.y1 <= inside.y1
@@ -129,7 +148,9 @@ def test_the_labels_of_points_overlap_neither_each_other_nor_points(log):
 
 def test_a_scatter_without_lines_has_no_legend(tmp_path):
     def draw_again(folder: Path) -> bytes:
-        made, (axes,) = scatter("title", [Scatter("x", [Mark("one", 1, 2), Mark("two", 2, 1)])], y_label="y")
+        made, (axes,) = scatter(
+            "title", [Scatter("x", [Mark("one", 1, 2), Mark("two", 2, 1)])], y_label="y"
+        )
         assert axes.get_legend() is None
         return save(made, folder / "plot").read_bytes()
 

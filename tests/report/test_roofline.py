@@ -46,19 +46,31 @@ def names(dtype: str) -> list[str]:
 def test_the_systems_of_each_dtype_and_the_ceilings():
     pytest.importorskip("triton")
     grids = STUDY.grids(target("nvidia"), [], [])
-    assert {(grid.task.dtype, grid.task.n) for grid in grids} == {(d, n) for d in ("float32", "int16") for n in (4096, 8192)}
+    assert {(grid.task.dtype, grid.task.n) for grid in grids} == {
+        (d, n) for d in ("float32", "int16") for n in (4096, 8192)
+    }
     assert names("int16") == [COPY, ARITHMETIC, "auto", "blocked_vectorised_int16", "blocked_int16"]
     assert len(names("float32")) == 12
     sources = {point.values["implementation"]: point.sources for point in grids[0].points}
     assert "kernels/nvidia/arithmetic.py" in sources[ARITHMETIC]
     assert "methods/papers/staged_load.py" in sources["staged_load"]
-    parameters = {point.values["implementation"]: point.values["method_parameter"] for point in grids[0].points}
-    assert (parameters["staged_load"], parameters["recursive_tuned"], parameters["auto"]) == (4, 16, "")
+    parameters = {
+        point.values["implementation"]: point.values["method_parameter"]
+        for point in grids[0].points
+    }
+    assert (parameters["staged_load"], parameters["recursive_tuned"], parameters["auto"]) == (
+        4,
+        16,
+        "",
+    )
 
 
 @pytest.mark.parametrize("engine", ["cpu", "portable"])
 def test_other_engines_are_refused(engine):
-    with pytest.raises(EngineError, match=f"roofline must be measured with the engine nvidia, but .* runs {engine} here;"):
+    with pytest.raises(
+        EngineError,
+        match=f"roofline must be measured with the engine nvidia, but .* runs {engine} here;",
+    ):
         STUDY.grids(target(engine), [], [])
 
 
@@ -70,7 +82,9 @@ def test_wide_values_are_refused():
 def test_on_a_cpu_nothing_is_measured(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("tri_apsp.report.run.measure", lambda *args: pytest.fail("measured"))
     assert main(["roofline", "--device", "cpu", "--out", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith("error: the report roofline must be measured with the engine nvidia, but ")
+    assert capsys.readouterr().err.startswith(
+        "error: the report roofline must be measured with the engine nvidia, but "
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -90,7 +104,9 @@ def test_the_bytes_of_blocked_systems_are_those_of_their_tiles(name):
 def test_the_bytes_of_one_launch_per_vertex():
     n = 8192
     per_vertex = computed_traffic("harish_narayanan", n, "float32", CONFIG).l2 / n**3
-    assert 12 < per_vertex < 12.2, "two values read and one written, as Lund & Smith count, but for the value of the column"
+    assert 12 < per_vertex < 12.2, (
+        "two values read and one written, as Lund & Smith count, but for the value of the column"
+    )
     assert computed_traffic("harish_narayanan", n, "float32", CONFIG).memory == 8 * n**3
     assert computed_traffic("simple", n, "float32", CONFIG).memory == 4 * n**3
 
@@ -104,7 +120,9 @@ def test_a_system_that_uses_values_more_often_moves_fewer_bytes():
             found = computed_traffic(name, 16384, dtype, CONFIG)
             assert found.memory is not None
             assert 0 < found.memory < found.l2, name
-            assert computed_traffic(name, 4096, dtype, CONFIG).memory is None, "the L2 cache may hold the matrix"
+            assert computed_traffic(name, 4096, dtype, CONFIG).memory is None, (
+                "the L2 cache may hold the matrix"
+            )
 
 
 def screen(measurer: Rooflines, point: Point = AUTO, task: Task = TASK) -> Outcome:
@@ -152,10 +170,17 @@ def test_where_no_counter_is_read_bytes_are_computed_and_the_reason_is_kept(monk
 
 def test_the_tile_of_a_computed_product_is_that_of_the_call():
     narrow, wide = (
-        dataclasses.replace(CONFIG, product=dataclasses.replace(CONFIG.product, block_m=rows, block_n=rows))
+        dataclasses.replace(
+            CONFIG, product=dataclasses.replace(CONFIG.product, block_m=rows, block_n=rows)
+        )
         for rows in (64, 128)
     )
-    assert 1.9 < computed_traffic("auto", 8192, "float32", narrow).l2 / computed_traffic("auto", 8192, "float32", wide).l2 <= 2
+    assert (
+        1.9
+        < computed_traffic("auto", 8192, "float32", narrow).l2
+        / computed_traffic("auto", 8192, "float32", wide).l2
+        <= 2
+    )
 
 
 def test_counting_ends_with_the_budget_and_goes_on_with_the_next(monkeypatch):
@@ -172,7 +197,9 @@ def test_counting_ends_with_the_budget_and_goes_on_with_the_next(monkeypatch):
     outcome = measurer.screen(TASK, AUTO, 1000.0)
     assert outcome.message == "ncu was not done after 240 s"
     assert screen(measurer).message == outcome.message
-    assert [seconds < 60 or seconds == 240 for seconds in given] == [True, True], "and it is not tried a third time"
+    assert [seconds < 60 or seconds == 240 for seconds in given] == [True, True], (
+        "and it is not tried a third time"
+    )
 
 
 def test_a_wrong_call_has_no_bytes(monkeypatch):
@@ -200,17 +227,23 @@ def test_the_ceiling_of_arithmetic_is_checked_before_it_is_timed(monkeypatch):
     from tri_apsp.engines import arithmetic
 
     def make(change):
-        made = arithmetic.Arithmetic(lambda: torch.full((3, 2, 2), 7.0) + change, torch.full((2, 2), 7.0), 10**6)
+        made = arithmetic.Arithmetic(
+            lambda: torch.full((3, 2, 2), 7.0) + change, torch.full((2, 2), 7.0), 10**6
+        )
         monkeypatch.setattr(arithmetic, "arithmetic", lambda dtype, device, tiles: made)
         return screen(Rooflines(CPU), REGISTERS)
 
     right, wrong = make(0), make(1)
-    assert right.metrics["ops_per_second"] == pytest.approx(1e9 / right.median_ms), "the highest rate of all shapes"
+    assert right.metrics["ops_per_second"] == pytest.approx(1e9 / right.median_ms), (
+        "the highest rate of all shapes"
+    )
     assert (wrong.kind, wrong.times) == (Kind.wrong_result, None)
 
 
 class FakeRooflines(FakeMeasurer):
-    """The k-th system of a grid takes k times as long as the ceiling of arithmetic, and moves its memory at 1/k of a copy."""
+    """The k-th system of a grid takes k times as long as the ceiling of arithmetic, and moves its
+    memory at 1/k of a copy.
+    """
 
     reason = ""
 
@@ -220,14 +253,24 @@ class FakeRooflines(FakeMeasurer):
         if outcome.kind is not Kind.correct:
             return outcome
         if name == COPY:
-            return Outcome(Kind.correct, Times(1, 1, 1), metrics={"dram_bytes": COPY_RATE / 1000, "ops_per_second": 0.0})
+            return Outcome(
+                Kind.correct,
+                Times(1, 1, 1),
+                metrics={"dram_bytes": COPY_RATE / 1000, "ops_per_second": 0.0},
+            )
         if name == ARITHMETIC:
-            return Outcome(Kind.correct, Times(1, 1, 1), metrics={"ops_per_second": ARITHMETIC_RATE[task.dtype]})
+            return Outcome(
+                Kind.correct,
+                Times(1, 1, 1),
+                metrics={"ops_per_second": ARITHMETIC_RATE[task.dtype]},
+            )
         k = names(task.dtype).index(name)
         seconds = k * task.operations / ARITHMETIC_RATE[task.dtype]
         metrics = {"l2_bytes": 3 * COPY_RATE * seconds, "counted": 0.0 if self.reason else 1.0}
         if name != "simple":
-            metrics["dram_bytes"] = COPY_RATE * seconds * (0.75 if name == "harish_narayanan" else 0.01)
+            metrics["dram_bytes"] = (
+                COPY_RATE * seconds * (0.75 if name == "harish_narayanan" else 0.01)
+            )
         return Outcome(Kind.correct, Times(*[1000 * seconds] * 3), self.reason, metrics=metrics)
 
 
@@ -235,14 +278,22 @@ def page_of(folder: Path, measurer: FakeMeasurer, seconds: float = 100.0) -> str
     here = target("nvidia")
     rows = StudyRows(folder / "roofline.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
     results = measure(STUDY.grids(here, [], []), rows, CPU, seconds, lambda device: measurer)
-    return write_study(STUDY, here, results, folder, "roofline", ["again"]).read_text(encoding="utf-8")
+    return write_study(STUDY, here, results, folder, "roofline", ["again"]).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_page(tmp_path):
     pytest.importorskip("triton")
     text = page_of(tmp_path, FakeRooflines())
-    tables = [[*block] for kind, block in itertools.groupby(text.splitlines(), lambda line: line[:1] == "|") if kind]
-    assert all(len({line.count("|") for line in block}) == 1 for block in tables), "a row has other cells than its table"
+    tables = [
+        [*block]
+        for kind, block in itertools.groupby(text.splitlines(), lambda line: line[:1] == "|")
+        if kind
+    ]
+    assert all(len({line.count("|") for line in block}) == 1 for block in tables), (
+        "a row has other cells than its table"
+    )
     page = " ".join(text.split())
     lead = (
         "(Lund & Smith); now, for n = 8192 in float32, harish_narayanan reaches 75% of the bytes/s of a copy and this project "
@@ -258,18 +309,32 @@ def test_the_page(tmp_path):
         f"| this project | float32 | 8192 | {ms:.3g} ms | 10 T | 50% | 40 GB/s | 1.0% | 12 TB/s | counted | arithmetic |"
         in page
     )
-    assert re.search(r"\| harish_narayanan \| float32 \| 8192 \| .* \| 3 TB/s \| 75% \| 12 TB/s \| counted \| memory \|", page)
-    assert re.search(r"\| simple \| float32 \| 8192 \|[^|]*\|[^|]*\|[^|]*\| \| \| 12 TB/s \| counted \| \|", page), (
-        "unknown bytes"
+    assert re.search(
+        r"\| harish_narayanan \| float32 \| 8192 \| .* \| 3 TB/s \| 75% \| 12 TB/s \| counted \| memory \|",
+        page,
     )
+    assert re.search(
+        r"\| simple \| float32 \| 8192 \|[^|]*\|[^|]*\|[^|]*\| \| \| 12 TB/s \| counted \| \|", page
+    ), "unknown bytes"
     assert "| harish_narayanan: bytes/s, of a copy's | 42 GB/s, 55% (C1060) | 3 TB/s, 75% |" in page
     assert "| katz_kider: FLOPs that one operation takes | 62.7 (C1060) | 14.0 |" in page
-    assert "The bytes of 26 calls are those of the GPU's counters, read by ncu: L2 is lts__t_bytes.sum" in page
-    assert "half the core clock: 2.04 times the time; half the memory clock: 1.09 (8800 Ultra) | neither: " in page
-    assert "(8800 Ultra) | memory: 75% of a copy's bytes/s, 10% of the inner loop's operations/s |" in page
+    assert (
+        "The bytes of 26 calls are those of the GPU's counters, read by ncu: L2 is lts__t_bytes.sum"
+        in page
+    )
+    assert (
+        "half the core clock: 2.04 times the time; half the memory clock: 1.09 (8800 Ultra) | neither: "
+        in page
+    )
+    assert (
+        "(8800 Ultra) | memory: 75% of a copy's bytes/s, 10% of the inner loop's operations/s |"
+        in page
+    )
     assert "computed, not counted" not in page
     ratio = names("float32").index("pseudo_blocked") / names("float32").index("simple")
-    assert f"At n = 8192, pseudo_blocked loads {ratio:.2f} times the bytes of simple from L2" in page
+    assert (
+        f"At n = 8192, pseudo_blocked loads {ratio:.2f} times the bytes of simple from L2" in page
+    )
     assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
     drawn = (tmp_path / "roofline.svg").read_text()
     for text in (
@@ -282,7 +347,11 @@ def test_the_page(tmp_path):
     ):
         assert text in drawn
     rows = list(csv.DictReader((tmp_path / "roofline.csv").open()))
-    (arithmetic,) = (row for row in rows if (row["implementation"], row["dtype"], row["n"]) == (ARITHMETIC, "int16", "4096"))
+    (arithmetic,) = (
+        row
+        for row in rows
+        if (row["implementation"], row["dtype"], row["n"]) == (ARITHMETIC, "int16", "4096")
+    )
     assert (arithmetic["ops_per_second"], arithmetic["counted"]) == ("3.2e+13", "")
 
 
@@ -291,7 +360,9 @@ def test_computed_bytes_are_said_to_be_computed_and_why(tmp_path):
     measurer = FakeRooflines()
     measurer.reason = "ncu is not on the PATH"
     page = " ".join(page_of(tmp_path, measurer).split())
-    assert "The bytes of 26 calls are computed, not counted, because ncu is not on the PATH." in page
+    assert (
+        "The bytes of 26 calls are computed, not counted, because ncu is not on the PATH." in page
+    )
     assert "those of the GPU's counters" not in page
     assert "pseudo_blocked loads" not in page
     assert "| computed | arithmetic |" in page
@@ -301,9 +372,13 @@ def test_computed_bytes_are_said_to_be_computed_and_why(tmp_path):
 def test_pages_of_few_measurements(tmp_path):
     pytest.importorskip("triton")
     assert "Nothing was measured yet." in page_of(tmp_path / "none", FakeRooflines(), seconds=-1)
-    for index, kept in enumerate(({COPY}, {ARITHMETIC}, {"auto"}, {COPY, "simple"}, {"auto", ARITHMETIC})):
+    for index, kept in enumerate(
+        ({COPY}, {ARITHMETIC}, {"auto"}, {COPY, "simple"}, {"auto", ARITHMETIC})
+    ):
         measurer = FakeRooflines(
-            fails=lambda task, point, kept=kept: None if point.values["implementation"] in kept else Kind.timeout
+            fails=lambda task, point, kept=kept: (
+                None if point.values["implementation"] in kept else Kind.timeout
+            )
         )
         page = page_of(tmp_path / str(index), measurer)
         assert "| timeout | fake timeout |" in page

@@ -43,8 +43,11 @@ def test_rows_are_found_by_their_key_and_the_newest_counts(tmp_path):
     found = again.find(TASK, point(8), "screen")
     assert found is not None
     assert {name: found[name] for name in ("n", "edge", "warps", "p50_ms")} == {
-        "n": "1000", "edge": "8", "warps": "", "p50_ms": "1.25",
-    }  # fmt: skip
+        "n": "1000",
+        "edge": "8",
+        "warps": "",
+        "p50_ms": "1.25",
+    }
     assert again.find(TASK, point(16), "screen")["p50_ms"] == "2"
     assert again.find(TASK, point(8), "final") is None
     assert again.find(TASK, point(32), "screen") is None
@@ -72,12 +75,18 @@ def test_a_value_of_another_kind_is_named_with_its_line(tmp_path, name, value):
         writer = csv.DictWriter(stream, row, lineterminator="\n")
         writer.writeheader()
         writer.writerow(row | {name: value})
-    with pytest.raises(InputError, match=f"must have a valid {name} in each row, but about line 2 it is {value!r}; correct it"):
+    with pytest.raises(
+        InputError,
+        match=f"must have a valid {name} in each row, but about line 2 it is {value!r}; correct it",
+    ):
         rows_of(path)
 
 
 def test_the_tasks_of_all_rows(tmp_path):
-    rows, batch = rows_of(tmp_path / "some.csv"), Task("cpu", "solve", "int16", "nonnegative", 64, 3)
+    rows, batch = (
+        rows_of(tmp_path / "some.csv"),
+        Task("cpu", "solve", "int16", "nonnegative", 64, 3),
+    )
     for task, edge in ((TASK, 8), (batch, 8), (TASK, 16)):
         rows.append(task, point(edge), "screen", CORRECT)
     assert rows_of(tmp_path / "some.csv").tasks() == [TASK, batch]
@@ -100,7 +109,9 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
 def test_a_file_with_other_columns_is_refused(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("other,columns\n1,2\n")
-    with pytest.raises(InputError, match=r"must have the columns device, .*, edge, .* has others; move it away"):
+    with pytest.raises(
+        InputError, match=r"must have the columns device, .*, edge, .* has others; move it away"
+    ):
         rows_of(path)
     assert path.read_text() == "other,columns\n1,2\n"
 
@@ -111,7 +122,8 @@ def test_a_row_with_other_columns_is_named(tmp_path, line):
     rows_of(path).append(TASK, point(8), "screen", CORRECT)
     path.write_text(text := f"{path.read_text()}{line}\n")
     with pytest.raises(
-        InputError, match=r"a value for each column in each row, but about line 3 it has more or fewer; correct"
+        InputError,
+        match=r"a value for each column in each row, but about line 3 it has more or fewer; correct",
     ):
         rows_of(path)
     assert path.read_text() == text
@@ -126,7 +138,10 @@ def test_more_columns_stay(tmp_path):
     rows = rows_of(path)
     rows.append(TASK, point(16), "screen", CORRECT)
     again = rows_of(path)
-    assert [again.find(TASK, point(edge), "screen")["compile_seconds"] for edge in (8, 16)] == ["1.5", ""]
+    assert [again.find(TASK, point(edge), "screen")["compile_seconds"] for edge in (8, 16)] == [
+        "1.5",
+        "",
+    ]
     assert again.find(TASK, point(16), "screen")["p50_ms"] == "10"
     assert path.read_text().splitlines()[0] == f"{header},compile_seconds"
 
@@ -148,9 +163,15 @@ def test_the_cells_of_a_row(tmp_path):
     path = tmp_path / "some.csv"
     rows = rows_of(path)
     rows.append(TASK, point(8), "screen", CORRECT)
-    rows.append(TASK, point(16), "screen", Outcome(Kind.wrong_result, message='3 values\ndiffer, "quoted"'))
+    rows.append(
+        TASK, point(16), "screen", Outcome(Kind.wrong_result, message='3 values\ndiffer, "quoted"')
+    )
     correct, wrong = csv.DictReader(path.open())
-    assert (correct["outcome"], correct["ops_per_second"], correct["device"]) == ("correct", "1e+11", "some")
+    assert (correct["outcome"], correct["ops_per_second"], correct["device"]) == (
+        "correct",
+        "1e+11",
+        "some",
+    )
     assert correct["config"].startswith("product.block_m=")
     assert (wrong["outcome"], wrong["ops_per_second"], wrong["p50_ms"]) == ("wrong result", "", "")
     assert wrong["message"] == '3 values differ, "quoted"'

@@ -1,4 +1,6 @@
-"""The study of sparse graphs: its calls return what they should, wrong results are seen, and its page shows them."""
+"""The study of sparse graphs: its calls return what they should, wrong results are seen, and its
+page shows them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from tri_apsp.device import describe
 from tri_apsp.report import sparse, sparse_calls
 from tri_apsp.report.grids import Point
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.sparse_calls import DENSE, GRAPHS, HOPS, MANY, SPARSE, call_of, few_edges, graph_of
+from tri_apsp.report.sparse_calls import (
+    DENSE,
+    GRAPHS,
+    HOPS,
+    MANY,
+    SPARSE,
+    call_of,
+    few_edges,
+    graph_of,
+)
 from tri_apsp.report.study import Target
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.measure.problems import WrongResultError
@@ -50,7 +61,9 @@ def test_each_call_is_right(name: str, call: str) -> None:
         assert timed.times > 0
 
 
-@pytest.mark.parametrize("call", [DENSE, SPARSE, HOPS, "closeness", f"{MANY} sources, many_sources"])
+@pytest.mark.parametrize(
+    "call", [DENSE, SPARSE, HOPS, "closeness", f"{MANY} sources, many_sources"]
+)
 def test_a_wrong_result_is_not_timed(call: str) -> None:
     name = next(iter(GRAPHS))
     timed = call_of(call, graph(name))
@@ -68,7 +81,11 @@ def test_what_takes_too_long_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sparse, "graph_of", lambda draw, n, device: graph(next(iter(GRAPHS))))
     monkeypatch.setattr(sparse_calls, "_check_rows", pytest.fail)
     assert measurer.screen(grid.task, point, 1e-9) is None
-    outcome = measurer.screen(grid.task, dataclasses.replace(point, values=point.values | {"call": "one source, SciPy"}), 60)
+    outcome = measurer.screen(
+        grid.task,
+        dataclasses.replace(point, values=point.values | {"call": "one source, SciPy"}),
+        60,
+    )
     assert outcome.kind is Kind.correct
     measurer.close()
 
@@ -78,7 +95,13 @@ def results(times):
     for n, by_graph in times.items():
         for grid in grids(n):
             known = [
-                Measured(point, {"outcome": "correct", "p50_ms": str(by_graph[grid.name][point.values["call"]])})
+                Measured(
+                    point,
+                    {
+                        "outcome": "correct",
+                        "p50_ms": str(by_graph[grid.name][point.values["call"]]),
+                    },
+                )
                 for point in grid.points
                 if point.values["call"] in by_graph.get(grid.name, {})
             ]
@@ -89,7 +112,10 @@ def results(times):
 def test_the_page() -> None:
     random = next(iter(GRAPHS))
     times = {
-        2048: {"1% of the edges": {DENSE: 80, SPARSE: 40}, "30% of the edges": {DENSE: 80, SPARSE: 800}},
+        2048: {
+            "1% of the edges": {DENSE: 80, SPARSE: 40},
+            "30% of the edges": {DENSE: 80, SPARSE: 800},
+        },
         100_000: {
             random: {
                 "one source, dijkstra": 30,

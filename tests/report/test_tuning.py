@@ -19,7 +19,14 @@ from tune.synthetic import FASTEST, SyntheticPool
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.sweeps import axes_of, best_ms, best_of_blocks, default_ms, is_exhaustive, read_sweeps
+from tri_apsp.report.sweeps import (
+    axes_of,
+    best_ms,
+    best_of_blocks,
+    default_ms,
+    is_exhaustive,
+    read_sweeps,
+)
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
@@ -56,7 +63,20 @@ def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
     def run(*sources: Path) -> tuple[Path, str]:
         capsys.readouterr()
-        assert main(["tuning", "--from", *map(str, sources), "--out", str(tmp_path / "out"), "--commit", "abc"]) == 0
+        assert (
+            main(
+                [
+                    "tuning",
+                    "--from",
+                    *map(str, sources),
+                    "--out",
+                    str(tmp_path / "out"),
+                    "--commit",
+                    "abc",
+                ]
+            )
+            == 0
+        )
         folder = tmp_path / "out" / SLUG / "tuning"
         assert capsys.readouterr().out == f"{folder / 'README.md'}\n"
         return folder, (folder / "README.md").read_text()
@@ -81,54 +101,89 @@ class NearlyFlat(SyntheticPool):
 
 
 def test_a_page_on_defaults_that_stay(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
-    found = sweep("flat", "--kernel", "product", "--n", 512, 1024, "--trials", 300, bench=NearlyFlat())
+    found = sweep(
+        "flat", "--kernel", "product", "--n", 512, 1024, "--trials", 300, bench=NearlyFlat()
+    )
     _, page = report(found)
-    assert "1.00 times as fast as the defaults in the geometric mean of 2 tasks; for 2 of them the default stays" in " ".join(
-        page.split()
+    assert (
+        "1.00 times as fast as the defaults in the geometric mean of 2 tasks; for 2 of them the default stays"
+        in " ".join(page.split())
     )
     assert "| cpu | product | 1.00 | 1.00 | 2 of 2 | 99% (99% at least) in 2 |" in page
     part = sweep("part", "--kernel", "product", "--n", 512, "--trials", 30, bench=NearlyFlat())
     shutil.rmtree(found.parent / "out")
     _, page = report(part)
-    assert "| cpu | product | 1.00 | 1.00 | 1 of 1 |  |" in page  # nothing is known of what was not evaluated
+    assert (
+        "| cpu | product | 1.00 | 1.00 | 1 of 1 |  |" in page
+    )  # nothing is known of what was not evaluated
 
 
-def test_a_page_on_an_exhaustive_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+def test_a_page_on_an_exhaustive_sweep(
+    sweep: Tune, report: Callable[..., tuple[Path, str]]
+) -> None:
     source = sweep("one", "--n", 512, 1024, "--trials", 300, bench=SyntheticPool(fails=narrow))
     folder, page = report(source)
     winners = rows(folder / "winners.csv")
-    assert [(row["kernel"], row["n"]) for row in winners] == [(k, n) for k in ("product", "solve") for n in ("512", "1024")]
+    assert [(row["kernel"], row["n"]) for row in winners] == [
+        (k, n) for k in ("product", "solve") for n in ("512", "1024")
+    ]
     assert json.loads(winners[0]["config"])["product"]["block_m"] == FASTEST.block_m
     mean = geometric_mean(float(row["speedup"]) for row in winners)
     heading, _, sentence, *_ = page.split("\n\n")
     assert heading.startswith("# What does tuning gain? ")
-    assert f"{mean:.2f} times as fast as the defaults in the geometric mean of 4 tasks" in " ".join(sentence.split())
+    assert f"{mean:.2f} times as fast as the defaults in the geometric mean of 4 tasks" in " ".join(
+        sentence.split()
+    )
     for n in (512, 1024):
         assert f"### n = {n}\n" in page
     tiles = f"product.block_m={FASTEST.block_m} product.block_n={FASTEST.block_n} product.block_k={FASTEST.block_k}"
-    assert f"| cpu | product | float32 | nonnegative | 1 ms | 134 G/s | 1.92 ms | 1.92 | {tiles} |" in page
+    assert (
+        f"| cpu | product | float32 | nonnegative | 1 ms | 134 G/s | 1.92 ms | 1.92 | {tiles} |"
+        in page
+    )
 
     failed = [row["kernel"] for row in rows(source / "trials.csv") if row["kind"] == "timeout"]
     assert "product" in failed
     for kernel in dict.fromkeys(failed):
-        assert re.search(rf"\| cpu \| {kernel} \| timeout \| {failed.count(kernel)} of \d+ \|", page)
+        assert re.search(
+            rf"\| cpu \| {kernel} \| timeout \| {failed.count(kernel)} of \d+ \|", page
+        )
     assert "For 4 of 4 tasks every candidate was evaluated." in " ".join(page.split())
     assert "biased" not in page
-    drawn = ("speed-up", "search", "importances-product", "importances-solve", "grid-product", "grid-solve")
+    drawn = (
+        "speed-up",
+        "search",
+        "importances-product",
+        "importances-solve",
+        "grid-product",
+        "grid-solve",
+    )
     assert {path.stem for path in folder.glob("*.svg")} == set(drawn)
     for name in drawn:
         assert f"]({name}.svg)" in page
         assert 1000 < (folder / f"{name}.svg").stat().st_size < 200_000
-    for part in ("* Commit: abc", "python -m tri_apsp.tune", "python -m tri_apsp.report tuning --from", torch.__version__):
+    for part in (
+        "* Commit: abc",
+        "python -m tri_apsp.tune",
+        "python -m tri_apsp.report tuning --from",
+        torch.__version__,
+    ):
         assert part in page
 
 
-def test_of_several_sweeps_the_last_counts(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+def test_of_several_sweeps_the_last_counts(
+    sweep: Tune, report: Callable[..., tuple[Path, str]]
+) -> None:
     few = ("--kernel", "product", "--n", 1024)
     first = sweep("one", *few, "--trials", 300)
-    slower = SyntheticPool(fails=lambda _, config: Kind.timeout if config.product == FASTEST else None)
+    slower = SyntheticPool(
+        fails=lambda _, config: Kind.timeout if config.product == FASTEST else None
+    )
     second = sweep("two", *few, "--trials", 25, "--seed", 3, bench=slower)
-    best, later = (json.loads((source / "sweep.json").read_text())["results"][0]["p50_ms"] for source in (first, second))
+    best, later = (
+        json.loads((source / "sweep.json").read_text())["results"][0]["p50_ms"]
+        for source in (first, second)
+    )
     assert best < later
     folder, page = report(first, second)
     assert float(rows(folder / "winners.csv")[0]["p50_ms"]) == later
@@ -155,14 +210,19 @@ def test_a_sweep_that_took_a_task_over_does_not_replace_it(sweep: Tune) -> None:
 
 def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
     bench = SyntheticPool(fails=lambda task, _: Kind.runtime_error if task.n == 512 else None)
-    _, page = report(sweep("one", "--kernel", "product", "--n", 512, 1024, "--trials", 9, bench=bench))
-    assert "Not tuned: cpu product, float32 nonnegative, n = 512 (a task needs a configuration that works" in " ".join(
-        page.split()
+    _, page = report(
+        sweep("one", "--kernel", "product", "--n", 512, 1024, "--trials", 9, bench=bench)
+    )
+    assert (
+        "Not tuned: cpu product, float32 nonnegative, n = 512 (a task needs a configuration that works"
+        in " ".join(page.split())
     )
     assert "in the geometric mean of 1 task; for" in " ".join(page.split())
 
 
-def test_an_interrupted_task_has_no_conclusion(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+def test_an_interrupted_task_has_no_conclusion(
+    sweep: Tune, report: Callable[..., tuple[Path, str]]
+) -> None:
     source = sweep("one", "--kernel", "product", "--n", 512, 1024, "--trials", 30)
     path = source / "sweep.json"
     content = json.loads(path.read_text())
@@ -206,7 +266,9 @@ def test_the_best_of_each_cell(sweep: Tune) -> None:
     assert not is_exhaustive(tuned.result)
 
 
-def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_folders_are_refused(
+    sweep: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = sweep("one", "--kernel", "product", "--n", 256, "--trials", 3)
     bad = tmp_path / "bad"
     bad.mkdir()
@@ -243,7 +305,9 @@ def test_more_columns_and_a_separate_product_are_read(sweep: Tune, tmp_path: Pat
     good, old = sweep("good", "--kernel", "solve", "--n", 512, "--trials", 4), tmp_path / "old"
     shutil.copytree(good, old)
     header, *lines = (good / "trials.csv").read_text().splitlines()
-    (old / "trials.csv").write_text("".join(f"{line}\n" for line in (f"{header},seconds", *(f"{line},1.5" for line in lines))))
+    (old / "trials.csv").write_text(
+        "".join(f"{line}\n" for line in (f"{header},seconds", *(f"{line},1.5" for line in lines)))
+    )
     content = json.loads((good / "sweep.json").read_text())
     product = {"product": {"block_m": 96, "block_n": 128, "block_k": 64}}
     content["results"][0] |= {"product": product}

@@ -1,4 +1,6 @@
-"""What a solve will launch is compiled before, all of it, and nothing else. Without a GPU nothing is compiled or launched."""
+"""What a solve will launch is compiled before, all of it, and nothing else. Without a GPU nothing
+is compiled or launched.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,16 @@ BY_EXPONENTS = {"_sample_kernel", "_encode_kernel", "_exponent_product_kernel"}
 
 
 @pytest.mark.parametrize("method", ["kleene", "floyd_warshall"])
-@pytest.mark.parametrize(("nonnegative", "exponents_from"), [(True, None), (True, 2048), (False, None)])
+@pytest.mark.parametrize(
+    ("nonnegative", "exponents_from"), [(True, None), (True, 2048), (False, None)]
+)
 @pytest.mark.parametrize("sizes", [None, torch.int64])
 def test_what_a_method_launches(
-    monkeypatch: pytest.MonkeyPatch, method: str, nonnegative: bool, exponents_from: int | None, sizes: torch.dtype | None
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    nonnegative: bool,
+    exponents_from: int | None,
+    sizes: torch.dtype | None,
 ) -> None:
     launched, calls = [], []
 
@@ -52,15 +60,24 @@ def test_what_a_method_launches(
         monkeypatch.setattr(module, "describe", lambda device: H200)
     n, config = 5000, default_config("nvidia", torch.float32)
     shape = torch.Size((1, n + 8, n + 8))
-    arguments = METHODS[method], "nvidia", config, torch.device("cuda", 0), torch.float32, n, nonnegative
+    arguments = (
+        METHODS[method],
+        "nvidia",
+        config,
+        torch.device("cuda", 0),
+        torch.float32,
+        n,
+        nonnegative,
+    )
     compilation._compile.cache_clear()
     for _ in range(2):
         compilation._compile(*arguments, shape, (shape[1] ** 2, shape[2], 1), sizes, exponents_from)
     assert len(calls) == 1
     expected = KERNELS | BY_EXPONENTS if exponents_from else KERNELS
     assert {kernel._kernel.__name__ for kernel in launched} - {"_copy_kernel"} == expected
-    # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to find negative cycles; copies.
-    # By exponents: a sample, the encoding, the product, and the ordinary product of uncertain tiles.
+    # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to
+    # find negative cycles; copies. By exponents: a sample, the encoding, the product, and the
+    # ordinary product of uncertain tiles.
     assert len(set(launched)) <= (10 if exponents_from else 6)
     compilation._compile.cache_clear()
 
@@ -91,10 +108,18 @@ print(*compiled)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("words", [["negative"], [], ["exponents"]], ids=["negative", "nonnegative", "exponents"])
+@pytest.mark.parametrize(
+    "words", [["negative"], [], ["exponents"]], ids=["negative", "nonnegative", "exponents"]
+)
 def test_nothing_is_compiled_later(words: list[str]) -> None:
     """In a process of its own, in which nothing was compiled before."""
-    done = subprocess.run([sys.executable, "-c", SOLVE, *words], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVE, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     before, later = done.stdout.splitlines()
     assert set(before.split()) >= (KERNELS | BY_EXPONENTS if "exponents" in words else KERNELS)
     assert not later

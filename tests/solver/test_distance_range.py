@@ -44,12 +44,16 @@ def path(dtype: torch.dtype, *weights: int, extra: int = 0) -> torch.Tensor:
 def test_the_longest_distance_that_fits(dtype: torch.dtype, method: str, extra: int) -> None:
     limit = int(tri_apsp.no_edge(dtype))
     first = limit // 2
-    fits = tri_apsp.shortest_paths(path(dtype, first, limit - 1 - first, extra=extra), method=method, config=SMALL).distances
+    fits = tri_apsp.shortest_paths(
+        path(dtype, first, limit - 1 - first, extra=extra), method=method, config=SMALL
+    ).distances
     assert fits[0, 2] == limit - 1
     assert fits[2, 0] == limit
     too_long = path(dtype, first, limit - first, extra=extra)
     before = too_long.clone()
-    with pytest.raises(DistanceRangeError, match="use float64" if dtype == torch.int64 else "use a wider dtype"):
+    with pytest.raises(
+        DistanceRangeError, match="use float64" if dtype == torch.int64 else "use a wider dtype"
+    ):
         tri_apsp.shortest_paths(too_long, method=method, config=SMALL)
     assert torch.equal(too_long, before)
     with pytest.raises(DistanceRangeError):
@@ -59,9 +63,13 @@ def test_the_longest_distance_that_fits(dtype: torch.dtype, method: str, extra: 
 def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     solves = []
     solve = METHODS["floyd_warshall"].solve
-    monkeypatch.setattr(METHODS["floyd_warshall"], "solve", lambda *args: (solves.append(1), solve(*args)))
+    monkeypatch.setattr(
+        METHODS["floyd_warshall"], "solve", lambda *args: (solves.append(1), solve(*args))
+    )
     clear = path(torch.int16, 100, 100, extra=3)
-    doubtful = path(torch.int16, 9000, 7000, extra=3)  # 16000 plus an edge of 9000 could have gone over
+    doubtful = path(
+        torch.int16, 9000, 7000, extra=3
+    )  # 16000 plus an edge of 9000 could have gone over
     tri_apsp.shortest_paths(clear, method="floyd_warshall", config=SMALL)
     assert len(solves) == 1
     distances = tri_apsp.shortest_paths(doubtful, method="floyd_warshall", config=SMALL).distances
@@ -71,10 +79,16 @@ def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_distances_are_read_where_a_bound_leaves_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel of small graphs does not report the longest distance: n - 1 times the longest edge bounds it."""
+    """The kernel of small graphs does not report the longest distance: n - 1 times the longest edge
+    bounds it.
+    """
     closed, closure = list[int](), CpuEngine.closure
-    monkeypatch.setattr(CpuEngine, "closure", lambda engine, d: (closed.append(1), closure(engine, d)))
-    clear = path(torch.int16, 6000, 100, extra=1)  # 3 * 6000 is out of range, but 6100 plus an edge of 6000 is not
+    monkeypatch.setattr(
+        CpuEngine, "closure", lambda engine, d: (closed.append(1), closure(engine, d))
+    )
+    clear = path(
+        torch.int16, 6000, 100, extra=1
+    )  # 3 * 6000 is out of range, but 6100 plus an edge of 6000 is not
     assert tri_apsp.shortest_paths(clear).distances[0, 2] == 6100
     assert not closed
     doubtful = path(torch.int16, 9000, 7000, extra=1)
@@ -86,7 +100,9 @@ def test_distances_are_read_where_a_bound_leaves_doubt(monkeypatch: pytest.Monke
 
 
 def test_a_distance_of_exactly_no_edge_is_refused() -> None:
-    """The farthest vertex in range, at 10383, and the longest edge, 6000, add up to no_edge exactly."""
+    """The farthest vertex in range, at 10383, and the longest edge, 6000, add up to no_edge
+    exactly.
+    """
     with pytest.raises(DistanceRangeError):
         tri_apsp.shortest_paths(path(torch.int16, 6000, 4383, 6000))
 
@@ -94,19 +110,33 @@ def test_a_distance_of_exactly_no_edge_is_refused() -> None:
 def test_int16_takes_many_vertices_of_heavy_weight() -> None:
     # The largest weight times n is 2 000 000: a bound would refuse what fits.
     weights = cases.random_graph(200, degree=60, low=1000, high=10000)
-    cases.assert_distances(tri_apsp.shortest_paths(cases.tensor(weights, torch.int16)).distances, weights)
+    cases.assert_distances(
+        tri_apsp.shortest_paths(cases.tensor(weights, torch.int16)).distances, weights
+    )
 
 
 graphs = st.integers(2, 9).flatmap(
-    lambda n: st.lists(st.lists(st.one_of(st.just(None), st.integers(0, 9000)), min_size=n, max_size=n), min_size=n, max_size=n)
+    lambda n: st.lists(
+        st.lists(st.one_of(st.just(None), st.integers(0, 9000)), min_size=n, max_size=n),
+        min_size=n,
+        max_size=n,
+    )
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(graphs, st.lists(st.integers(0, 1500), min_size=9, max_size=9), st.sampled_from(sorted(METHODS)))
-def test_int16_gives_the_distances_or_refuses(rows: list[list[int | None]], shifts: list[int], method: str) -> None:
-    """With potentials, some weights are negative: then every distance must lie in [-q, no_edge - 2q)."""
-    weights = np.array([[cases.INF if w is None else w for w in row] for row in rows], dtype=np.float64)
+@given(
+    graphs, st.lists(st.integers(0, 1500), min_size=9, max_size=9), st.sampled_from(sorted(METHODS))
+)
+def test_int16_gives_the_distances_or_refuses(
+    rows: list[list[int | None]], shifts: list[int], method: str
+) -> None:
+    """With potentials, some weights are negative: then every distance must lie in [-q, no_edge -
+    2q).
+    """
+    weights = np.array(
+        [[cases.INF if w is None else w for w in row] for row in rows], dtype=np.float64
+    )
     n = len(weights)
     shift = np.array(shifts[:n], dtype=np.float64)
     weights += shift[:, None] - shift[None, :]
@@ -119,7 +149,9 @@ def test_int16_gives_the_distances_or_refuses(rows: list[list[int | None]], shif
     fits = all(low <= values.min() and values.max() < high for values in (finite, given_weights))
     tensor = cases.tensor(np.minimum(weights, 16383), torch.int16)
     if fits:
-        cases.assert_distances(tri_apsp.shortest_paths(tensor, method=method, config=SMALL).distances, weights)
+        cases.assert_distances(
+            tri_apsp.shortest_paths(tensor, method=method, config=SMALL).distances, weights
+        )
     else:
         with pytest.raises(DistanceRangeError):
             tri_apsp.shortest_paths(tensor, method=method, config=SMALL)
@@ -130,20 +162,28 @@ def test_int16_gives_the_distances_or_refuses(rows: list[list[int | None]], shif
 def test_negative_distances_at_the_limit(dtype: torch.dtype, method: str) -> None:
     quarter = int(tri_apsp.no_edge(dtype)) // 4
     half = quarter // 2
-    distances = tri_apsp.shortest_paths(path(dtype, -half, half - quarter), method=method, config=SMALL).distances
+    distances = tri_apsp.shortest_paths(
+        path(dtype, -half, half - quarter), method=method, config=SMALL
+    ).distances
     assert distances[0, 2] == -quarter
     assert distances[2, 0] == tri_apsp.no_edge(dtype)
     with pytest.raises(DistanceRangeError, match="less than"):
         tri_apsp.shortest_paths(path(dtype, -half, half - quarter - 1), method=method, config=SMALL)
     with pytest.raises(DistanceRangeError, match="beside negative weights"):
-        tri_apsp.shortest_paths(path(dtype, -1, int(tri_apsp.no_edge(dtype)) - 1), method=method, config=SMALL)
+        tri_apsp.shortest_paths(
+            path(dtype, -1, int(tri_apsp.no_edge(dtype)) - 1), method=method, config=SMALL
+        )
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weight", [-1, -1000])
-def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(dtype: torch.dtype, method: str, weight: int) -> None:
-    """All edges negative: the weight doubles with every step of a recursion, 2^100 before a solve of this size ends."""
+def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(
+    dtype: torch.dtype, method: str, weight: int
+) -> None:
+    """All edges negative: the weight doubles with every step of a recursion, 2^100 before a solve
+    of this size ends.
+    """
     n = 150
     weights = torch.full((n, n), weight, dtype=dtype)
     with pytest.raises(NegativeCycleError) as caught:
@@ -155,7 +195,9 @@ def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(dtype: torc
 
 
 def test_a_path_too_negative_is_no_negative_cycle() -> None:
-    """Clamped values can turn a diagonal negative through an edge that is missing; the weights decide."""
+    """Clamped values can turn a diagonal negative through an edge that is missing; the weights
+    decide.
+    """
     weights = path(torch.int16, *[-4000] * 12)
     for method in METHODS:
         with pytest.raises(DistanceRangeError):
@@ -167,20 +209,26 @@ def test_negative_cycles_are_checked_during_the_solve(monkeypatch: pytest.Monkey
 
     steps: list[float] = []
     step = methods.Observer.step
-    monkeypatch.setattr(methods.Observer, "step", lambda self, *args: (steps.append(1), step(self, *args)))
+    monkeypatch.setattr(
+        methods.Observer, "step", lambda self, *args: (steps.append(1), step(self, *args))
+    )
     monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
     monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
     n = 640
     weights = torch.ones(n, n, dtype=torch.int32)
     weights[0, 0] = -1
     with pytest.raises(NegativeCycleError) as caught:
-        tri_apsp.shortest_paths(weights, method="floyd_warshall", config=tri_apsp.Config(block_size=64))
+        tri_apsp.shortest_paths(
+            weights, method="floyd_warshall", config=tri_apsp.Config(block_size=64)
+        )
     assert caught.value.vertices == (0,)
     assert len(steps) == 1, "a cycle in the first block ends the solve there"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_a_float_distance_that_overflows_is_not_passed_off_as_unreachable(dtype: torch.dtype) -> None:
+def test_a_float_distance_that_overflows_is_not_passed_off_as_unreachable(
+    dtype: torch.dtype,
+) -> None:
     huge = torch.finfo(dtype).max * 0.75
     with pytest.raises(DistanceRangeError):
         tri_apsp.shortest_paths(path(dtype, huge, huge))
@@ -188,11 +236,19 @@ def test_a_float_distance_that_overflows_is_not_passed_off_as_unreachable(dtype:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("options", [{}, {"method": "squaring"}, {"negative_cycles": "mark"}], ids=str)
-def test_a_float_that_paths_may_take_below_the_range_is_refused(dtype: torch.dtype, options: Any) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"method": "squaring"}, {"negative_cycles": "mark"}], ids=str
+)
+def test_a_float_that_paths_may_take_below_the_range_is_refused(
+    dtype: torch.dtype, options: Any
+) -> None:
     least = -torch.finfo(dtype).max / 4 / 3
-    assert tri_apsp.shortest_paths(path(dtype, least, least), **options).distances[0, 2] == 2 * least
-    with pytest.raises(DistanceRangeError, match=r"weights must be at least -.* for n = 3, .* but one is -"):
+    assert (
+        tri_apsp.shortest_paths(path(dtype, least, least), **options).distances[0, 2] == 2 * least
+    )
+    with pytest.raises(
+        DistanceRangeError, match=r"weights must be at least -.* for n = 3, .* but one is -"
+    ):
         tri_apsp.shortest_paths(path(dtype, 1.1 * least, 1), **options)
 
 
@@ -209,8 +265,13 @@ class TestMinPlus:
         assert tri_apsp.min_plus(a, b).item() == 200
         long = a[:, :1], b[:1]
         assert tri_apsp.min_plus(*long, torch.tensor([[7]], dtype=torch.int16)).item() == 7
-        negative = torch.tensor([[9000, -1]], dtype=torch.int16), torch.tensor([[9000], [16383]], dtype=torch.int16)
-        assert tri_apsp.min_plus(*negative, torch.tensor([[16382]], dtype=torch.int16)).item() == 16382
+        negative = (
+            torch.tensor([[9000, -1]], dtype=torch.int16),
+            torch.tensor([[9000], [16383]], dtype=torch.int16),
+        )
+        assert (
+            tri_apsp.min_plus(*negative, torch.tensor([[16382]], dtype=torch.int16)).item() == 16382
+        )
         with pytest.raises(DistanceRangeError):
             tri_apsp.min_plus(*negative, torch.tensor([[16383]], dtype=torch.int16))
         missing = torch.tensor([[16383]], dtype=torch.int16)
@@ -229,8 +290,14 @@ class TestMinPlus:
             tri_apsp.min_plus(a, a)
 
     def test_a_long_sum_beside_a_negative_value(self) -> None:
-        a, b = torch.tensor([[-8000], [9000]], dtype=torch.int16), torch.zeros((1, 1), dtype=torch.int16)
-        with pytest.raises(DistanceRangeError, match="more than 8382, which beside -8000 may be a missing edge; use a wider"):
+        a, b = (
+            torch.tensor([[-8000], [9000]], dtype=torch.int16),
+            torch.zeros((1, 1), dtype=torch.int16),
+        )
+        with pytest.raises(
+            DistanceRangeError,
+            match="more than 8382, which beside -8000 may be a missing edge; use a wider",
+        ):
             tri_apsp.min_plus(a, b)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

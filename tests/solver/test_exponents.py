@@ -17,7 +17,12 @@ from tri_apsp.engines import type_of
 from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
-from tri_apsp.solver.exponents import least_by_exponents, least_of_product, ordinary_products, queue_edges_per_vertex
+from tri_apsp.solver.exponents import (
+    least_by_exponents,
+    least_of_product,
+    ordinary_products,
+    queue_edges_per_vertex,
+)
 from tri_apsp.solver.selection import select_dense
 from tri_apsp.solver.values import Bounds
 
@@ -37,11 +42,19 @@ def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def multiplying(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = type_of("cpu")
-    monkeypatch.setattr(engine, "multiplies_by_exponents", lambda matrix: matrix.dtype != torch.int64)
-    monkeypatch.setattr(engine, "queue_edge_count", lambda *args, **options: partial(cases.count_edges, *args, **options))
+    monkeypatch.setattr(
+        engine, "multiplies_by_exponents", lambda matrix: matrix.dtype != torch.int64
+    )
+    monkeypatch.setattr(
+        engine,
+        "queue_edge_count",
+        lambda *args, **options: partial(cases.count_edges, *args, **options),
+    )
 
 
-def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu") -> torch.Tensor:
+def graph(
+    n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu"
+) -> torch.Tensor:
     """`edges` per vertex, to the next ones, of weight 1 up to `highest`, which one edge has."""
     weights = torch.full((n, n), no_edge(dtype), dtype=dtype, device=device)
     start = torch.arange(n, device=device)
@@ -77,7 +90,9 @@ def least(weights: torch.Tensor, highest: float | None) -> int | None:
     ],
 )
 @pytest.mark.usefixtures("multiplying")
-def test_the_least_product(n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype) -> None:
+def test_the_least_product(
+    n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype
+) -> None:
     assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
 
 
@@ -121,7 +136,9 @@ def test_the_diagonal_does_not_count(edges: int, expected: int | None) -> None:
 
 
 @pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize(("diagonal", "expected"), [(0, True), (no_edge(torch.int16), True), (1000, False)])
+@pytest.mark.parametrize(
+    ("diagonal", "expected"), [(0, True), (no_edge(torch.int16), True), (1000, False)]
+)
 def test_a_heavy_diagonal_counts_as_the_greatest_weight(diagonal: int, expected: bool) -> None:
     weights = graph(300, 32, 1).fill_diagonal_(diagonal)
     assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
@@ -159,22 +176,35 @@ def test_the_systems_of_the_papers_keep_their_products() -> None:
     selection = select_dense(weights, "auto", None)
     assert queue_edges_per_vertex(selection, weights) is not None
     for method in PAPER_METHOD_NAMES:
-        assert queue_edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
+        assert (
+            queue_edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
+        )
 
 
 @pytest.mark.usefixtures("multiplying")
 def test_packed_graphs() -> None:
     few, many = graph(40, 8, 1), graph(300, 32, 1)
-    packed, offsets = torch.cat((many.flatten(), few.flatten())), torch.tensor([0, 300**2, 300**2 + 40**2])
+    packed, offsets = (
+        torch.cat((many.flatten(), few.flatten())),
+        torch.tensor([0, 300**2, 300**2 + 40**2]),
+    )
     assert tri_apsp.shortest_paths(packed, offsets=offsets, method="kleene").exponents
-    assert not tri_apsp.shortest_paths(few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene").exponents
+    assert not tri_apsp.shortest_paths(
+        few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene"
+    ).exponents
 
 
-def operand(rows: int, columns: int, highest: int, share: float, dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
+def operand(
+    rows: int, columns: int, highest: int, share: float, dtype: torch.dtype, device: str = "cpu"
+) -> torch.Tensor:
     """Whole values from 1 to `highest`, and no_edge but for a share of them."""
     random = torch.Generator(device).manual_seed(rows + columns)
-    values = torch.randint(1, highest + 1, (1, rows, columns), generator=random, device=device).to(dtype)
-    return values.masked_fill_(torch.rand(values.shape, generator=random, device=device) >= share, no_edge(dtype))
+    values = torch.randint(1, highest + 1, (1, rows, columns), generator=random, device=device).to(
+        dtype
+    )
+    return values.masked_fill_(
+        torch.rand(values.shape, generator=random, device=device) >= share, no_edge(dtype)
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float32], ids=str)
@@ -185,16 +215,32 @@ def operand(rows: int, columns: int, highest: int, share: float, dtype: torch.dt
         (255, 256, 256, 4, 1, False),
         (256, 255, 256, 4, 1, False),
         (256, 256, 255, 4, 1, False),
-        (256, 700, 256, 100, 1, True),  # 0.03 of all sums are at most 23 above 2: 21 for each result
+        (
+            256,
+            700,
+            256,
+            100,
+            1,
+            True,
+        ),  # 0.03 of all sums are at most 23 above 2: 21 for each result
         (256, 400, 256, 100, 1, False),  # 12
         (256, 700, 256, 100, 0.5, False),
-        (256, 256, 256, 12, 0.1, True),  # no sum is more than 22 above 2, so that the product is exact
+        (
+            256,
+            256,
+            256,
+            12,
+            0.1,
+            True,
+        ),  # no sum is more than 22 above 2, so that the product is exact
         (256, 256, 256, 14, 0.1, False),
         (256, 256, 256, 4, 0, False),
     ],
 )
 @pytest.mark.usefixtures("multiplying")
-def test_products(m: int, k: int, n: int, highest: int, share: float, expected: bool, dtype: torch.dtype) -> None:
+def test_products(
+    m: int, k: int, n: int, highest: int, share: float, expected: bool, dtype: torch.dtype
+) -> None:
     a, b = operand(m, k, highest, share, dtype), operand(k, n, highest, share, dtype)
     bounds = [Bounds(1, highest) if share else Bounds(0, None)] * 2
     assert (least_of_product("cpu", a, b, bounds) is not None) == expected
@@ -217,7 +263,9 @@ def test_products_that_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("multiplying")
 def test_products_whose_bounds_decide() -> None:
     few = operand(256, 256, 4, 0.1, torch.int16)
-    assert least_of_product("cpu", few, few, [Bounds(1, 12), Bounds(2, 14)]) == 32  # no sum is more than 23 above 3
+    assert (
+        least_of_product("cpu", few, few, [Bounds(1, 12), Bounds(2, 14)]) == 32
+    )  # no sum is more than 23 above 3
     assert least_of_product("cpu", few, few, [Bounds(1, 13), Bounds(2, 14)]) is None
 
 
@@ -232,16 +280,24 @@ def test_edges_of_a_product_are_counted_in_some_rows(monkeypatch: pytest.MonkeyP
         assert least_of_product("cpu", other, a, bounds) == expected
 
 
-@pytest.mark.parametrize(("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)])
+@pytest.mark.parametrize(
+    ("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)]
+)
 def test_the_share_of_low_sums(span_a: int, span_b: int) -> None:
     sums = torch.arange(span_a + 1)[:, None] + torch.arange(span_b + 1)
-    assert exponents._share_of_low_sums(span_a, span_b) == pytest.approx(float((sums <= 23).double().mean()))
+    assert exponents._share_of_low_sums(span_a, span_b) == pytest.approx(
+        float((sums <= 23).double().mean())
+    )
 
 
 @pytest.mark.usefixtures("multiplying")
 def test_min_plus_follows_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     specs, make = [], engines.make
-    monkeypatch.setattr(engines, "make", lambda name, spec, config: (specs.append(spec), make(name, spec, config))[1])
+    monkeypatch.setattr(
+        engines,
+        "make",
+        lambda name, spec, config: (specs.append(spec), make(name, spec, config))[1],
+    )
     for highest in (4, 900):
         a = operand(256, 256, highest, 1, torch.int16)[0]
         assert torch.equal(tri_apsp.min_plus(a, a)[0], (a[0, :, None] + a).amin(0))
@@ -276,7 +332,9 @@ class TestCalls:
 
     def random(self, dtype: torch.dtype, highest: int) -> torch.Tensor:
         generator = torch.Generator("cuda").manual_seed(highest)
-        weights = torch.randint(1, highest + 1, (self.N, self.N), device="cuda", generator=generator).to(dtype)
+        weights = torch.randint(
+            1, highest + 1, (self.N, self.N), device="cuda", generator=generator
+        ).to(dtype)
         missing = torch.rand(self.N, self.N, device="cuda", generator=generator) > 0.02
         return weights.masked_fill_(missing, no_edge(dtype))
 
@@ -330,10 +388,15 @@ class TestCalls:
         assert torch.equal(found.distances, expected)
 
     def test_sizes(self) -> None:
-        weights, sizes = torch.stack((self.random(torch.int16, 4),) * 2), torch.tensor([self.N, 5000], device="cuda")
+        weights, sizes = (
+            torch.stack((self.random(torch.int16, 4),) * 2),
+            torch.tensor([self.N, 5000], device="cuda"),
+        )
         found = tri_apsp.shortest_paths(weights, sizes=sizes)
         assert found.exponents
-        assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, sizes=sizes, check=False).distances)
+        assert torch.equal(
+            found.distances, tri_apsp.shortest_paths(weights, sizes=sizes, check=False).distances
+        )
 
     def test_predecessors(self) -> None:
         weights = self.random(torch.int16, 4)
@@ -370,13 +433,19 @@ class TestProducts:
 
     @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
     def test_dtypes(self, dtype: torch.dtype, tried: list[Remaining]) -> None:
-        a, b = operand(4100, 5000, 100, 1, dtype, "cuda"), operand(5000, 4203, 100, 1, dtype, "cuda")
+        a, b = (
+            operand(4100, 5000, 100, 1, dtype, "cuda"),
+            operand(5000, 4203, 100, 1, dtype, "cuda"),
+        )
         self.check(a, b, operand(4100, 4203, 9, 0.5, dtype, "cuda"))
         (remaining,) = tried
         assert not remaining.uncertain.any()
 
     def test_rows_without_small_values(self, tried: list[Remaining]) -> None:
-        a, b = operand(4100, 5000, 50, 1, torch.int16, "cuda"), operand(5000, 4203, 50, 1, torch.int16, "cuda")
+        a, b = (
+            operand(4100, 5000, 50, 1, torch.int16, "cuda"),
+            operand(5000, 4203, 50, 1, torch.int16, "cuda"),
+        )
         a[0, 256:400] = 3000
         a[0, 256:400, 7] = 0
         self.check(torch.cat((a, a)), torch.cat((b, b)))

@@ -1,4 +1,6 @@
-"""Negative cycles: raised with a cycle and its weight, or marked; and cycles of floats that rounding made look negative."""
+"""Negative cycles: raised with a cycle and its weight, or marked; and cycles of floats that
+rounding made look negative.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Matrix = cases.Matrix
 
 
 def marked(weights: Matrix) -> Matrix:
-    """Distances by definition, minus infinity where a walk meets a vertex with a negative closed walk."""
+    """Distances by definition, minus infinity where a walk meets a vertex with a negative closed
+    walk.
+    """
     n = len(weights)
     distances = weights.copy()
     np.fill_diagonal(distances, np.minimum(0, np.diag(weights)))
@@ -29,12 +33,16 @@ def marked(weights: Matrix) -> Matrix:
     rest = weights.copy()
     rest[negative], rest[:, negative] = cases.INF, cases.INF
     distances = floyd_warshall(rest)
-    distances[(reachable[:, negative].astype(int) @ reachable[negative].astype(int)) > 0] = -cases.INF
+    distances[
+        (reachable[:, negative].astype(int) @ reachable[negative].astype(int)) > 0
+    ] = -cases.INF
     return distances
 
 
 def values(distances: torch.Tensor) -> Matrix:
-    return np.where((distances == minus_infinity(distances.dtype)).numpy(), -cases.INF, cases.values(distances))
+    return np.where(
+        (distances == minus_infinity(distances.dtype)).numpy(), -cases.INF, cases.values(distances)
+    )
 
 
 def check(weights: Matrix, dtype: torch.dtype) -> tri_apsp.Result:
@@ -71,7 +79,11 @@ def test_a_planted_cycle(dtype: torch.dtype, length: int) -> None:
     weights, cycle = cases.negative_cycle(n, length)
     check(weights, dtype)
     apart = np.full((2 * n, 2 * n), cases.INF)
-    apart[:n, :n], apart[n:, n:], apart[5, n + 7] = weights, cases.random_graph(n, low=100, high=150), 1
+    apart[:n, :n], apart[n:, n:], apart[5, n + 7] = (
+        weights,
+        cases.random_graph(n, low=100, high=150),
+        1,
+    )
     result = check(apart, dtype)
     assert result.negative_cycle is not None
     assert set(result.negative_cycle.vertices) <= set(range(n))
@@ -95,7 +107,9 @@ def test_negative_cycles_everywhere(dtype: torch.dtype) -> None:
 
 
 def test_a_batch_with_sizes_says_which_graph() -> None:
-    graphs = np.stack([cases.random_graph(20), cases.negative_cycle(20, 3)[0], cases.negative_graph(20)])
+    graphs = np.stack(
+        [cases.random_graph(20), cases.negative_cycle(20, 3)[0], cases.negative_graph(20)]
+    )
     weights = cases.tensor(graphs, torch.float32)
     result = tri_apsp.shortest_paths(weights, negative_cycles="mark")
     assert result.negative_cycle is not None
@@ -119,9 +133,16 @@ def test_a_cycle_that_a_larger_weight_hid() -> None:
 
 @pytest.mark.parametrize("length", [3, 30, 100])
 def test_large_potentials_form_no_cycle(length: int) -> None:
-    """A chain of -1 leads to a cycle of weight 0, whose rounding at a potential of -999 is above the bound."""
+    """A chain of -1 leads to a cycle of weight 0, whose rounding at a potential of -999 is above
+    the bound.
+    """
     for seed in range(20):
-        ring = torch.rand(length - 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 0.5
+        ring = (
+            torch.rand(
+                length - 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+            )
+            - 0.5
+        )
         n = 999 + length
         weights = torch.full((n, n), cases.INF, dtype=torch.float64)
         chain = torch.arange(999)
@@ -173,7 +194,11 @@ def test_a_cycle_of_weight_zero_is_not_negative_by_rounding(
         weights = (steps + potential[:, None] - potential).to(dtype)
         result = tri_apsp.shortest_paths(weights, negative_cycles=choice, predecessors=True)
         assert (result.distances.diagonal() == 0).all()
-        expected = tri_apsp.shortest_paths(steps.to(torch.int32)).distances + potential[:, None] - potential
+        expected = (
+            tri_apsp.shortest_paths(steps.to(torch.int32)).distances
+            + potential[:, None]
+            - potential
+        )
         tolerance = 1000 * 40 * torch.finfo(dtype).eps
         torch.testing.assert_close(result.distances.double(), expected, rtol=0, atol=tolerance)
         cases.assert_predecessors(result, weights, rtol=tolerance)
@@ -182,10 +207,16 @@ def test_a_cycle_of_weight_zero_is_not_negative_by_rounding(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"negative_cycles": "ignore"}, "must be 'raise' or 'mark', but is 'ignore'; give one of these"),
+        (
+            {"negative_cycles": "ignore"},
+            "must be 'raise' or 'mark', but is 'ignore'; give one of these",
+        ),
         ({"negative_cycles": "mark", "overwrite": True}, "but overwrite was given; leave it out"),
         ({"negative_cycles": "mark", "check": False}, "but check=False was given; leave it out"),
-        ({"predecessors": "yes"}, "`predecessors` must be True or False, but is 'yes'; give one of these"),
+        (
+            {"predecessors": "yes"},
+            "`predecessors` must be True or False, but is 'yes'; give one of these",
+        ),
     ],
 )
 def test_options_that_are_refused(options: dict[str, object], message: str) -> None:

@@ -1,4 +1,6 @@
-"""Solves in one launch whose kernel is for one sign of the weights: which kernels run, and that the result is always right."""
+"""Solves in one launch whose kernel is for one sign of the weights: which kernels run, and that the
+result is always right.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class BySign(CpuEngine):
     def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
-    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges]:
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges]:
         self.solved.append(self.spec.nonnegative)
         distances, found = super().queue_solve(weights, check=check)
         if self.spec.nonnegative and bool((weights < 0).any()):

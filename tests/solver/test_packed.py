@@ -13,11 +13,15 @@ from tri_apsp import Config, DistanceRangeError, InputError, NegativeCycleError,
 from tri_apsp.engines import packed as moves
 
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
-every_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+every_device = pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
 MIXED = (9, 0, 70, 1, 64, 300, 2, 33, 17, 0, 8, 65, 20, 130)
 
 
-def graphs(sizes: tuple[int, ...], dtype: torch.dtype, *, negative: bool = False) -> list[torch.Tensor]:
+def graphs(
+    sizes: tuple[int, ...], dtype: torch.dtype, *, negative: bool = False
+) -> list[torch.Tensor]:
     make = cases.negative_graph if negative else cases.random_graph
     return [cases.tensor(make(size, seed=seed), dtype) for seed, size in enumerate(sizes)]
 
@@ -25,7 +29,9 @@ def graphs(sizes: tuple[int, ...], dtype: torch.dtype, *, negative: bool = False
 def packed(parts: list[torch.Tensor], device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
     lengths = torch.tensor([0, *(part.numel() for part in parts)])
     empty = parts[0].new_empty(0) if parts else torch.empty(0)
-    return torch.cat([empty, *(part.flatten() for part in parts)]).to(device), lengths.cumsum(0).to(device)
+    return torch.cat([empty, *(part.flatten() for part in parts)]).to(device), lengths.cumsum(0).to(
+        device
+    )
 
 
 @every_device
@@ -37,17 +43,23 @@ def test_every_graph_is_solved_as_alone(device: str, dtype: torch.dtype, negativ
     result = tri_apsp.shortest_paths(weights, offsets=offsets, predecessors=True)
     alone = [tri_apsp.shortest_paths(part, predecessors=True) for part in parts]
     assert torch.equal(result.distances.cpu(), packed([found.distances for found in alone])[0])
-    assert torch.equal(result.predecessors.cpu(), packed([found.predecessors for found in alone])[0])
+    assert torch.equal(
+        result.predecessors.cpu(), packed([found.predecessors for found in alone])[0]
+    )
 
 
 @every_device
-@pytest.mark.parametrize("options", [{}, {"predecessors": True}, {"negative_cycles": "mark"}, {"check": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"predecessors": True}, {"negative_cycles": "mark"}, {"check": False}], ids=str
+)
 def test_gradients_are_those_of_each_graph_alone(device: str, options: dict[str, object]) -> None:
     parts = graphs((9, 0, 70, 1, 64, 33, 8), torch.float32)
     if "negative_cycles" in options:
         parts[2][:2, :2] = torch.tensor([[0.0, -5], [4, 0]])
     weights, offsets = packed(parts, device)
-    gradient = torch.randint(-9, 9, (len(weights),), generator=torch.Generator().manual_seed(0)).float()
+    gradient = torch.randint(
+        -9, 9, (len(weights),), generator=torch.Generator().manual_seed(0)
+    ).float()
     given = weights.requires_grad_()
     result = tri_apsp.shortest_paths(given, offsets=offsets, **options)
     assert (result.predecessors is not None) == ("predecessors" in options)
@@ -55,7 +67,9 @@ def test_gradients_are_those_of_each_graph_alone(device: str, options: dict[str,
     found = []
     for part, of_part in zip(parts, gradient.split([part.numel() for part in parts]), strict=True):
         alone = part.to(device).requires_grad_()
-        tri_apsp.shortest_paths(alone, **options).distances.backward(of_part.view(part.shape).to(device))
+        tri_apsp.shortest_paths(alone, **options).distances.backward(
+            of_part.view(part.shape).to(device)
+        )
         found.append(alone.grad)
     assert any(gradient.any() for gradient in found)
     assert torch.equal(given.grad, packed(found, device)[0])
@@ -70,23 +84,33 @@ def test_gradients_of_no_graph() -> None:
 @every_device
 @pytest.mark.parametrize("batch", [0, 1, 2, 31, 1000])
 def test_batches(device: str, batch: int) -> None:
-    sizes = tuple(torch.randint(0, 40, (batch,), generator=torch.Generator().manual_seed(batch)).tolist())
+    sizes = tuple(
+        torch.randint(0, 40, (batch,), generator=torch.Generator().manual_seed(batch)).tolist()
+    )
     parts = graphs(sizes, torch.float32)
     weights, offsets = packed(parts, device)
     for options in ({}, {"check": False}, {"method": "squaring"}):
-        found = tri_apsp.shortest_paths(weights, offsets=offsets.to(torch.int32).cpu(), **options).distances
+        found = tri_apsp.shortest_paths(
+            weights, offsets=offsets.to(torch.int32).cpu(), **options
+        ).distances
         expected = packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
         assert torch.equal(found.cpu(), expected)
 
 
 @every_device
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.bool, torch.float16, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, torch.int16, torch.bool, torch.float16, torch.bfloat16, torch.complex64],
+)
 def test_pack_and_unpack(device: str, dtype: torch.dtype) -> None:
     sizes = torch.tensor([3, 0, 7, 1], device=device)
     matrices = torch.randint(0, 2, (4, 9, 9), device=device).to(dtype)
     values, offsets = tri_apsp.pack(matrices, sizes)
     assert offsets.tolist() == [0, 9, 9, 58, 59]
-    assert torch.equal(values, torch.cat([m[:s, :s].flatten() for m, s in zip(matrices, sizes.tolist(), strict=True)]))
+    assert torch.equal(
+        values,
+        torch.cat([m[:s, :s].flatten() for m, s in zip(matrices, sizes.tolist(), strict=True)]),
+    )
     back, found = tri_apsp.unpack(values, offsets, fill=1)
     assert torch.equal(found, sizes)
     outside = torch.arange(7, device=device) >= sizes[:, None]
@@ -101,16 +125,23 @@ def test_edges_of_bool() -> None:
     parts = [torch.rand(size, size) < 0.3 for size in (5, 12, 3)]
     weights, offsets = packed(parts)
     found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
-    assert torch.equal(found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0])
+    assert torch.equal(
+        found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
+    )
 
 
-def test_a_large_graph_beside_many_small_ones_is_not_padded_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_graph_beside_many_small_ones_is_not_padded_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     values = []
     unpacked = moves.unpacked
     monkeypatch.setattr(
-        "tri_apsp.solver.packed.unpacked", lambda *arguments: values.append(found := unpacked(*arguments)) or found
+        "tri_apsp.solver.packed.unpacked",
+        lambda *arguments: values.append(found := unpacked(*arguments)) or found,
     )
-    weights, offsets = packed([torch.rand(10, 10)] * 500 + [torch.rand(400, 400), torch.rand(65, 65), torch.rand(80, 80)])
+    weights, offsets = packed(
+        [torch.rand(10, 10)] * 500 + [torch.rand(400, 400), torch.rand(65, 65), torch.rand(80, 80)]
+    )
     tri_apsp.shortest_paths(weights, offsets=offsets)
     assert sum(matrix.numel() for matrix in values) <= 1.5 * len(weights)
 
@@ -120,12 +151,15 @@ def test_groups_are_split_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = []
     unpacked = moves.unpacked
     monkeypatch.setattr(
-        "tri_apsp.solver.packed.unpacked", lambda *arguments: shapes.append((found := unpacked(*arguments)).shape) or found
+        "tri_apsp.solver.packed.unpacked",
+        lambda *arguments: shapes.append((found := unpacked(*arguments)).shape) or found,
     )
     parts = graphs((9, 4, 20, 8, 7, 6), torch.float32)
     weights, offsets = packed(parts)
     found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
-    assert torch.equal(found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0])
+    assert torch.equal(
+        found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
+    )
     assert all(count == 1 or count * n * n <= 100 for count, n, _ in shapes)
     assert len(shapes) > 3  # as many as there are sizes to pad to
 
@@ -135,18 +169,25 @@ class TestErrors:
         parts = graphs((20, 9, 30, 9), torch.float32)
         parts[3][2, 4] = float("nan")
         weights, offsets = packed(parts)
-        with pytest.raises(InputError, match=r"graph 3 of the packed batch: `weights` must hold numbers.* at \(2, 4\)"):
+        with pytest.raises(
+            InputError,
+            match=r"graph 3 of the packed batch: `weights` must hold numbers.* at \(2, 4\)",
+        ):
             tri_apsp.shortest_paths(weights, offsets=offsets)
 
     def test_negative_cycles(self) -> None:
         parts = graphs((20, 9, 30, 9, 8), torch.int32)
         parts[3][:2, :2] = torch.tensor([[0, -5], [4, 0]])
         weights, offsets = packed(parts)
-        with pytest.raises(NegativeCycleError, match=r"of weight -1 .* of graph 3 in the batch") as caught:
+        with pytest.raises(
+            NegativeCycleError, match=r"of weight -1 .* of graph 3 in the batch"
+        ) as caught:
             tri_apsp.shortest_paths(weights, offsets=offsets)
         assert caught.value.batch == 3
         assert caught.value.graphs == (3,)
-        marked = tri_apsp.shortest_paths(weights, offsets=offsets, negative_cycles="mark", predecessors=True)
+        marked = tri_apsp.shortest_paths(
+            weights, offsets=offsets, negative_cycles="mark", predecessors=True
+        )
         assert marked.negative_cycle.graph == 3
         alone = [tri_apsp.shortest_paths(part, negative_cycles="mark").distances for part in parts]
         assert torch.equal(marked.distances, packed(alone)[0])
@@ -157,17 +198,27 @@ class TestErrors:
         parts[0][:2, :2] = torch.tensor([[0.0, -5], [4, 0]])
         parts[1][2, 4] = float("nan")
         weights, offsets = packed(parts)
-        with pytest.raises(InputError, match=r"graph 1 of the packed batch: `weights` must hold numbers"):
+        with pytest.raises(
+            InputError, match=r"graph 1 of the packed batch: `weights` must hold numbers"
+        ):
             tri_apsp.shortest_paths(weights, offsets=offsets)
-        for options in ({"negative_cycles": "foo"}, {"negative_cycles": "mark", "check": False}, {"method": "foo"}):
+        for options in (
+            {"negative_cycles": "foo"},
+            {"negative_cycles": "mark", "check": False},
+            {"method": "foo"},
+        ):
             with pytest.raises(InputError) as caught:
                 tri_apsp.shortest_paths(weights, offsets=offsets, **options)
             assert "packed batch" not in str(caught.value)
 
     def test_paths_of_a_packed_batch(self) -> None:
-        result = tri_apsp.shortest_paths(torch.rand(13), offsets=torch.tensor([0, 4, 13]), predecessors=True)
+        result = tri_apsp.shortest_paths(
+            torch.rand(13), offsets=torch.tensor([0, 4, 13]), predecessors=True
+        )
         for call in (lambda: result.path(0, 1), lambda: result.paths([0], [1]), result.next_hops):
-            with pytest.raises(InputError, match=r"packed; give its predecessors to tri_apsp\.unpack"):
+            with pytest.raises(
+                InputError, match=r"packed; give its predecessors to tri_apsp\.unpack"
+            ):
                 call()
 
     @pytest.mark.parametrize("fill", [1e9, 0.5, float("inf"), "x", None])
@@ -180,7 +231,9 @@ class TestErrors:
         path = torch.full((5, 5), no_edge(torch.int16), dtype=torch.int16)
         path.diagonal(1).fill_(9000)
         weights, offsets = packed([path[:2, :2], path])
-        with pytest.raises(DistanceRangeError, match="graph 1 of the packed batch: distances must fit int16"):
+        with pytest.raises(
+            DistanceRangeError, match="graph 1 of the packed batch: distances must fit int16"
+        ):
             tri_apsp.shortest_paths(weights, offsets=offsets)
 
     @pytest.mark.parametrize(
@@ -191,7 +244,10 @@ class TestErrors:
                 "begin with 0 and end with 13, the length of `weights`, but begin with 0 and end with 12",
             ),
             (torch.tensor([1, 4, 13]), "begin with 1"),
-            (torch.tensor([0, 5, 13]), "square number of values to each graph, but leave 5 to graph 0"),
+            (
+                torch.tensor([0, 5, 13]),
+                "square number of values to each graph, but leave 5 to graph 0",
+            ),
             (torch.tensor([0, 9, 4, 13]), "but leave -5 to graph 1"),
             (torch.tensor([0.0, 13]), "of int64 or int32.* of float32"),
             (torch.tensor([[0, 13]]), r"\(1, 2\) of int64"),
@@ -202,21 +258,35 @@ class TestErrors:
     )
     def test_offsets(self, offsets: object, message: str) -> None:
         for call in (tri_apsp.shortest_paths, lambda x, offsets: tri_apsp.unpack(x, offsets)):
-            with pytest.raises(InputError, match=message.replace("`weights`", "`(weights|values)`")):
+            with pytest.raises(
+                InputError, match=message.replace("`weights`", "`(weights|values)`")
+            ):
                 call(torch.rand(13), offsets=offsets)
 
     def test_other_arguments(self) -> None:
         weights, offsets = torch.rand(13), torch.tensor([0, 4, 13])
-        for options in ({"sizes": torch.tensor([2, 3])}, {"sources": [0]}, {"overwrite": True}, {"method": "johnson"}):
+        for options in (
+            {"sizes": torch.tensor([2, 3])},
+            {"sources": [0]},
+            {"overwrite": True},
+            {"method": "johnson"},
+        ):
             with pytest.raises(InputError, match="must not be given with `offsets`"):
                 tri_apsp.shortest_paths(weights, offsets=offsets, **options)
         with pytest.raises(InputError, match="`sizes` must not be given with `offsets`"):
-            tri_apsp.shortest_paths(weights.clone().requires_grad_(), offsets=offsets, sizes=torch.tensor([2, 3]))
+            tri_apsp.shortest_paths(
+                weights.clone().requires_grad_(), offsets=offsets, sizes=torch.tensor([2, 3])
+            )
         with pytest.raises(
-            InputError, match=r"`offsets` must not be given under torch.compile .*; give padded weights and `sizes`"
+            InputError,
+            match=r"`offsets` must not be given under torch.compile .*; give padded weights and `sizes`",
         ):
-            torch.func.vmap(lambda values: tri_apsp.shortest_paths(values, offsets=offsets).distances)(weights[None])
-        with pytest.raises(InputError, match=r"one dimension.*\(2, 2\) of float32; make one with tri_apsp.pack"):
+            torch.func.vmap(
+                lambda values: tri_apsp.shortest_paths(values, offsets=offsets).distances
+            )(weights[None])
+        with pytest.raises(
+            InputError, match=r"one dimension.*\(2, 2\) of float32; make one with tri_apsp.pack"
+        ):
             tri_apsp.shortest_paths(torch.rand(2, 2), offsets=offsets)
         with pytest.raises(InputError, match=r"one of the dtypes .* but has float16"):
             tri_apsp.shortest_paths(weights.half(), offsets=offsets)

@@ -1,4 +1,6 @@
-"""Predecessors where ties, cycles of weight 0 and rounding make them hard; tests/methods/contract.py has the plain cases."""
+"""Predecessors where ties, cycles of weight 0 and rounding make them hard;
+tests/methods/contract.py has the plain cases.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,18 @@ def test_cycles_of_weight_zero(dtype: torch.dtype) -> None:
 
 def test_ties_by_hand() -> None:
     """0 -> 3 directly, or over 1 or 2; 0 -> 4 over 1, 2 or 3; 4 and 5 are a cycle of weight 0."""
-    edges = [(0, 3, 2), (0, 1, 1), (1, 3, 1), (0, 2, 1), (2, 3, 1), (1, 4, 2), (2, 4, 2), (3, 4, 1), (4, 5, 0), (5, 4, 0)]
+    edges = [
+        (0, 3, 2),
+        (0, 1, 1),
+        (1, 3, 1),
+        (0, 2, 1),
+        (2, 3, 1),
+        (1, 4, 2),
+        (2, 4, 2),
+        (3, 4, 1),
+        (4, 5, 0),
+        (5, 4, 0),
+    ]
     weights = torch.full((6, 6), cases.INF)
     for source, target, weight in edges:
         weights[source, target] = weight
@@ -59,7 +72,9 @@ def test_ties_by_hand() -> None:
 
 
 def test_a_cycle_of_weight_zero_is_left_by_the_fewest_edges() -> None:
-    """From 0, the ring 1 -> 2 -> ... -> 70 -> 1 of weight 0 is entered at 50, so that 49 is the last of it."""
+    """From 0, the ring 1 -> 2 -> ... -> 70 -> 1 of weight 0 is entered at 50, so that 49 is the
+    last of it.
+    """
     n = 71
     weights = torch.full((n, n), cases.INF)
     ring = torch.arange(1, n)
@@ -119,7 +134,9 @@ def test_unchecked() -> None:
 def test_not_unless_asked_for() -> None:
     result = tri_apsp.shortest_paths(torch.rand(5, 5))
     assert result.predecessors is None
-    with pytest.raises(InputError, match="paths need predecessors, but the result has none; solve with pred"):
+    with pytest.raises(
+        InputError, match="paths need predecessors, but the result has none; solve with pred"
+    ):
         result.path(0, 1)
     with pytest.raises(InputError, match="next hops need"):
         result.next_hops()
@@ -127,14 +144,19 @@ def test_not_unless_asked_for() -> None:
 
 def test_more_vertices_than_int32_numbers_are_refused() -> None:
     n = 1 << 31
-    with pytest.raises(InputError, match="n must be at most 2147483647, the largest int32, but is 2147483648; leave"):
+    with pytest.raises(
+        InputError,
+        match="n must be at most 2147483647, the largest int32, but is 2147483648; leave",
+    ):
         solve(torch.zeros(1).expand(n, n))
 
 
 def test_overwrite_is_refused() -> None:
     weights = torch.rand(5, 5)
     before = weights.clone()
-    with pytest.raises(InputError, match="since predecessors are found in them; leave overwrite out"):
+    with pytest.raises(
+        InputError, match="since predecessors are found in them; leave overwrite out"
+    ):
         solve(weights, overwrite=True)
     assert torch.equal(weights, before)
 

@@ -1,4 +1,6 @@
-"""Batches of small graphs: every n up to 70, which passes each of the kernels that such batches have."""
+"""Batches of small graphs: every n up to 70, which passes each of the kernels that such batches
+have.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ any_sign = pytest.mark.parametrize("negative", [False, True], ids=["nonnegative"
 
 
 def marks(dtype: torch.dtype, device: str) -> list[pytest.MarkDecorator]:
-    """Which dtypes are slow: on a GPU all but the most common one, since every n has kernels of its own."""
+    """Which dtypes are slow: on a GPU all but the most common one, since every n has kernels of its
+    own.
+    """
     quick = cases.QUICK_DTYPES if device == "cpu" else (torch.float32,)
     slow = [] if dtype in quick else [pytest.mark.slow]
     return slow if device == "cpu" else [pytest.mark.gpu, *slow]
@@ -25,24 +29,36 @@ def marks(dtype: torch.dtype, device: str) -> list[pytest.MarkDecorator]:
 
 every_dtype_and_device = pytest.mark.parametrize(
     ("dtype", "device"),
-    [pytest.param(dtype, device, marks=marks(dtype, device)) for dtype in cases.DTYPES for device in ("cpu", "cuda")],
+    [
+        pytest.param(dtype, device, marks=marks(dtype, device))
+        for dtype in cases.DTYPES
+        for device in ("cpu", "cuda")
+    ],
     ids=str,
 )
-every_part = pytest.mark.parametrize("part", range(4))  # of the numbers of vertices, so that no test takes minutes
+every_part = pytest.mark.parametrize(
+    "part", range(4)
+)  # of the numbers of vertices, so that no test takes minutes
 
 
 def vertices(device: str, dtype: torch.dtype) -> list[int]:
-    """Every n up to 70; on a GPU, where each kind of n above 32 takes seconds to compile, all of these for few dtypes."""
+    """Every n up to 70; on a GPU, where each kind of n above 32 takes seconds to compile, all of
+    these for few dtypes.
+    """
     return [*range(71)] if device == "cpu" or dtype in cases.QUICK_DTYPES else [*range(34), 63, 64]
 
 
 def batches(device: str, n: int) -> tuple[int, ...]:
-    """Every batch; on a GPU, where each takes kernels of its own for more than one tile, two for these."""
+    """Every batch; on a GPU, where each takes kernels of its own for more than one tile, two for
+    these.
+    """
     return BATCHES if device == "cpu" or n <= 64 else (2, 1000)
 
 
 def random_graphs(n: int, negative: bool) -> torch.Tensor:
-    """GRAPHS graphs of whole weights in float64 without a negative cycle, from very few edges to nearly all."""
+    """GRAPHS graphs of whole weights in float64 without a negative cycle, from very few edges to
+    nearly all.
+    """
     random = torch.Generator().manual_seed(n)
     weights = torch.randint(0, 50, (GRAPHS, n, n), generator=random).double()
     if negative:
@@ -96,10 +112,14 @@ def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool, par
     for n in vertices(device, dtype)[part::4]:
         weights = random_graphs(n, negative)
         sizes = torch.randint(0, n + 1, (GRAPHS,), generator=torch.Generator().manual_seed(n))
-        expected = cast(padded(solved(padded(weights, sizes, torch.inf)), sizes, torch.inf), dtype).to(device)
+        expected = cast(
+            padded(solved(padded(weights, sizes, torch.inf)), sizes, torch.inf), dtype
+        ).to(device)
         weights, sizes = padded(cast(weights, dtype), sizes, -7).to(device), sizes.to(device)
         for batch in batches(device, n):
-            found = tri_apsp.shortest_paths(repeated(weights, batch), sizes=repeated(sizes, batch)).distances
+            found = tri_apsp.shortest_paths(
+                repeated(weights, batch), sizes=repeated(sizes, batch)
+            ).distances
             assert torch.equal(found, repeated(expected, batch)), (n, batch)
 
 

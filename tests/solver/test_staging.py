@@ -1,4 +1,6 @@
-"""The initial matrix of a solve, and the bounds of the weights, are the same from the kernel and from torch."""
+"""The initial matrix of a solve, and the bounds of the weights, are the same from the kernel and
+from torch.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,18 @@ def sizes_of(batch: int, n: int) -> torch.Tensor:
     return torch.arange(batch) * 7 % (n + 1)
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="test_interpreter runs it, in a process of its own")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="test_interpreter runs it, in a process of its own",
+)
 class TestInitialMatrixInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Few programs, so that each processes several tiles."""
         monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_PER_UNIT", 1)
-        monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
+        monkeypatch.setattr(
+            "tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3)
+        )
 
     @interpreted_dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "batch last", "cut out", "one graph"])
@@ -64,7 +71,9 @@ class TestInitialMatrixInterpreted:
 
     def test_no_negative_value(self) -> None:
         check(values((2, 9, 9), torch.int32).abs(), None)
-        check(-values((2, 9, 9), torch.int32).abs(), torch.tensor([0, 0]))  # the negative ones are padding
+        check(
+            -values((2, 9, 9), torch.int32).abs(), torch.tensor([0, 0])
+        )  # the negative ones are padding
 
 
 @pytest.mark.gpu
@@ -72,14 +81,22 @@ class TestOnTheGpu:
     @pytest.mark.parametrize(
         ("dtype", "layout"),
         [(dtype, layout) for dtype in (torch.float32, torch.int16) for layout in LAYOUTS]
-        + [(dtype, layout) for dtype in (torch.int32, torch.int64, torch.float64) for layout in ("contiguous", "cut out")],
+        + [
+            (dtype, layout)
+            for dtype in (torch.int32, torch.int64, torch.float64)
+            for layout in ("contiguous", "cut out")
+        ],
         ids=str,
     )
     @pytest.mark.parametrize("padded", [False, True])
     def test_kernel(self, dtype: torch.dtype, layout: str, padded: bool) -> None:
         for shape in ((1, 1, 1), (1, 1000, 1000), (300, 20, 20), (7, 129, 129), (2, 2100, 2100)):
             weights = LAYOUTS[layout](values(shape, dtype).cuda())
-            check(weights, sizes_of(weights.shape[0], weights.shape[1]).cuda() if padded else None, -weights.shape[1] % 16)
+            check(
+                weights,
+                sizes_of(weights.shape[0], weights.shape[1]).cuda() if padded else None,
+                -weights.shape[1] % 16,
+            )
 
     def test_nan_shows(self) -> None:
         weights = cases.tensor(cases.random_graph(70), torch.float32, "cuda")[None].clone()

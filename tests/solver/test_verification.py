@@ -29,7 +29,9 @@ class Pending:
 
 
 class ReadingEngine(CpuEngine):
-    """A cpu engine that reads diagonals beside other work, and logs it under the number of the check."""
+    """A cpu engine that reads diagonals beside other work, and logs it under the number of the
+    check.
+    """
 
     log: ClassVar[Log] = []
 
@@ -100,7 +102,9 @@ def test_only_the_diagonal_counts(log: Log) -> None:
     check.finish()
 
 
-def test_the_last_step_of_a_solve_is_not_checked_early(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_step_of_a_solve_is_not_checked_early(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last step is verified with the result, so it needs no check of its own."""
     monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
     monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
@@ -119,11 +123,17 @@ def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
     distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
     known = distances.clone()
     engine = engines.make(
-        "cpu", engines.MatrixSpec(2, torch.int32, distances.device, False), configs.default_config("cpu", torch.int32)
+        "cpu",
+        engines.MatrixSpec(2, torch.int32, distances.device, False),
+        configs.default_config("cpu", torch.int32),
     )
     seen = []
     value_ranges = engine.value_ranges
-    monkeypatch.setattr(engine, "value_ranges", lambda *args, **options: seen.append(args) or value_ranges(*args, **options))
+    monkeypatch.setattr(
+        engine,
+        "value_ranges",
+        lambda *args, **options: seen.append(args) or value_ranges(*args, **options),
+    )
     found = ValueRange(-3, highest, 0 if reads else highest, 0)
     verify(Problem(known, True), distances, Bounds(-3, 9), engine, lambda matrix: None, found=found)
     assert len(seen) == reads

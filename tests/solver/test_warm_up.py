@@ -11,7 +11,9 @@ from tri_apsp.solver import warm_up
 
 
 @pytest.mark.parametrize("predecessors", [False, True])
-def test_solves_each_dtype_size_and_sign(monkeypatch: pytest.MonkeyPatch, predecessors: bool) -> None:
+def test_solves_each_dtype_size_and_sign(
+    monkeypatch: pytest.MonkeyPatch, predecessors: bool
+) -> None:
     solved = []
     solve = warm_up.solve
 
@@ -21,12 +23,16 @@ def test_solves_each_dtype_size_and_sign(monkeypatch: pytest.MonkeyPatch, predec
     monkeypatch.setattr(
         "tri_apsp.solver.warm_up.solve",
         lambda weights, **options: (
-            solved.append((weights.dtype, tuple(weights.shape), bool((weights < 0).any()), "sizes" in options))
+            solved.append(
+                (weights.dtype, tuple(weights.shape), bool((weights < 0).any()), "sizes" in options)
+            )
             or check_predecessors(options)
             or solve(weights, **options)
         ),
     )
-    tri_apsp.warmup([torch.float32, torch.int16], [70, (5, 8), 1], device="cpu", predecessors=predecessors)
+    tri_apsp.warmup(
+        [torch.float32, torch.int16], [70, (5, 8), 1], device="cpu", predecessors=predecessors
+    )
     expected = [
         (dtype, shape, negative, sizes)
         for dtype in (torch.float32, torch.int16)
@@ -67,7 +73,9 @@ def test_later_calls_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import triton
 
     tri_apsp.warmup([torch.float32, torch.int32], [300, (200, 20), (40, 50)])
-    monkeypatch.setattr(triton.runtime.jit.JITFunction, "_do_compile", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(
+        triton.runtime.jit.JITFunction, "_do_compile", lambda *_: pytest.fail("compiled")
+    )
     for dtype in (torch.float32, torch.int32):
         for shape in ((300, 300), (200, 20, 20), (40, 50, 50)):
             weights = torch.randint(1, 9, shape, device="cuda").to(dtype)

@@ -39,7 +39,9 @@ def test_blocks(rows: int | None) -> None:
 def test_blocks_that_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: 18)
     blocks = list(all_pairs(WEIGHTS, sources_per_block=8))
-    assert [(block.first, len(block.distances)) for block in blocks] == [(f, min(8, 50 - f)) for f in range(0, 50, 8)]
+    assert [(block.first, len(block.distances)) for block in blocks] == [
+        (f, min(8, 50 - f)) for f in range(0, 50, 8)
+    ]
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 
 
@@ -80,7 +82,9 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(InputError, match=r"`sink` needs zarr .*; run pip install zarr, or name another"):
+    with pytest.raises(
+        InputError, match=r"`sink` needs zarr .*; run pip install zarr, or name another"
+    ):
         all_pairs(WEIGHTS, sink=tmp_path / "d.zarr")
 
 
@@ -124,7 +128,10 @@ for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
     time.sleep(60 if first else 0)
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=Path(__file__).parents[1], text=True
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[1],
+        text=True,
     )
     assert process.stdout is not None
     assert [process.stdout.readline().strip() for _ in range(2)] == ["0", "5"]
@@ -139,12 +146,17 @@ for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
 def test_files_that_are_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     np.save(path, np.arange(3))
-    with pytest.raises(InputError, match="`sink` must be a new file, or one that an interrupted call with the same graph left"):
+    with pytest.raises(
+        InputError,
+        match="`sink` must be a new file, or one that an interrupted call with the same graph left",
+    ):
         all_pairs(WEIGHTS, sink=path)
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
     next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
-    with pytest.raises(InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"):
+    with pytest.raises(
+        InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"
+    ):
         all_pairs(WEIGHTS + 1, sink=path)
 
 
@@ -180,8 +192,12 @@ def test_a_write_that_fails(tmp_path: Path, where: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
-def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are solved again from that chunk on; chunks in which every distance is 0 are no missing ones."""
+def test_a_missing_chunk(
+    tmp_path: Path, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are solved again from that chunk on; chunks in which every distance is 0 are no missing
+    ones.
+    """
     monkeypatch.setattr(sink_module, "_CHUNK", 200)
     path, weights = tmp_path / "d.zarr", torch.zeros(50, 50, dtype=dtype)
     weights[40:, :40] = 7
@@ -193,7 +209,9 @@ def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, monkeypatch: pytest
             next(blocks)
         blocks.close()
         rows = json.loads(path.with_name("d.zarr.partial").read_text())["rows"]
-        chunks = sorted(file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit())
+        chunks = sorted(
+            file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit()
+        )
         assert len(chunks) == 3 * (rows // 10) >= 9  # of 20 columns each
         if deleted is not None:
             chunks[3 * deleted + 1].unlink()
@@ -217,14 +235,20 @@ def test_a_truncated_file(tmp_path: Path) -> None:
     content = path.read_bytes()
     for length in (40, 200, len(content) - 1000, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(InputError, match=r"is shorter than it was; remove it and 'distances\.npy\.partial', or name"):
+        with pytest.raises(
+            InputError,
+            match=r"is shorter than it was; remove it and 'distances\.npy\.partial', or name",
+        ):
             all_pairs(WEIGHTS, sink=path)
 
 
 def test_a_complete_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     list(all_pairs(WEIGHTS, sink=path))
-    with pytest.raises(InputError, match=r"is there without .*, so complete or another file; remove it, or name another"):
+    with pytest.raises(
+        InputError,
+        match=r"is there without .*, so complete or another file; remove it, or name another",
+    ):
         all_pairs(WEIGHTS, sink=path)
     assert np.array_equal(np.load(path), EXPECTED.numpy())
 
@@ -238,7 +262,10 @@ def test_no_vertex_and_a_sink(tmp_path: Path, name: str) -> None:
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=9_999))
-    with pytest.raises(InputError, match=r"`sink` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place"):
+    with pytest.raises(
+        InputError,
+        match=r"`sink` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place",
+    ):
         all_pairs(WEIGHTS, sink=tmp_path / "d.npy")
     assert list(tmp_path.iterdir()) == []
 
@@ -264,10 +291,14 @@ def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
 def test_negative_cycles(tmp_path: Path) -> None:
     weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
     with pytest.raises(NegativeCycleError):
-        all_pairs(weights, sources_per_block=1, sink=tmp_path / "d.npy")  # before the first block, and before a file
+        all_pairs(
+            weights, sources_per_block=1, sink=tmp_path / "d.npy"
+        )  # before the first block, and before a file
     assert list(tmp_path.iterdir()) == []
     (block,) = all_pairs(weights, negative_cycles="mark")
-    assert torch.equal(block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances)
+    assert torch.equal(
+        block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    )
 
 
 def test_a_graph_that_does_not_stay_sparse(tmp_path: Path) -> None:
@@ -290,7 +321,9 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.gpu
 def test_slabs_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that elimination solves together are copied and written one by one, while the next ones are solved."""
+    """Blocks that elimination solves together are copied and written one by one, while the next
+    ones are solved.
+    """
     from tri_apsp.sparse.triton import TritonSparseEngine
 
     monkeypatch.setattr(TritonSparseEngine, "rows_together", lambda engine, method: 200)

@@ -23,7 +23,9 @@ def grid(n: int, dtype: torch.dtype = torch.float32) -> SparseGraph:
 
 
 def test_rows_and_their_edges() -> None:
-    """Edges lead from each row up to later ones, and their weights are those of paths over earlier rows."""
+    """Edges lead from each row up to later ones, and their weights are those of paths over earlier
+    rows.
+    """
     graph = grid(100)
     found = eliminate(graph)
     assert sorted(found.rank) == list(range(100))
@@ -32,7 +34,11 @@ def test_rows_and_their_edges() -> None:
     for (offsets, others, weights), downward in ((found.up, False), (found.down, True)):
         rows = np.repeat(np.arange(100), np.diff(offsets))
         assert (others > rows).all()
-        sources, targets = (vertex_of[others], vertex_of[rows]) if downward else (vertex_of[rows], vertex_of[others])
+        sources, targets = (
+            (vertex_of[others], vertex_of[rows])
+            if downward
+            else (vertex_of[rows], vertex_of[others])
+        )
         assert (weights >= distances[sources, targets]).all()
         assert len(weights) >= graph.edges / 2
 
@@ -46,7 +52,9 @@ def test_all_rows_of_a_graph_that_stays_sparse(kind: str, dtype: torch.dtype) ->
 
 
 def wheel(n: int) -> SparseGraph:
-    """A vertex with edges to and from all others, of which every third is a leaf and the others are linked in pairs."""
+    """A vertex with edges to and from all others, of which every third is a leaf and the others are
+    linked in pairs.
+    """
     weights = torch.from_numpy(cases.star(n))
     rim = torch.arange(1, n - 1)
     rim = rim[rim % 3 != 0]
@@ -65,21 +73,38 @@ def test_leaves_take_linear_time() -> None:
     n = 200_000
     ends = np.stack((np.arange(1, n), np.zeros(n - 1, np.int64)))
     begin = time.perf_counter()
-    assert eliminate(sparse_graph(coo_array((np.ones(2 * n - 2), np.hstack((ends, ends[::-1]))), shape=(n, n)))) is not None
+    assert (
+        eliminate(
+            sparse_graph(
+                coo_array((np.ones(2 * n - 2), np.hstack((ends, ends[::-1]))), shape=(n, n))
+            )
+        )
+        is not None
+    )
     assert time.perf_counter() - begin < 10
 
 
 def test_when_it_is_chosen() -> None:
     graph = grid(400)
-    dense, given_up = (sparse_graph(generate("erdos_renyi", 800, p=edges / 800), dtype=torch.float32) for edges in (12, 6))
+    dense, given_up = (
+        sparse_graph(generate("erdos_renyi", 800, p=edges / 800), dtype=torch.float32)
+        for edges in (12, 6)
+    )
     assert given_up.edges < 8 * 800 < dense.edges  # so that only this one is tried
     every, some, few = range(400), range(100), range(99)
 
     def method(graph: SparseGraph, sources: range, **options: bool) -> str:
         return tri_apsp.single_source(graph, sources, **options).method
 
-    assert [method(graph, sources) for sources in (every, some, few)] == ["elimination", "elimination", "many_sources"]
-    assert [method(other, range(800)) for other in (dense, given_up)] == ["many_sources", "many_sources"]
+    assert [method(graph, sources) for sources in (every, some, few)] == [
+        "elimination",
+        "elimination",
+        "many_sources",
+    ]
+    assert [method(other, range(800)) for other in (dense, given_up)] == [
+        "many_sources",
+        "many_sources",
+    ]
     assert method(graph, every, predecessors=True) == "many_sources"
     whole = grid(400, torch.int32)
     result = tri_apsp.single_source(whole, every, predecessors=True)
@@ -98,11 +123,14 @@ def test_what_it_does_not_take() -> None:
     assert random.edges < 8 * 3000
     assert eliminate(random) is None
     with pytest.raises(
-        InputError, match=f"'elimination' needs .* but 3000 vertices with {random.edges} edges do not; give method=\"auto\""
+        InputError,
+        match=f"'elimination' needs .* but 3000 vertices with {random.edges} edges do not; give method=\"auto\"",
     ):
         tri_apsp.single_source(random, 0, method="elimination")
     assert tri_apsp.single_source(random, range(1500)).method == "many_sources"
-    with pytest.raises(InputError, match='only of integer weights, but these are float32; give method="auto"'):
+    with pytest.raises(
+        InputError, match='only of integer weights, but these are float32; give method="auto"'
+    ):
         tri_apsp.single_source(grid(9), 0, method="elimination", predecessors=True)
 
 

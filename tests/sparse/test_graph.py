@@ -69,7 +69,9 @@ def test_of_several_entries_the_smallest_counts_and_missing_ones_are_left_out():
     weights = torch.tensor([5.0, 3.0, 4.0, 3.0, INF, 1.0])
     graph = sparse_graph(torch.sparse_coo_tensor(torch.stack((sources, targets)), weights, (3, 3)))
     assert graph.by_source.weights.tolist() == [3, 4]
-    unsorted = torch.sparse_csr_tensor(torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), torch.tensor([7, -3, 6]), (2, 2))
+    unsorted = torch.sparse_csr_tensor(
+        torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), torch.tensor([7, -3, 6]), (2, 2)
+    )
     graph = sparse_graph(unsorted)
     assert graph.by_source.vertices.tolist() == [0, 1]
     assert graph.by_source.weights.tolist() == [-3, 6]
@@ -80,7 +82,9 @@ def test_a_stored_no_edge(dtype):
     missing = tri_apsp.no_edge(dtype)
     values = np.array([1, missing, 3], dtype_name(dtype))
     array = scipy.sparse.coo_array((values, ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
-    tensor = torch.sparse_coo_tensor(torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.from_numpy(values), (3, 3))
+    tensor = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.from_numpy(values), (3, 3)
+    )
     for given in (array, array.tocsr(), array.tocsc(), tensor):
         for wanted in (None, torch.int64, torch.float64):
             assert sparse_graph(given, dtype=wanted).by_source.weights.tolist() == [1, 3]
@@ -101,15 +105,30 @@ def test_dense_is_the_inverse():
     ("graph", "message"),
     [
         (torch.zeros(2, 3), "must be square"),
-        (torch.zeros(2, 2, device="meta"), "`graph` must be on the CPU or a CUDA device, but is on meta; move it"),
+        (
+            torch.zeros(2, 2, device="meta"),
+            "`graph` must be on the CPU or a CUDA device, but is on meta; move it",
+        ),
         (torch.zeros(2, 2, dtype=torch.complex64), "must have one of the dtypes"),
         (torch.zeros(2, 2, requires_grad=True), "must not require a gradient"),
-        (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf, but has nan from 0 to 1; replace it by a weight"),
+        (
+            torch.tensor([[0.0, float("nan")], [0, 0]]),
+            "no NaN and no -inf, but has nan from 0 to 1; replace it by a weight",
+        ),
         (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf, but has -inf from 0 to 1"),
-        (scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)), "`graph` must hold .*, but has nan from 1 to 0"),
+        (
+            scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)),
+            "`graph` must hold .*, but has nan from 1 to 0",
+        ),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
-        (torch.zeros(2, 2).to_sparse_bsr((1, 1)), r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)"),
-        ([[0, 1], [1, 0]], "must be a sparse torch tensor, .* but is list; .* and an array with from_numpy"),
+        (
+            torch.zeros(2, 2).to_sparse_bsr((1, 1)),
+            r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)",
+        ),
+        (
+            [[0, 1], [1, 0]],
+            "must be a sparse torch tensor, .* but is list; .* and an array with from_numpy",
+        ),
     ],
 )
 def test_bad_graphs(graph, message):
@@ -131,11 +150,16 @@ def test_bad_indices_and_values():
     offsets, vertices, weights = torch.tensor([0, 1, 1]), torch.tensor([5]), torch.tensor([1.0])
     with torch.sparse.check_sparse_tensor_invariants(False):
         beyond = torch.sparse_csr_tensor(offsets, vertices, weights, (2, 2))
-        wrapped = torch.sparse_csr_tensor(torch.tensor([0, -3, 1]), torch.tensor([1]), weights, (2, 2))
+        wrapped = torch.sparse_csr_tensor(
+            torch.tensor([0, -3, 1]), torch.tensor([1]), weights, (2, 2)
+        )
     outside = scipy.sparse.coo_array(([1.0], ([0], [1])), shape=(2, 2))
     outside.col[0] = 5
     for graph in (beyond, outside):
-        with pytest.raises(InputError, match=r"each edge of `graph` must join vertices in \[0, 2\), but one leads from 0 to 5"):
+        with pytest.raises(
+            InputError,
+            match=r"each edge of `graph` must join vertices in \[0, 2\), but one leads from 0 to 5",
+        ):
             sparse_graph(graph)
     with pytest.raises(InputError, match="must rise from 0 to the number of entries"):
         sparse_graph(wrapped)

@@ -58,7 +58,9 @@ def test_hops_of_all_and_of_some_vertices(name: str) -> None:
 
 def test_more_sources_than_a_slab() -> None:
     weights = torch.from_numpy(cases.random_graph(600, degree=2))
-    assert torch.equal(hops(weights), expected_hops(weights).nan_to_num(posinf=16383).to(torch.int16))
+    assert torch.equal(
+        hops(weights), expected_hops(weights).nan_to_num(posinf=16383).to(torch.int16)
+    )
 
 
 def test_a_path_of_more_edges_than_the_dtype_holds() -> None:
@@ -71,7 +73,9 @@ def test_a_path_of_more_edges_than_the_dtype_holds() -> None:
 
 def test_a_gpu_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "has_triton", lambda: False)
-    graph = sparse_graph(matrix(3, [(0, 1)])).to(torch.device("meta"))  # as on a GPU, no kernel for the CPU takes it
+    graph = sparse_graph(matrix(3, [(0, 1)])).to(
+        torch.device("meta")
+    )  # as on a GPU, no kernel for the CPU takes it
     with pytest.raises(EngineError, match="needs Triton, but it is not installed"):
         hops(graph)
 
@@ -101,7 +105,12 @@ def graphs():
     strong = nx.gnp_random_graph(80, 0.06, seed=2, directed=True)
     nx.add_cycle(strong, range(80))
     weak = nx.gnp_random_graph(60, 0.02, seed=3, directed=True)
-    for graph in (strong, weak, nx.barabasi_albert_graph(70, 2, seed=1).to_directed(), nx.empty_graph(3, nx.DiGraph)):
+    for graph in (
+        strong,
+        weak,
+        nx.barabasi_albert_graph(70, 2, seed=1).to_directed(),
+        nx.empty_graph(3, nx.DiGraph),
+    ):
         for index, (_, _, attributes) in enumerate(graph.edges(data=True)):
             attributes["weight"] = 1 + index * 7 % 13
         yield graph
@@ -118,14 +127,22 @@ def test_measures_against_networkx(weighted: bool) -> None:
         np.testing.assert_allclose(found.numpy(), [expected[v] for v in graph], rtol=1e-12)
         expected = nx.closeness_centrality(graph, distance=weight, wf_improved=False)
         np.testing.assert_allclose(
-            closeness(given, weighted=weighted, improved=False), [expected[v] for v in graph], rtol=1e-12
+            closeness(given, weighted=weighted, improved=False),
+            [expected[v] for v in graph],
+            rtol=1e-12,
         )
         if nx.is_strongly_connected(graph):
             lengths = dict(nx.all_pairs_dijkstra_path_length(graph, weight=weight))
-            assert eccentricities(given, weighted=weighted).tolist() == [max(lengths[v].values()) for v in graph]
-            assert diameter(given, weighted=weighted) == max(max(row.values()) for row in lengths.values())
+            assert eccentricities(given, weighted=weighted).tolist() == [
+                max(lengths[v].values()) for v in graph
+            ]
+            assert diameter(given, weighted=weighted) == max(
+                max(row.values()) for row in lengths.values()
+            )
             expected_mean = nx.average_shortest_path_length(graph, weight=weight)
-            assert mean_distance(given, weighted=weighted) == pytest.approx(expected_mean, rel=1e-12)
+            assert mean_distance(given, weighted=weighted) == pytest.approx(
+                expected_mean, rel=1e-12
+            )
         else:
             assert diameter(given, weighted=weighted) == INF
 

@@ -15,7 +15,9 @@ from tri_apsp.sparse.johnson import johnson
 
 @pytest.mark.parametrize("dtype", SPARSE_DTYPES)
 @pytest.mark.parametrize("name", ["random", "zero weights", "negative", "disconnected", "edgeless"])
-def test_distances_and_predecessors(name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_and_predecessors(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_ROWS", 33)
     weights = cases.tensor(cases.CASES[name](70), dtype)
     found = johnson(sparse_graph(weights), predecessors=True)
@@ -26,10 +28,16 @@ def test_distances_and_predecessors(name: str, dtype: torch.dtype, monkeypatch: 
 def test_fractions_are_rounded_a_little() -> None:
     generator = torch.Generator().manual_seed(0)
     potentials = torch.rand(60, generator=generator, dtype=torch.float64)
-    weights = torch.rand(60, 60, generator=generator, dtype=torch.float64) + potentials[:, None] - potentials
+    weights = (
+        torch.rand(60, 60, generator=generator, dtype=torch.float64)
+        + potentials[:, None]
+        - potentials
+    )
     weights.fill_diagonal_(0)
     found = johnson(sparse_graph(weights))
-    torch.testing.assert_close(found.distances, tri_apsp.shortest_paths(weights).distances, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(
+        found.distances, tri_apsp.shortest_paths(weights).distances, rtol=1e-13, atol=1e-13
+    )
 
 
 def test_negative_cycles_and_no_vertex() -> None:
@@ -37,6 +45,8 @@ def test_negative_cycles_and_no_vertex() -> None:
     with pytest.raises(NegativeCycleError):
         johnson(sparse_graph(weights))
     found = johnson(sparse_graph(weights), negative_cycles="mark")
-    assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances)
+    assert torch.equal(
+        found.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    )
     assert found.negative_cycle is not None
     assert johnson(sparse_graph(torch.empty(0, 0))).distances.shape == (0, 0)

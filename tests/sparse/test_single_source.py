@@ -22,7 +22,14 @@ from tri_apsp.sparse.graph import SPARSE_DTYPES
 from tri_apsp.sparse.single_source import single_source
 
 INF = float("inf")
-METHODS = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination")
+METHODS = (
+    "output_parallel",
+    "input_parallel",
+    "frontier",
+    "many_sources",
+    "dijkstra",
+    "elimination",
+)
 
 
 def finds_predecessors(method: str, dtype: torch.dtype) -> bool:
@@ -69,7 +76,10 @@ def check(result, weights, sources):
                 continue
             assert path[0] == source
             assert path[-1] == target
-            assert sum(weights[edge].item() for edge in itertools.pairwise(path)) == result.distances[row, target]
+            assert (
+                sum(weights[edge].item() for edge in itertools.pairwise(path))
+                == result.distances[row, target]
+            )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -84,7 +94,9 @@ def test_each_method_on_each_graph(method: str, name: str) -> None:
             check(result, weights, sources)
         else:
             result = single_source(weights, sources, method=method)
-            assert torch.equal(result.distances, tri_apsp.shortest_paths(weights).distances[sources])
+            assert torch.equal(
+                result.distances, tri_apsp.shortest_paths(weights).distances[sources]
+            )
         assert result.method == method
 
 
@@ -109,7 +121,10 @@ def test_predecessors_are_those_of_dense_solves() -> None:
 
 def test_early_stop_changes_no_distance() -> None:
     weights = dense("grid", torch.float32)
-    results = [single_source(weights, 5, method="output_parallel", early_stop=stop) for stop in (True, False)]
+    results = [
+        single_source(weights, 5, method="output_parallel", early_stop=stop)
+        for stop in (True, False)
+    ]
     assert torch.equal(results[0].distances, results[1].distances)
 
 
@@ -148,7 +163,9 @@ def test_the_nearest_of_several_sources(method: str, name: str) -> None:
 
 
 def test_the_nearest_source_of_floats_with_negative_weights() -> None:
-    """Many vertices are equally near but for rounding; the predecessors are a tree, and lead to the source that is named."""
+    """Many vertices are equally near but for rounding; the predecessors are a tree, and lead to the
+    source that is named.
+    """
     for seed in range(200):
         rng = np.random.default_rng(seed)
         potentials = rng.random(15).astype(np.float32) * 10
@@ -166,7 +183,9 @@ def test_the_nearest_source_of_floats_with_negative_weights() -> None:
 def test_the_nearest_source_beside_a_negative_cycle() -> None:
     weights = torch.full((6, 6), INF)
     weights[0, 1], weights[1, 2], weights[2, 1], weights[4, 5] = 1, -2, 1, 3
-    result = single_source(weights, [0, 4], min_only=True, predecessors=True, negative_cycles="mark")
+    result = single_source(
+        weights, [0, 4], min_only=True, predecessors=True, negative_cycles="mark"
+    )
     assert result.distances.tolist() == [[0, -INF, -INF, INF, 0, 3]]
     assert result.nearest.tolist() == [0, -1, -1, -1, 4, 4]
     assert result.path(0, 1) == []
@@ -175,15 +194,23 @@ def test_the_nearest_source_beside_a_negative_cycle() -> None:
 def test_sources_and_limits_of_other_types() -> None:
     weights = dense("random", torch.float32)
     expected = single_source(weights, [3, 9], limit=7).distances
-    for sources, limit in ((np.array([3, 9]), np.int64(7)), ((3, 9), np.float32(7)), (torch.tensor([3, 9]), 7.0)):
+    for sources, limit in (
+        (np.array([3, 9]), np.int64(7)),
+        ((3, 9), np.float32(7)),
+        (torch.tensor([3, 9]), 7.0),
+    ):
         assert torch.equal(single_source(weights, sources, limit=limit).distances, expected)
-    assert torch.equal(single_source(weights, np.int64(3)).distances, single_source(weights, 3).distances)
+    assert torch.equal(
+        single_source(weights, np.int64(3)).distances, single_source(weights, 3).distances
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
 def test_a_limit_is_the_same_with_negative_weights(dtype: torch.dtype) -> None:
     weights = torch.full((5, 5), tri_apsp.no_edge(dtype), dtype=dtype)
-    weights[0, 1], weights[1, 2], limit = (0.1, 0.1, 0.1) if dtype.is_floating_point else (2**29, 2**29, 2**29)
+    weights[0, 1], weights[1, 2], limit = (
+        (0.1, 0.1, 0.1) if dtype.is_floating_point else (2**29, 2**29, 2**29)
+    )
     alone = single_source(weights, 0, limit=limit).distances
     weights[3, 4] = -1
     assert torch.equal(single_source(weights, 0, limit=limit).distances, alone)
@@ -194,7 +221,9 @@ def test_scipy_agrees() -> None:
     graph = scipy_csgraph.csgraph_from_dense(GRAPHS["random"], null_value=INF)
     expected = scipy_csgraph.dijkstra(graph, indices=[1, 2], limit=40)
     assert np.array_equal(single_source(graph, [1, 2], limit=40).distances.numpy(), expected)
-    nearest, _, sources = scipy_csgraph.dijkstra(graph, indices=[1, 2], min_only=True, return_predecessors=True)
+    nearest, _, sources = scipy_csgraph.dijkstra(
+        graph, indices=[1, 2], min_only=True, return_predecessors=True
+    )
     found = single_source(graph, [1, 2], min_only=True, predecessors=True)
     assert np.array_equal(found.distances[0].numpy(), nearest)
     assert np.array_equal(sources < 0, found.nearest.numpy() < 0)  # SciPy promises no rule for ties
@@ -207,7 +236,9 @@ def test_a_negative_cycle_raises_only_where_a_source_leads_to_it(dtype: torch.dt
     weights[:, 25:], weights[25:, :] = infinity, infinity
     weights[25, 26], weights[26, 27], weights[27, 25], weights[27, 28] = 2, -4, 1, 5
     alone = single_source(weights[:25, :25], 0).distances[0]
-    assert torch.equal(single_source(weights, 0).distances[0], torch.cat((alone, alone.new_full((5,), infinity))))
+    assert torch.equal(
+        single_source(weights, 0).distances[0], torch.cat((alone, alone.new_full((5,), infinity)))
+    )
     weights[3, 26] = 7
     with pytest.raises(NegativeCycleError) as caught:
         single_source(weights, [25])
@@ -228,7 +259,9 @@ def test_a_negative_loop_is_a_negative_cycle() -> None:
 
 
 def test_many_negative_cycles() -> None:
-    """Time and memory are those of the edges, not of a mask of all vertices for each cycle, which took 55 s here."""
+    """Time and memory are those of the edges, not of a mask of all vertices for each cycle, which
+    took 55 s here.
+    """
     count = 20_000
     vertices = np.arange(2 * count)
     graph = scipy.sparse.coo_array((np.tile([-3, 2], count), (vertices, vertices ^ 1)))
@@ -267,7 +300,10 @@ def test_integers_beyond_the_range() -> None:
     big = 2**29
     chain = torch.full((4, 4), tri_apsp.no_edge(torch.int32), dtype=torch.int32)
     chain[0, 1], chain[1, 2] = big, big
-    with pytest.raises(DistanceRangeError, match="distances must fit int32, but a path weighs too much; use a wider dtype"):
+    with pytest.raises(
+        DistanceRangeError,
+        match="distances must fit int32, but a path weighs too much; use a wider dtype",
+    ):
         single_source(chain, 0)
     assert single_source(chain, 0, dtype=torch.int64).distances.tolist()[0][2] == 2 * big
     assert single_source(chain, 0, limit=big).distances.tolist() == [[0, big, 2**30 - 1, 2**30 - 1]]
@@ -284,14 +320,24 @@ def test_integers_beyond_the_range() -> None:
         # With the potential of 2, the weight of 1 -> 2 is beyond 2^62.
         {(5, 1): 2**61, (1, 2): 2**62 - 2, (3, 2): 1 - 2**62},
         # A negative cycle beside a path that is lighter than int64 holds.
-        {(5, 4): 0, (4, 2): -(2**61) - 2**59, (4, 1): -(2**60), (1, 2): -(2**60), (2, 1): -(2**61) - 2**59, (1, 0): 2**59},
+        {
+            (5, 4): 0,
+            (4, 2): -(2**61) - 2**59,
+            (4, 1): -(2**60),
+            (1, 2): -(2**60),
+            (2, 1): -(2**61) - 2**59,
+            (1, 0): 2**59,
+        },
     ],
 )
 def test_potentials_beyond_int64(method: str, edges: dict[tuple[int, int], int]) -> None:
     weights = torch.full((6, 6), tri_apsp.no_edge(torch.int64))
     for place, weight in edges.items():
         weights[place] = weight
-    with pytest.raises(DistanceRangeError, match="distances must fit int64, but the lightest path weighs too little"):
+    with pytest.raises(
+        DistanceRangeError,
+        match="distances must fit int64, but the lightest path weighs too little",
+    ):
         single_source(weights, 5, method=method)
 
 
@@ -323,22 +369,49 @@ def test_the_widest_integers_beside_negative_weights(dtype: torch.dtype) -> None
         ({"sources": [0, None]}, r"but one is None; give whole numbers only\."),
         ({"sources": {0, 1}}, r"but is set; give list\(\) of it\."),
         ({"sources": [[0], [1, 2]]}, "but one is list; give whole numbers only"),
-        ({"sources": torch.tensor([0.0])}, r"but has dtype float32; convert it with \.to\(torch\.int64\)\."),
-        ({"sources": torch.tensor(0.0)}, r"but has dtype float32; convert it with \.to\(torch\.int64\)\."),
-        ({"sources": np.array([0.0])}, r"but has dtype float64; convert it with \.astype\(np\.int64\)\."),
-        ({"sources": torch.zeros(70) < 1}, r"but is a mask of bool; give mask\.nonzero\(\)\.flatten\(\)\."),
+        (
+            {"sources": torch.tensor([0.0])},
+            r"but has dtype float32; convert it with \.to\(torch\.int64\)\.",
+        ),
+        (
+            {"sources": torch.tensor(0.0)},
+            r"but has dtype float32; convert it with \.to\(torch\.int64\)\.",
+        ),
+        (
+            {"sources": np.array([0.0])},
+            r"but has dtype float64; convert it with \.astype\(np\.int64\)\.",
+        ),
+        (
+            {"sources": torch.zeros(70) < 1},
+            r"but is a mask of bool; give mask\.nonzero\(\)\.flatten\(\)\.",
+        ),
         ({"sources": np.zeros(70) < 1}, r"but is a mask of bool; give mask\.nonzero\(\)\[0\]\."),
-        ({"sources": [True] * 70}, r"but is a mask of bool; give torch\.tensor\(mask\)\.nonzero\(\)\.flatten\(\)\."),
+        (
+            {"sources": [True] * 70},
+            r"but is a mask of bool; give torch\.tensor\(mask\)\.nonzero\(\)\.flatten\(\)\.",
+        ),
         ({"sources": torch.tensor([[0]])}, r"but has shape \(1, 1\); give its \.flatten\(\)\."),
-        ({"sources": torch.tensor([0, 1]).to_sparse()}, r"of layout sparse_coo; give its \.to_dense\(\)\."),
+        (
+            {"sources": torch.tensor([0, 1]).to_sparse()},
+            r"of layout sparse_coo; give its \.to_dense\(\)\.",
+        ),
         ({"sources": torch.eye(2).to_sparse()}, "of layout sparse_coo; give a list of vertices"),
-        ({"sources": scipy.sparse.csr_array(np.eye(2))}, "but is csr_array; give a list of whole numbers"),
-        ({"sources": 0, "limit": torch.eye(2)}, "`limit` must be a number that is not negative, but is Tensor; give"),
+        (
+            {"sources": scipy.sparse.csr_array(np.eye(2))},
+            "but is csr_array; give a list of whole numbers",
+        ),
+        (
+            {"sources": 0, "limit": torch.eye(2)},
+            "`limit` must be a number that is not negative, but is Tensor; give",
+        ),
         ({"sources": 0, "method": "bfs"}, "`method` must be one of auto, output_parallel"),
         ({"sources": 0, "limit": -1}, "`limit` must be a number that is not negative"),
         ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
         ({"sources": 0, "predecessors": 1}, "`predecessors` must be True or False"),
-        ({"sources": 0, "negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),
+        (
+            {"sources": 0, "negative_cycles": "ignore"},
+            "`negative_cycles` must be 'raise' or 'mark'",
+        ),
     ],
 )
 def test_bad_arguments(arguments: dict, message: str) -> None:
@@ -349,8 +422,15 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
 @pytest.mark.parametrize("function", [single_source, tri_apsp.hops, tri_apsp.shortest_paths])
 @pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
 def test_other_functions_refuse_the_same_sources(function: Callable[..., object]) -> None:
-    for sources in (torch.tensor([1, 0]).to_sparse(), torch.eye(2).to_sparse_csr(), torch.zeros(70) < 1, "0"):
-        with pytest.raises(InputError, match="`sources` must be a list or a 1-D tensor of whole numbers, but is"):
+    for sources in (
+        torch.tensor([1, 0]).to_sparse(),
+        torch.eye(2).to_sparse_csr(),
+        torch.zeros(70) < 1,
+        "0",
+    ):
+        with pytest.raises(
+            InputError, match="`sources` must be a list or a 1-D tensor of whole numbers, but is"
+        ):
             function(dense("random", torch.float32), sources=sources)
 
 
@@ -359,19 +439,27 @@ def test_paths_need_predecessors_and_valid_numbers() -> None:
     with pytest.raises(InputError, match="solve with predecessors=True"):
         single_source(weights, 0).path(0, 1)
     found = single_source(weights, [5, 3, 5], predecessors=True)
-    with pytest.raises(InputError, match="must be one of the result's 3 sources, but one is 1; solve from it too"):
+    with pytest.raises(
+        InputError, match="must be one of the result's 3 sources, but one is 1; solve from it too"
+    ):
         found.path(1, 1)
     with pytest.raises(InputError, match=r"`target` must lie in \[0, 70\)"):
         found.path(3, 70)
     for source in (torch.tensor(3.0), torch.tensor([3, 5]), torch.eye(2).to_sparse_csr()):
-        with pytest.raises(InputError, match=r"`source` must be a whole number, but is Tensor; give one in \[0, 70\)"):
+        with pytest.raises(
+            InputError,
+            match=r"`source` must be a whole number, but is Tensor; give one in \[0, 70\)",
+        ):
             found.path(source, 1)
     with pytest.raises(InputError, match="next hops need the paths from every vertex"):
         found.next_hops()
     paths = found.paths([3, 5], [7, 8])
     assert [paths[0].tolist(), paths[1].tolist()] == [found.path(3, 7), found.path(5, 8)]
     nearest = single_source(weights, [5, 3], predecessors=True, min_only=True)
-    with pytest.raises(InputError, match="the source of a path must be the nearest to its target, which is 5 for 5, but is 3"):
+    with pytest.raises(
+        InputError,
+        match="the source of a path must be the nearest to its target, which is 5 for 5, but is 3",
+    ):
         nearest.path(3, 5)
 
 
@@ -380,9 +468,13 @@ def test_paths_need_predecessors_and_valid_numbers() -> None:
 def test_random_graphs_of_any_sign(n: int, edges: int, seed: int, method: str) -> None:
     rng = np.random.default_rng(seed)
     weights = torch.full((n, n), tri_apsp.no_edge(torch.int64))
-    weights[rng.integers(0, n, edges), rng.integers(0, n, edges)] = torch.from_numpy(rng.integers(-2, 9, edges))
+    weights[rng.integers(0, n, edges), rng.integers(0, n, edges)] = torch.from_numpy(
+        rng.integers(-2, 9, edges)
+    )
     expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
-    found = single_source(weights, list(range(n)), method=method, negative_cycles="mark", predecessors=True)
+    found = single_source(
+        weights, list(range(n)), method=method, negative_cycles="mark", predecessors=True
+    )
     assert torch.equal(found.distances, expected)
 
 

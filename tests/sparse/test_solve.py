@@ -1,4 +1,6 @@
-"""SparseSolver: what it checks before it chooses a method, and that all blocks are solved by the same one."""
+"""SparseSolver: what it checks before it chooses a method, and that all blocks are solved by the
+same one.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,14 @@ from tri_apsp.sparse.solve import SparseSolver
 
 
 def test_all_blocks_are_solved_by_one_method() -> None:
-    solver = SparseSolver(sparse_graph(cases.tensor(cases.random_graph(50, degree=12), torch.float32)), "auto")
+    solver = SparseSolver(
+        sparse_graph(cases.tensor(cases.random_graph(50, degree=12), torch.float32)), "auto"
+    )
     blocks = list(solver.blocks(40))
     assert [(rows.start, rows.stop, solved.method) for rows, solved in blocks] == [
-        (0, 40, "many_sources"), (40, 50, "many_sources"),
-    ]  # fmt: skip
+        (0, 40, "many_sources"),
+        (40, 50, "many_sources"),
+    ]
 
 
 def test_rows_are_checked_before_a_method_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,11 +65,15 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(CpuSparseEngine, "distances", out_of_memory)
     solver = SparseSolver(sparse_graph(torch.zeros(10, 10)), "dijkstra")
     for solve in (lambda: solver.solve(torch.arange(5)), lambda: next(solver.blocks(5))):
-        with pytest.raises(TooLargeError, match=r"although enough seemed free \(CUDA out of memory\); free what"):
+        with pytest.raises(
+            TooLargeError, match=r"although enough seemed free \(CUDA out of memory\); free what"
+        ):
             solve()
 
 
-def test_potentials_are_subtracted_in_the_memory_of_the_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_potentials_are_subtracted_in_the_memory_of_the_distances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     solve, addresses = SparseSolver._solve_nonnegative, list[int]()
 
     def watched(*args: object) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -1,4 +1,6 @@
-"""The kernels of sparse methods: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
+"""The kernels of sparse methods: on a GPU, or in Triton's interpreter
+(tests/kernels/test_interpreter.py starts that).
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ class EngineContract:
                     continue  # which do not stay sparse
                 n = graph.n
                 sources = torch.tensor([0, n - 1, n // 2, 1, 0])
-                for limit in (tri_apsp.no_edge(dtype) - 1 if not dtype.is_floating_point else INF, 9):
+                for limit in (
+                    tri_apsp.no_edge(dtype) - 1 if not dtype.is_floating_point else INF,
+                    9,
+                ):
                     expected = CpuSparseEngine(graph).distances("dijkstra", sources, limit)
                     found = engine.distances(method, sources, limit)
                     assert torch.equal(found.cpu(), expected), (name, dtype, limit)
@@ -63,18 +68,30 @@ class EngineContract:
                 graph = sparse_graph(cases.tensor(weights, dtype))
                 sources = torch.tensor([0, graph.n - 1, graph.n // 2])
                 cpu = CpuSparseEngine(graph)
-                distances = cpu.distances("dijkstra", sources, INF if dtype.is_floating_point else tri_apsp.no_edge(dtype) - 1)
+                distances = cpu.distances(
+                    "dijkstra",
+                    sources,
+                    INF if dtype.is_floating_point else tri_apsp.no_edge(dtype) - 1,
+                )
                 engine = TritonSparseEngine(graph.to(torch.device(self.device)))
                 found = engine.predecessors(sources, distances.to(self.device))
                 assert torch.equal(found.cpu(), cpu.predecessors(sources, distances)), (name, dtype)
 
     @pytest.mark.parametrize("most_words", [1, pytest.param(64, marks=pytest.mark.slow)])
-    def test_hops_and_their_totals_are_those_of_the_cpu(self, monkeypatch: pytest.MonkeyPatch, most_words: int) -> None:
+    def test_hops_and_their_totals_are_those_of_the_cpu(
+        self, monkeypatch: pytest.MonkeyPatch, most_words: int
+    ) -> None:
         monkeypatch.setattr(hops_module, "_MOST_WORDS", most_words)
         if self.device == "cpu":  # long lists, and several chunks of them
             monkeypatch.setattr(hops_module, "_CHUNK", 7)
-        for name in ("random", "sparse", "chain", "star", "no edge") if self.device == "cuda" else ("random", "no edge"):
-            weights = EngineContract.graphs(self, max(self.n, 34))[name]  # more sources than bits of a word
+        for name in (
+            ("random", "sparse", "chain", "star", "no edge")
+            if self.device == "cuda"
+            else ("random", "no edge")
+        ):
+            weights = EngineContract.graphs(self, max(self.n, 34))[
+                name
+            ]  # more sources than bits of a word
             cpu = sparse_graph(cases.tensor(weights, torch.float32))
             lists, n = cpu.to(torch.device(self.device)).by_destination, cpu.n
             starts = torch.arange(min(n, 50))
@@ -89,7 +106,9 @@ class EngineContract:
 
     def test_rows_together_take_one_sweep(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Also while those before them occupy memory."""
-        engine = TritonSparseEngine(sparse_graph(cases.tensor(cases.grid(9), torch.float32)).to(torch.device(self.device)))
+        engine = TritonSparseEngine(
+            sparse_graph(cases.tensor(cases.grid(9), torch.float32)).to(torch.device(self.device))
+        )
         launcher, launches = module._launcher, list[object]()
 
         def counted(*key: object) -> object:
@@ -106,9 +125,15 @@ class EngineContract:
             engine.distances("elimination", torch.zeros(rows, dtype=torch.int64), INF)
             assert len(launches) == sweeps
 
-    @pytest.mark.parametrize(("method", "rounds"), [("output_parallel", (4, 11)), ("input_parallel", (4, 4))])
-    def test_all_rounds(self, method: str, rounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-        """Only output_parallel continues after a round that changes nothing; the host reads after the fourth."""
+    @pytest.mark.parametrize(
+        ("method", "rounds"), [("output_parallel", (4, 11)), ("input_parallel", (4, 4))]
+    )
+    def test_all_rounds(
+        self, method: str, rounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only output_parallel continues after a round that changes nothing; the host reads after
+        the fourth.
+        """
         name = "_pull" if method == "output_parallel" else "_segments"
         run, calls = getattr(TritonSparseEngine, name), list[object]()
 
@@ -119,7 +144,9 @@ class EngineContract:
         monkeypatch.setattr(TritonSparseEngine, name, watched)
         weights = np.full((12, 12), INF)
         weights[3, 4] = 1
-        engine = TritonSparseEngine(sparse_graph(cases.tensor(weights, torch.float32)).to(torch.device(self.device)))
+        engine = TritonSparseEngine(
+            sparse_graph(cases.tensor(weights, torch.float32)).to(torch.device(self.device))
+        )
         expected = torch.full((1, 12), INF)
         expected[0, 3], expected[0, 4] = 0, 1
         for early_stop, count in zip((True, False), rounds, strict=True):
@@ -133,7 +160,9 @@ class EngineContract:
 class TestOnGpu(EngineContract):
     device, n = "cuda", 700
 
-    @pytest.mark.parametrize(("kind", "method"), [("grid", "elimination"), ("erdos_renyi", "many_sources")])
+    @pytest.mark.parametrize(
+        ("kind", "method"), [("grid", "elimination"), ("erdos_renyi", "many_sources")]
+    )
     def test_all_rows_by_elimination_where_paths_are_long(self, kind: str, method: str) -> None:
         options = {"p": 4e-4} if kind == "erdos_renyi" else {}
         cpu = sparse_graph(generate(kind, 9000, seed=1, **options), dtype=torch.float32)
@@ -145,37 +174,70 @@ class TestOnGpu(EngineContract):
     def test_memory_of_many_rows(self) -> None:
         """Beside the result, only workspaces that do not grow with the rows."""
         n = 20_000
-        graph = sparse_graph(generate("erdos_renyi", n, p=2e-4, seed=1), dtype=torch.int32, device=torch.device("cuda"))
+        graph = sparse_graph(
+            generate("erdos_renyi", n, p=2e-4, seed=1),
+            dtype=torch.int32,
+            device=torch.device("cuda"),
+        )
         _ = graph.by_destination
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         tri_apsp.single_source(graph, range(n), method="many_sources", predecessors=True)
         peak = torch.cuda.max_memory_allocated() - before
-        assert peak <= (4 + 4) * n**2 + (3 << 28)  # a slab of distances, or a part of the predecessors
+        assert peak <= (4 + 4) * n**2 + (
+            3 << 28
+        )  # a slab of distances, or a part of the predecessors
 
-    @pytest.mark.parametrize("method", sorted({*TritonSparseEngine.methods} - {"frontier"}))  # which takes rows one by one
+    @pytest.mark.parametrize(
+        "method", sorted({*TritonSparseEngine.methods} - {"frontier"})
+    )  # which takes rows one by one
     def test_more_rows_than_programs_along_an_axis(self, method: str) -> None:
         weights = cases.tensor(cases.chain(4), torch.int32)
         expected = tri_apsp.single_source(weights, 0, predecessors=True)
-        found = tri_apsp.single_source(weights.cuda(), [0] * 70_000, method=method, predecessors=True)
-        for rows, row in ((found.distances, expected.distances), (found.predecessors, expected.predecessors)):
+        found = tri_apsp.single_source(
+            weights.cuda(), [0] * 70_000, method=method, predecessors=True
+        )
+        for rows, row in (
+            (found.distances, expected.distances),
+            (found.predecessors, expected.predecessors),
+        ):
             assert torch.equal(rows.cpu(), row.expand(70_000, 4))
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestInterpreted(EngineContract):
     device, n, dtypes = "cpu", 8, (torch.float32, torch.int64)
 
     def graphs(self, n: int | None = None) -> dict[str, np.ndarray]:
-        return {name: graph for name, graph in super().graphs(n).items() if name in ("zero and one", "star", "no edge", "grid")}
+        return {
+            name: graph
+            for name, graph in super().graphs(n).items()
+            if name in ("zero and one", "star", "no edge", "grid")
+        }
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Vertices of many edges, several programs, segments over several blocks, and several slabs and chunks."""
+        """Vertices of many edges, several programs, segments over several blocks, and several slabs
+        and chunks.
+        """
         for name, value in {
-            "_SHORT": 4, "_TILES": ((4, 2), (1, 8)), "_SEGMENTS": 8, "_CARRIES": 4, "_QUEUED": 4, "_EXPANDED": 8, "_CHUNK": 4,
-            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_GRID_ROWS": 2, "_SWEEP_COLUMNS": 2, "_SWEEP_EDGES": 2,
-            "_AT_A_TIME": 20, "free_memory": lambda device: 0,
-        }.items():  # fmt: skip
+            "_SHORT": 4,
+            "_TILES": ((4, 2), (1, 8)),
+            "_SEGMENTS": 8,
+            "_CARRIES": 4,
+            "_QUEUED": 4,
+            "_EXPANDED": 8,
+            "_CHUNK": 4,
+            "_SLAB_BYTES": 1,
+            "_MOST_ROUNDS": 8,
+            "_GRID_ROWS": 2,
+            "_SWEEP_COLUMNS": 2,
+            "_SWEEP_EDGES": 2,
+            "_AT_A_TIME": 20,
+            "free_memory": lambda device: 0,
+        }.items():
             monkeypatch.setattr(module, name, value)
         module._launcher.cache_clear()

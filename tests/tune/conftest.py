@@ -1,4 +1,6 @@
-"""Fixtures of the tests of the tuner: a machine on which nothing was tuned, and directories of a fake user."""
+"""Fixtures of the tests of the tuner: a machine on which nothing was tuned, and directories of a
+fake user.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,17 @@ from tri_apsp.tuned import paths, reading
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
-    """Compute small tensors in one thread: tests run side by side, and on a busy machine threads wait for each other."""
+    """Compute small tensors in one thread: tests run side by side, and on a busy machine threads
+    wait for each other.
+    """
     torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def new_server() -> None:
-    """End the server that processes are forked from: an earlier test may have started it in another environment."""
+    """End the server that processes are forked from: an earlier test may have started it in another
+    environment.
+    """
     if sys.platform == "linux":
         forkserver._forkserver._stop()
         processes._at_first.cache_clear()
@@ -35,14 +41,23 @@ def new_server() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with all files of the user: studies below `data`, tuned files below `tuned`; other processes use it too."""
-    for name in ("TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED", "TRI_APSP_OBJECTIVE"):
+    """A folder with all files of the user: studies below `data`, tuned files below `tuned`; other
+    processes use it too.
+    """
+    for name in (
+        "TRI_APSP_TUNED_FOR",
+        "TRI_APSP_TUNE",
+        "TRI_APSP_REQUIRE_TUNED",
+        "TRI_APSP_OBJECTIVE",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / "tuned"))
     monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # half of the time, for files that live as long as a test
+    monkeypatch.setattr(
+        os, "fsync", lambda _: None
+    )  # half of the time, for files that live as long as a test
     tuned.reload()
     yield tmp_path
     reading.MEMORY.clear()
@@ -51,6 +66,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies in memory in place of the journal, whose files take most of the time; test_studies.py tests it."""
+    """Studies in memory in place of the journal, whose files take most of the time; test_studies.py
+    tests it.
+    """
     storage, real = InMemoryStorage(), sweep.open_storage
-    monkeypatch.setattr(sweep, "open_storage", lambda url, slug: nullcontext(storage) if url is None else real(url, slug))
+    monkeypatch.setattr(
+        sweep,
+        "open_storage",
+        lambda url, slug: nullcontext(storage) if url is None else real(url, slug),
+    )

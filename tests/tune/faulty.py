@@ -1,4 +1,6 @@
-"""Faulty configurations, each recognized by its block_m, in engines that the tuner's worker makes in its own process."""
+"""Faulty configurations, each recognized by its block_m, in engines that the tuner's worker makes
+in its own process.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def _compile_error() -> None:
     def kernel(x_ptr):
         tl.store(x_ptr, undefined_name)  # noqa: F821
 
-    triton.compile(triton.compiler.ASTSource(kernel, {"x_ptr": "*fp32"}), target=GPUTarget("cuda", 90, 32))
+    triton.compile(
+        triton.compiler.ASTSource(kernel, {"x_ptr": "*fp32"}), target=GPUTarget("cuda", 90, 32)
+    )
 
 
 def _does_not_fit() -> None:
@@ -60,10 +64,16 @@ def _segmentation_fault() -> None:
 
 ACTS: dict[str, Callable[[], object]] = {
     "compile error": _compile_error,
-    "assembler": _raise(RuntimeError("Internal Triton PTX codegen error\n`ptxas` stderr:\nbad register")),
+    "assembler": _raise(
+        RuntimeError("Internal Triton PTX codegen error\n`ptxas` stderr:\nbad register")
+    ),
     "does not fit": _does_not_fit,
     "runtime error": _raise(ValueError("something\nin two lines")),
-    "sticky": _raise(RuntimeError("CUDA error: an illegal memory access was encountered\nFor debugging consider ...")),
+    "sticky": _raise(
+        RuntimeError(
+            "CUDA error: an illegal memory access was encountered\nFor debugging consider ..."
+        )
+    ),
     "hang": lambda: time.sleep(1000),
     "hang with the lock": lambda: ctypes.PyDLL(None).sleep(1000),
     "exit": lambda: os._exit(3),
@@ -79,7 +89,9 @@ assert isinstance(GOOD, CpuConfig)
 
 def bad(act: str) -> CompleteConfig:
     """Return the configuration whose products do `act` first."""
-    return dataclasses.replace(GOOD, product=CpuTiles(block_m=1 + list(ACTS).index(act), block_n=512, block_k=512))
+    return dataclasses.replace(
+        GOOD, product=CpuTiles(block_m=1 + list(ACTS).index(act), block_n=512, block_k=512)
+    )
 
 
 class FaultyEngine(CpuEngine):

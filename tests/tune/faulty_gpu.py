@@ -1,4 +1,6 @@
-"""Configurations that are faulty on a GPU, each recognized by its group_m, in engines that workers make."""
+"""Configurations that are faulty on a GPU, each recognized by its group_m, in engines that workers
+make.
+"""
 
 from __future__ import annotations
 

@@ -41,14 +41,26 @@ DEFAULT: Values = {
     "product.num_warps": 4,
     "method": "floyd_warshall",
 }
-OPTIMUM: Values = DEFAULT | {"product.block_m": 64, "product.block_n": 128, "product.num_stages": 3, "method": "kleene"}
+OPTIMUM: Values = DEFAULT | {
+    "product.block_m": 64,
+    "product.block_n": 128,
+    "product.num_stages": 3,
+    "method": "kleene",
+}
 
 
 def everything() -> list[Values]:
     """Return the combinations that pass a filter."""
     names = [parameter.name for parameter in SPACE.parameters]
-    found = [dict(zip(names, choices, strict=True)) for choices in itertools.product(*(p.choices for p in SPACE.parameters))]
-    return [values for values in found if 256 <= _tile(values) // int(values["product.num_warps"]) <= 4096]
+    found = [
+        dict(zip(names, choices, strict=True))
+        for choices in itertools.product(*(p.choices for p in SPACE.parameters))
+    ]
+    return [
+        values
+        for values in found
+        if 256 <= _tile(values) // int(values["product.num_warps"]) <= 4096
+    ]
 
 
 def _tile(values: Values) -> int:
@@ -56,12 +68,19 @@ def _tile(values: Values) -> int:
 
 
 def cost(values: Values) -> float:
-    """Return milliseconds, 1 at the optimum: worse with every step from it, and a wrong block_m spoils the rest."""
+    """Return milliseconds, 1 at the optimum: worse with every step from it, and a wrong block_m
+    spoils the rest.
+    """
     places = {p.name: p.choices.index(values[p.name]) for p in SPACE.parameters}
-    steps = {p.name: abs(places[p.name] - p.choices.index(OPTIMUM[p.name])) / len(p.choices) for p in SPACE.parameters}
+    steps = {
+        p.name: abs(places[p.name] - p.choices.index(OPTIMUM[p.name])) / len(p.choices)
+        for p in SPACE.parameters
+    }
     total = sum(step * (1 + step) for step in steps.values())
     rough = 0.05 * (hash(tuple(places.values())) % 97) / 97  # noise, the same each time
-    return 1.0 if values == OPTIMUM else (1 + total) * (1 + steps["product.block_m"]) * (1.01 + rough)
+    return (
+        1.0 if values == OPTIMUM else (1 + total) * (1 + steps["product.block_m"]) * (1.01 + rough)
+    )
 
 
 def correct(p50_ms: float, spread: float = 0.001) -> Outcome:
@@ -83,7 +102,9 @@ class Costs:
         self.limits.append(request.limit_ms())
         self.before(len(self.calls))
         kind = self.fails(values)
-        return correct(cost(values)) if kind is None else Outcome(kind, message=f"fake {kind.value}")
+        return (
+            correct(cost(values)) if kind is None else Outcome(kind, message=f"fake {kind.value}")
+        )
 
     @property
     def most_often(self) -> int:
@@ -106,7 +127,8 @@ FRUGAL = CpuTiles(192, 256, 256)
 
 @dataclass
 class SyntheticPool:
-    """A CPU whose products take longer the farther their tiles are from FASTEST, and so do its solves.
+    """A CPU whose products take longer the farther their tiles are from FASTEST, and so do its
+    solves.
 
     Attributes:
         spread: noise, as a part of each median.
@@ -133,10 +155,16 @@ class SyntheticPool:
         if self.flat:
             return 1.0
         far = _far(tiles, FASTEST)
-        solve = 0.0 if task.kernel == "product" else abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
+        solve = (
+            0.0
+            if task.kernel == "product"
+            else abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
+        )
         return 1.0 + far / 4 + solve
 
-    def evaluators(self, task: Task, to_config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
+    def evaluators(
+        self, task: Task, to_config: Callable[[Values], CompleteConfig]
+    ) -> Sequence[Evaluate]:
         def evaluate(values: Values, request: Request) -> Outcome:
             with self._lock:
                 self.screened.append((task, to_config(values)))
@@ -169,7 +197,10 @@ class SyntheticPool:
 
 
 def _far(tiles: CpuTiles, best: CpuTiles) -> float:
-    return sum(abs(getattr(tiles, name) / getattr(best, name) - 1) for name in ("block_m", "block_n", "block_k"))
+    return sum(
+        abs(getattr(tiles, name) / getattr(best, name) - 1)
+        for name in ("block_m", "block_n", "block_k")
+    )
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -1,4 +1,6 @@
-"""The command line of the tuner: what it prints, what it refuses, and that it goes on after it was killed."""
+"""The command line of the tuner: what it prints, what it refuses, and that it goes on after it was
+killed.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool) -> Callable[..., Outcome]:
+def cli(
+    capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool
+) -> Callable[..., Outcome]:
     """Run a command line in this process."""
     return in_this_process(main, capsys)
 
@@ -73,28 +77,39 @@ class TestSummary:
         path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
         assert field(output, "written") == str(path)
         assert "where later solves on this machine look first\n" in output.out
-        assert output.out.startswith("cpu product, float32 nonnegative, n = 1024:\n  before  1.92 ms, product.block_m ")
+        assert output.out.startswith(
+            "cpu product, float32 nonnegative, n = 1024:\n  before  1.92 ms, product.block_m "
+        )
         assert f"\n  now     1 ms, {FASTEST_SPELLED}\n" in output.out
         assert field(output, "changed") == "1 of 1 task: 1.92 times as fast as before"
         assert re.fullmatch(r"failed: \d+ timeout", field(output, "failures"))
         assert re.fullmatch(r"\d+ s", field(output, "time"))
         assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", output.err)
 
-    def test_defaults_that_stay(self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+    def test_defaults_that_stay(
+        self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
+    ) -> None:
         pool.flat = True
         output = cli(*self.WORDS)
         assert re.fullmatch(
-            r"nothing: the defaults are already within 0\.0% of the best of \d+ tried", field(output, "changed")
+            r"nothing: the defaults are already within 0\.0% of the best of \d+ tried",
+            field(output, "changed"),
         )
         assert "times" not in output.out
-        assert field(output, "written").startswith(str(home / "tuned")), "the next solve finds an entry of its own"
+        assert field(output, "written").startswith(str(home / "tuned")), (
+            "the next solve finds an entry of its own"
+        )
         again = cli(*self.WORDS)
         assert field(again, "written") == "nothing"
 
-    def test_tuned_configurations_that_stay(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+    def test_tuned_configurations_that_stay(
+        self, cli: Callable[..., Outcome], pool: SyntheticPool
+    ) -> None:
         cli(*self.WORDS)
         pool.flat = True
-        assert field(cli(*self.WORDS), "changed").startswith("nothing: the configurations in use are already within 0.0%")
+        assert field(cli(*self.WORDS), "changed").startswith(
+            "nothing: the configurations in use are already within 0.0%"
+        )
 
     def test_noise(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
         pool.spread = 0.9
@@ -103,11 +118,19 @@ class TestSummary:
             "nothing; inconclusive for 1 task: another configuration was up to 91.7% faster, but within the noise; repeat it "
             "on an idle machine"
         )
-        assert "inconclusive: the default stays at 1.92 ms, since 1 ms of another is within the noise" in output.err
+        assert (
+            "inconclusive: the default stays at 1.92 ms, since 1 ms of another is within the noise"
+            in output.err
+        )
 
-    def test_a_directory_that_no_solve_searches(self, cli: Callable[..., Outcome], home: Path) -> None:
+    def test_a_directory_that_no_solve_searches(
+        self, cli: Callable[..., Outcome], home: Path
+    ) -> None:
         output = cli(*self.WORDS, "--save-dir", home / "elsewhere")
-        assert field(output, "to use") == f"set TRI_APSP_CONFIG_DIR={home / 'elsewhere'} for later solves"
+        assert (
+            field(output, "to use")
+            == f"set TRI_APSP_CONFIG_DIR={home / 'elsewhere'} for later solves"
+        )
 
     def test_a_maintainer_writes_to_the_checkout(
         self, cli: Callable[..., Outcome], home: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +145,12 @@ class TestSummary:
 def test_json_of_a_sweep(cli: Callable[..., Outcome]) -> None:
     found = cli(*FEW, "--json").json
     (result,) = found["results"]
-    assert (result["kernel"], result["n"], result["evaluated"], result["complete"]) == ("product", 256, 12, True)
+    assert (result["kernel"], result["n"], result["evaluated"], result["complete"]) == (
+        "product",
+        256,
+        12,
+        True,
+    )
     assert found["files"] == [result["path"]]
 
 
@@ -133,21 +161,47 @@ def test_report_of_a_sweep(
     pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     for resume in ((), ("--resume",)):
         folder = home / f"report{len(resume)}"
-        assert cli("--device", "cpu", "--kernel", "product", "--trials", 200, "--report", folder, *resume).status == 0
+        assert (
+            cli(
+                "--device",
+                "cpu",
+                "--kernel",
+                "product",
+                "--trials",
+                200,
+                "--report",
+                folder,
+                *resume,
+            ).status
+            == 0
+        )
         with (folder / "trials.csv").open(newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert len(rows) == len(pool.screened)
         assert {row["kind"] for row in rows} == {"correct", "timeout"}
         best = min((row for row in rows if row["p50_ms"]), key=lambda row: float(row["p50_ms"]))
-        assert [best[f"product.{edge}"] for edge in ("block_m", "block_n", "block_k")] == ["384", "256", "256"]
+        assert [best[f"product.{edge}"] for edge in ("block_m", "block_n", "block_k")] == [
+            "384",
+            "256",
+            "256",
+        ]
         (result,) = json.loads((folder / "sweep.json").read_text())["results"]
         assert result["failures"] == {"timeout": sum(row["kind"] == "timeout" for row in rows)}
         assert result["evaluated"] == len(rows)
         assert all(row["p50_ms"] in ("", f"{float(row['p50_ms'] or 0):.6g}") for row in rows)
         written = json.loads((folder / "sweep.json").read_text())["files"]
-        assert written == ([] if resume else [f"tuned/{describe(CPU).slug}/cpu-product-float32.json"])
-        assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
-    assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
+        assert written == (
+            [] if resume else [f"tuned/{describe(CPU).slug}/cpu-product-float32.json"]
+        )
+        assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(
+            resume
+        )
+    assert (
+        cli(
+            *FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+        ).status
+        == BAD_INPUT
+    )
 
 
 def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
@@ -158,7 +212,9 @@ def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: Syn
     assert "tuned     1 of 2 tasks" in output.out
 
 
-def test_an_interrupt_keeps_the_results_so_far(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+def test_an_interrupt_keeps_the_results_so_far(
+    cli: Callable[..., Outcome], pool: SyntheticPool
+) -> None:
     def press() -> None:
         raise KeyboardInterrupt
 
@@ -168,13 +224,18 @@ def test_an_interrupt_keeps_the_results_so_far(cli: Callable[..., Outcome], pool
     assert "interrupted; --resume continues" in output.out
 
 
-def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+def test_dry_run_measures_nothing(
+    cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
+) -> None:
     output = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
     assert output.status == 0
     assert re.search(
-        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*/cpu-product-float32\.json\n", output.out
+        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*/cpu-product-float32\.json\n",
+        output.out,
     )
-    found = cli("--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative").json
+    found = cli(
+        "--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative"
+    ).json
     assert [row["candidates"] <= row["space"] for row in found["tasks"]] == [True] * 4
     assert found["seconds"] == 7
     assert pool.screened == []
@@ -184,16 +245,23 @@ def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, pool:
 class TestStored:
     NOTHING = "no tuned file for this device has an entry that matches the arguments; `python -m tri_apsp.tune` writes one\n"
 
-    def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+    def test_list_show_and_verify(
+        self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
+    ) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         folder = home / "tuned" / describe(CPU).slug
         (folder / "cpu-solve-float32.json").write_text("{")
         output = cli("--list")
         assert f"{folder / 'cpu-product-float32.json'}: n = 1024\n" in output.out
-        assert re.search(r"cpu-solve-float32\.json: not used: tuned file .* must hold JSON", output.out)
+        assert re.search(
+            r"cpu-solve-float32\.json: not used: tuned file .* must hold JSON", output.out
+        )
         assert [row["used"] for row in cli("--list", "--json").json["files"]] == [True, False]
 
-        assert cli("--show").out == f"cpu product, float32 nonnegative, n = 1024: 1 ms, 1.92 x the default, {FASTEST_SPELLED}\n"
+        assert (
+            cli("--show").out
+            == f"cpu product, float32 nonnegative, n = 1024: 1 ms, 1.92 x the default, {FASTEST_SPELLED}\n"
+        )
         assert cli("--show", "--json").json["entries"][0]["config"]["product"]["block_m"] == 384
         assert cli("--show", "--n", 512).out == self.NOTHING
 
@@ -205,19 +273,38 @@ class TestStored:
         assert output.status == 0
         ((_, configs, _),) = pool.finals
         assert configs[1].product == FASTEST
-        assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
+        assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(
+            1.9166, rel=1e-3
+        )
 
     @pytest.mark.parametrize(
         ("change", "state", "status"),
         [
             ({"flat": True}, "within noise", 0),
             ({"spread": 0.9}, "within noise", 0),
-            ({"time_ms": lambda task, config: 1.1 if config.product == FASTEST else 1.0}, "stale", FAILED),
-            ({"fails": lambda task, config: Kind.wrong_result if config.product == FASTEST else None}, "failed", FAILED),
+            (
+                {"time_ms": lambda task, config: 1.1 if config.product == FASTEST else 1.0},
+                "stale",
+                FAILED,
+            ),
+            (
+                {
+                    "fails": lambda task, config: (
+                        Kind.wrong_result if config.product == FASTEST else None
+                    )
+                },
+                "failed",
+                FAILED,
+            ),
         ],
     )
     def test_states(
-        self, cli: Callable[..., Outcome], pool: SyntheticPool, change: dict[str, Any], state: str, status: int
+        self,
+        cli: Callable[..., Outcome],
+        pool: SyntheticPool,
+        change: dict[str, Any],
+        state: str,
+        status: int,
     ) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         for name, value in change.items():
@@ -245,7 +332,9 @@ class TestStored:
             if variable is not None:
                 monkeypatch.setenv("TRI_APSP_TUNED_FOR", variable)
             found = cli("--device", "cpu", "--list", "--json").json["files"]
-            assert {row["file"]: row["used"] for row in found} == {str(path): path == used for path in (own, named)}
+            assert {row["file"]: row["used"] for row in found} == {
+                str(path): path == used for path in (own, named)
+            }
             (shown,) = cli("--device", "cpu", "--show", "--json").json["entries"]
             assert shown["file"] == str(used)
 
@@ -255,9 +344,14 @@ class TestStored:
         output = cli("--device", "cpu", "--export", home / "mine.json")
         assert output.out == f"written  {home / 'mine.json'}: 1 tuned file\n"
         there = home / "there" / file.parent.name / file.name
-        assert cli("--import", home / "mine.json", "--save-dir", home / "there").out == f"written  {there}\n"
+        assert (
+            cli("--import", home / "mine.json", "--save-dir", home / "there").out
+            == f"written  {there}\n"
+        )
         assert tuned.load(there) == tuned.load(file)
-        assert cli("--import", home / "mine.json", "--save-dir", home / "there", "--json").json == {"files": [str(there)]}
+        assert cli("--import", home / "mine.json", "--save-dir", home / "there", "--json").json == {
+            "files": [str(there)]
+        }
 
     def test_the_files_of_another_directory_are_exported(
         self, cli: Callable[..., Outcome], home: Path, monkeypatch: pytest.MonkeyPatch
@@ -271,9 +365,22 @@ class TestStored:
             assert output.json == {"file": str(home / "mine.json"), "holds": [str(file)]}
 
     @pytest.mark.parametrize("action", ["--export", "--import"])
-    def test_entries_cannot_be_chosen(self, cli: Callable[..., Outcome], home: Path, action: str) -> None:
+    def test_entries_cannot_be_chosen(
+        self, cli: Callable[..., Outcome], home: Path, action: str
+    ) -> None:
         cli(*FEW)
-        output = cli("--device", "cpu", action, home / "mine.json", "--kernel", "product", "--dtype", "float32", "--n", 9)
+        output = cli(
+            "--device",
+            "cpu",
+            action,
+            home / "mine.json",
+            "--kernel",
+            "product",
+            "--dtype",
+            "float32",
+            "--n",
+            9,
+        )
         assert (output.status, output.out) == (BAD_INPUT, "")
         assert (
             f"error: {action} must be given without --kernel, --n, --dtype, since it takes every entry; leave them out.\n"
@@ -282,23 +389,44 @@ class TestStored:
         assert not (home / "mine.json").exists()
 
     @pytest.mark.parametrize("name", ["", "."])
-    def test_an_export_needs_the_name_of_a_file(self, cli: Callable[..., Outcome], name: str) -> None:
+    def test_an_export_needs_the_name_of_a_file(
+        self, cli: Callable[..., Outcome], name: str
+    ) -> None:
         cli(*FEW)
         output = cli("--device", "cpu", "--export", name)
         assert (output.status, output.out) == (BAD_INPUT, "")
-        assert output.err == "error: an export must be written to a file, but . is a folder; name a file in it.\n"
+        assert (
+            output.err
+            == "error: an export must be written to a file, but . is a folder; name a file in it.\n"
+        )
 
-    def test_an_export_without_files_is_refused(self, cli: Callable[..., Outcome], home: Path) -> None:
+    def test_an_export_without_files_is_refused(
+        self, cli: Callable[..., Outcome], home: Path
+    ) -> None:
         output = cli("--device", "cpu", "--export", home / "mine.json")
         assert (output.status, output.out) == (BAD_INPUT, "")
         assert not (home / "mine.json").exists()
 
-    def test_show_finds_entries_of_the_largest_size_of_a_kernel(self, cli: Callable[..., Outcome], home: Path) -> None:
-        fields = to_fields(Config(small_product=default_config("nvidia", torch.float32).small_product))
-        times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup", "evaluated"), 1)
+    def test_show_finds_entries_of_the_largest_size_of_a_kernel(
+        self, cli: Callable[..., Outcome], home: Path
+    ) -> None:
+        fields = to_fields(
+            Config(small_product=default_config("nvidia", torch.float32).small_product)
+        )
+        times = dict.fromkeys(
+            ("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup", "evaluated"), 1
+        )
         entry = Entry(sign="any", n=1024, batch=1, config=fields, **times)
-        run = {"space_hash": "0" * 16, "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
-        tuned.save(tuned.new_file("nvidia", "small_product", "float32", describe(CPU), [entry], **run))
+        run = {
+            "space_hash": "0" * 16,
+            "protocol": "",
+            "seed": 0,
+            "budget_seconds": None,
+            "complete": True,
+        }
+        tuned.save(
+            tuned.new_file("nvidia", "small_product", "float32", describe(CPU), [entry], **run)
+        )
         assert "n = 1024" in cli("--device", "cpu", "--show", "--n", 4096).out
         assert cli("--device", "cpu", "--show", "--n", 512).out == self.NOTHING
 
@@ -311,13 +439,21 @@ class TestStored:
 
 BAD = {
     "kernel": (["--kernel", "matmul"], BAD_INPUT, ["matmul", "product", "solve", "closure"]),
-    "kernel of another engine": (["--kernel", "batch"], BAD_INPUT, ["'batch'", "product, solve", "cpu engine"]),
+    "kernel of another engine": (
+        ["--kernel", "batch"],
+        BAD_INPUT,
+        ["'batch'", "product, solve", "cpu engine"],
+    ),
     "dtype": (["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
     "sign": (["--sign", "minus"], BAD_INPUT, ["minus", "nonnegative", "any"]),
     "n": (["--n", "0"], BAD_INPUT, ["n must be a whole number from 1, but is 0"]),
     "n too large": (["--n", "10000000"], FAILED, ["10000000 vertices", "GiB", "which fits"]),
     "no trials": (["--trials", "0"], BAD_INPUT, ["trials must be a whole number from 1, but is 0"]),
-    "no time": (["--time-budget", "0"], BAD_INPUT, ["time budget must be a finite number of seconds above 0, but is 0"]),
+    "no time": (
+        ["--time-budget", "0"],
+        BAD_INPUT,
+        ["time budget must be a finite number of seconds above 0, but is 0"],
+    ),
     "less time": (["--time-budget", "-3"], BAD_INPUT, ["but is -3"]),
     "no number": (["--time-budget", "nan"], BAD_INPUT, ["but is nan"]),
     "seed": (["--seed", "-1"], BAD_INPUT, ["seed must be a whole number from 0, but is -1"]),
@@ -328,10 +464,16 @@ BAD = {
     "engine": (
         ["--engine", "nvidia"],
         FAILED,
-        ["the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."],
+        [
+            "the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."
+        ],
     ),
     "storage": (["--storage", "studies"], BAD_INPUT, ["must be the URL of a database"]),
-    "storage that is none": (["--storage", "sqlite:////no/such/x.db"], BAD_INPUT, ["answers", "unable to open"]),
+    "storage that is none": (
+        ["--storage", "sqlite:////no/such/x.db"],
+        BAD_INPUT,
+        ["answers", "unable to open"],
+    ),
     "two wishes": (["--list", "--show"], BAD_INPUT, ["not allowed with"]),
     "word": (["product"], BAD_INPUT, ["product"]),
 }
@@ -358,7 +500,11 @@ class TestLockedStore:
         return filelock.FileLock(folder / ".lock", timeout=0, thread_local=False)
 
     def test_a_locked_folder_is_refused_before_anything_is_measured(
-        self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock, monkeypatch: pytest.MonkeyPatch
+        self,
+        cli: Callable[..., Outcome],
+        pool: SyntheticPool,
+        lock: filelock.FileLock,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
         with lock:
@@ -402,13 +548,19 @@ print("loaded", [name for name in ("optuna", "optuna.importance") if name in sys
 
 
 def test_slow_imports_are_made_when_they_are_needed() -> None:
-    """The help imports neither Optuna nor a database; only reports import optuna.importance, which loads scikit-learn."""
-    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True, timeout=60)
+    """The help imports neither Optuna nor a database; only reports import optuna.importance, which
+    loads scikit-learn.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.endswith("loaded []\nloaded ['optuna']\n")
     assert "--resume" in done.stdout
 
 
-def test_sigterm_keeps_the_results_so_far(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+def test_sigterm_keeps_the_results_so_far(
+    cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
+) -> None:
     """A batch system ends a process by SIGTERM: the results so far are saved and printed."""
 
     def terminate(count: int) -> None:
@@ -428,11 +580,29 @@ def test_sigterm_keeps_the_results_so_far(cli: Callable[..., Outcome], home: Pat
 class TestProcess:
     """The tuner in a process of its own, with real timing on the cpu engine."""
 
-    WORDS = ("--device", "cpu", "--kernel", "product", "--n", "512", "--sign", "any", "--sampler", "random", "--resume")
+    WORDS = (
+        "--device",
+        "cpu",
+        "--kernel",
+        "product",
+        "--n",
+        "512",
+        "--sign",
+        "any",
+        "--sampler",
+        "random",
+        "--resume",
+    )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tri_apsp.tune", *self.WORDS, *words]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def known(self) -> int:
         """Return how many configurations the journal knows."""
@@ -446,8 +616,12 @@ class TestProcess:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
-    def test_a_sweep_is_killed_interrupted_and_resumed(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine more threads take ten times as long
+    def test_a_sweep_is_killed_interrupted_and_resumed(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(
+            "OMP_NUM_THREADS", "1"
+        )  # on a busy machine more threads take ten times as long
         with self.start("--trials", "30") as running:
             self.wait_for(running, 3)
             running.kill()
@@ -465,7 +639,13 @@ class TestProcess:
         assert first + 3 <= known - 1 <= found["results"][0]["evaluated"] <= known < 30
 
         (result,) = tune(
-            ["product"], [512], signs=["any"], device="cpu", sampler="random", trials=known + 2, resume=True
+            ["product"],
+            [512],
+            signs=["any"],
+            device="cpu",
+            sampler="random",
+            trials=known + 2,
+            resume=True,
         ).results
         assert result.complete
         assert len(result.search.evaluated) == known + 2

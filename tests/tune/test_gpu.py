@@ -40,8 +40,17 @@ def worker() -> Iterator[Worker]:
 
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
 @pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("int16", "any")])
-def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtype: str, sign: str) -> None:
-    task = Task(engine, kernel, dtype, sign, 256 if kernel == "batch" else 1024, 200 if kernel == "batch" else 1)
+def test_every_kernel_is_measured(
+    worker: Worker, engine: str, kernel: str, dtype: str, sign: str
+) -> None:
+    task = Task(
+        engine,
+        kernel,
+        dtype,
+        sign,
+        256 if kernel == "batch" else 1024,
+        200 if kernel == "batch" else 1,
+    )
     base = with_method(default_config(engine, task.torch_dtype), task.n)
     space = task.record.space
     found = candidates(space, task, describe(GPU), base)
@@ -57,7 +66,9 @@ def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtyp
         assert outcome.kind is Kind.correct, outcome
 
 
-@pytest.mark.parametrize(("kernel", "n", "batch"), [("batch", 64, 200), ("batch", 256, 200), ("closure", 512, 1)])
+@pytest.mark.parametrize(
+    ("kernel", "n", "batch"), [("batch", 64, 200), ("batch", 256, 200), ("closure", 512, 1)]
+)
 def test_result_buffers_of_solves_are_freed(kernel: str, n: int, batch: int) -> None:
     taken = set(result_buffers._IN_USE)
     measurement = Measurement(Task("nvidia", kernel, "float32", "any", n, batch), GPU)
@@ -97,7 +108,12 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     for engine, kernel in ALL:
         task = Task(
-            engine, kernel, "float32", "nonnegative", 256 if kernel == "batch" else 2048, 200 if kernel == "batch" else 1
+            engine,
+            kernel,
+            "float32",
+            "nonnegative",
+            256 if kernel == "batch" else 2048,
+            200 if kernel == "batch" else 1,
         )
         base = default_config(engine, torch.float32)
         with closing(Compilers(2, compilation_for(GPU))) as compilers:
@@ -113,11 +129,16 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_quick_sweep(home: Path) -> None:
-    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
-    # Other tests use the GPU and the cores too, so that compiling one configuration may take half a minute.
+    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner
+    where the next solve looks.
+    """
+    # Other tests use the GPU and the cores too, so that compiling one configuration may take half a
+    # minute.
     sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results
-    print(f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s")
+    print(
+        f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s"
+    )
     assert result.error == ""
     assert result.complete
     assert sweep.seconds < 200
@@ -131,4 +152,7 @@ def test_a_quick_sweep(home: Path) -> None:
     assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", winner.times.p50_ms)
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
     assert used.source in ("this process", str(result.path))
-    assert (used.closure_tile, used.closure_warps) == (entry.config["closure_tile"], entry.config["closure_warps"])
+    assert (used.closure_tile, used.closure_warps) == (
+        entry.config["closure_tile"],
+        entry.config["closure_warps"],
+    )

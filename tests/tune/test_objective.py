@@ -73,7 +73,9 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], home: Path, memory: None, pool: SyntheticPool) -> Callable[..., Output]:
+def cli(
+    capsys: pytest.CaptureFixture[str], home: Path, memory: None, pool: SyntheticPool
+) -> Callable[..., Output]:
     return in_this_process(main, capsys)
 
 
@@ -86,15 +88,23 @@ class TestMeasurement:
 
     @pytest.mark.parametrize("give_up_ms", [None, 1e-6])
     def test_a_screening_measures_the_joules_of_one_run(self, give_up_ms: float | None) -> None:
-        """Also of a configuration whose time is given up: its cost must be of the same unit as that of the others."""
+        """Also of a configuration whose time is given up: its cost must be of the same unit as that
+        of the others.
+        """
         task = dataclasses.replace(task_of("cpu", "product"), objective="energy")
-        outcome = Measurement(task, CPU, make_of(Counted)).screen(dataclasses.replace(complete(task), cutoff=99), give_up_ms)
+        outcome = Measurement(task, CPU, make_of(Counted)).screen(
+            dataclasses.replace(complete(task), cutoff=99), give_up_ms
+        )
         assert outcome.energy == outcome.cost == Energy(99.0, 99.0, 99.0)
         assert outcome.times is not None
         assert outcome.median_cost == 99
-        assert outcome.metrics == {"watts": pytest.approx(990)}, "of the repeated runs, not of those that were timed"
+        assert outcome.metrics == {"watts": pytest.approx(990)}, (
+            "of the repeated runs, not of those that were timed"
+        )
 
-    def test_a_final_measures_in_both_halves_of_each_round(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_final_measures_in_both_halves_of_each_round(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         order: list[int] = []
 
         class Recorded(Meter):
@@ -106,12 +116,20 @@ class TestMeasurement:
         monkeypatch.setattr(module, "EnergyMeter", Recorded)
         task = dataclasses.replace(task_of("cpu", "product"), objective="energy")
         measurement = Measurement(task, CPU, make_of(Counted))
-        outcomes = measurement.final([dataclasses.replace(complete(task), cutoff=cutoff) for cutoff in (64, 128)], rounds=2)
+        outcomes = measurement.final(
+            [dataclasses.replace(complete(task), cutoff=cutoff) for cutoff in (64, 128)], rounds=2
+        )
         assert len(order) == 2 * 2 * 2
         for outcome, cutoff in zip(outcomes, (64, 128), strict=True):
             assert outcome.energy is not None
             assert outcome.times is not None
-            assert cutoff < outcome.energy.p20_joules < outcome.energy.p50_joules < outcome.energy.p80_joules < 2 * cutoff
+            assert (
+                cutoff
+                < outcome.energy.p20_joules
+                < outcome.energy.p50_joules
+                < outcome.energy.p80_joules
+                < 2 * cutoff
+            )
 
     def test_time_needs_no_meter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "EnergyMeter", lambda device: pytest.fail("not asked for"))
@@ -127,12 +145,16 @@ class TestMeasurement:
 
 @pytest.mark.usefixtures("home", "memory", "pool")
 class TestSweep:
-    def test_the_least_energy_wins_and_neither_entry_replaces_the_other(self, home: Path, pool: SyntheticPool) -> None:
+    def test_the_least_energy_wins_and_neither_entry_replaces_the_other(
+        self, home: Path, pool: SyntheticPool
+    ) -> None:
         (fast,) = run_sweep(pool).results
         (frugal,) = run_sweep(pool, TASK, objective="energy").results
         assert frugal.winner is not None
         assert frugal.winner.config == {"product": dataclasses.asdict(FRUGAL)}
-        assert frugal.winner.before == {"product": dataclasses.asdict(FASTEST)}, "what a solve would use is the one to beat"
+        assert frugal.winner.before == {"product": dataclasses.asdict(FASTEST)}, (
+            "what a solve would use is the one to beat"
+        )
         assert frugal.path == fast.path
         assert fast.path is not None
         energy, time = tuned.load(fast.path).entries
@@ -143,11 +165,21 @@ class TestSweep:
         assert "joules by NVML" in tuned.load(fast.path).protocol
         assert "joules" not in (time.run or tuned.load(fast.path)).protocol
         for objective, tiles in (("time", FASTEST), ("energy", FRUGAL)):
-            found = tuned.find("cpu", CPU, torch.float32, n=1024, nonnegative=True, product=True, objective=objective)
+            found = tuned.find(
+                "cpu",
+                CPU,
+                torch.float32,
+                n=1024,
+                nonnegative=True,
+                product=True,
+                objective=objective,
+            )
             assert found.product == tiles
 
     @pytest.mark.parametrize(("spread", "changed"), [(0.001, True), (0.9, False)])
-    def test_the_configuration_in_use_stays_within_the_noise(self, pool: SyntheticPool, spread: float, changed: bool) -> None:
+    def test_the_configuration_in_use_stays_within_the_noise(
+        self, pool: SyntheticPool, spread: float, changed: bool
+    ) -> None:
         pool.spread = spread
         (result,) = run_sweep(pool, TASK, objective="energy").results
         assert result.winner is not None
@@ -160,7 +192,9 @@ class TestSweep:
         assert (first.resumed, again.resumed) == (False, True)
         assert again.winner == first.winner
 
-    def test_without_a_counter_nothing_starts(self, pool: SyntheticPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_counter_nothing_starts(
+        self, pool: SyntheticPool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.undo()
         with pytest.raises(EngineError, match="energy must be measured on an NVIDIA GPU"):
             run_sweep(pool, TASK, objective="energy")
@@ -180,7 +214,11 @@ def test_budgets_of_energy() -> None:
         reserved = final.reserve(budget.seconds)(seconds)
         count = final.finalists(reserved, seconds) + 2
         # Each round measures each configuration twice, for a second and a warm-up.
-        assert 2 * count * 1.25 * final.rounds(reserved, count, seconds) < 1.5 * reserved < budget.seconds
+        assert (
+            2 * count * 1.25 * final.rounds(reserved, count, seconds)
+            < 1.5 * reserved
+            < budget.seconds
+        )
 
 
 class TestCommands:
@@ -227,7 +265,9 @@ class TestCommands:
         assert report(["tuning", "--from", str(home / "rows"), "--out", str(home)]) == BAD_INPUT
         assert "--from must name sweeps with the objective time" in capsys.readouterr().err
 
-    def test_a_cpu_counts_no_energy(self, cli: Callable[..., Output], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_cpu_counts_no_energy(
+        self, cli: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """So nothing that would measure it begins, but stored entries can be shown."""
         cli(*WORDS, *ENERGY)
         monkeypatch.setattr(plan, "EnergyMeter", module.EnergyMeter)
@@ -238,7 +278,9 @@ class TestCommands:
                 f"error: energy must be measured on an NVIDIA GPU, which counts it, but the device is {NAME} (cpu)"
                 in output.err
             )
-        assert cli("--show", *ENERGY).out.startswith("cpu product, float32 nonnegative, n = 1024, energy: 10 J, ")
+        assert cli("--show", *ENERGY).out.startswith(
+            "cpu product, float32 nonnegative, n = 1024, energy: 10 J, "
+        )
         assert "cpu-product-float32.json: for energy n = 1024\n" in cli("--list", *ENERGY).out
         assert cli(*WORDS, "--dry-run").status == 0
 
@@ -248,7 +290,8 @@ class TestCommands:
             output = cli(action, *ENERGY)
             assert (output.status, output.err) == (0, "")
             assert (
-                "an entry for energy that matches the arguments; the tuner measures energy on NVIDIA GPUs alone" in output.out
+                "an entry for energy that matches the arguments; the tuner measures energy on NVIDIA GPUs alone"
+                in output.out
             )
 
     def test_an_unknown_objective(self, cli: Callable[..., Output]) -> None:
@@ -266,7 +309,9 @@ def test_a_record_is_tuned_by_its_task() -> None:
 def test_a_gpu_measures_energy_beside_time() -> None:
     pytest.importorskip("pynvml")
     task = Task("nvidia", "product", "float32", "nonnegative", 2048, objective="energy")
-    outcome = Measurement(task, torch.device("cuda", 0)).screen(default_config("nvidia", torch.float32))
+    outcome = Measurement(task, torch.device("cuda", 0)).screen(
+        default_config("nvidia", torch.float32)
+    )
     assert outcome.times is not None
     assert outcome.energy is not None
     assert 10 < outcome.metrics["watts"] < 3000  # other tests may use the GPU at the same time

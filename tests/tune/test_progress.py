@@ -1,4 +1,6 @@
-"""The progress on stderr: a live line on a terminal, else one line per task, or nothing if it is not shown."""
+"""The progress on stderr: a live line on a terminal, else one line per task, or nothing if it is
+not shown.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ TASK = Task("cpu", "product", "float32", "any", 512)
 PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())
 COUNTED = "3 of 40 configurations"
 TIMES = Times(1.5, 2.0, 2.5)
-WINNER = Winner({"product": {"block_m": 64}}, True, TIMES, 5.0, {"product": {"block_m": 96}}, 4.0, 2.0)
+WINNER = Winner(
+    {"product": {"block_m": 64}}, True, TIMES, 5.0, {"product": {"block_m": 96}}, 4.0, 2.0
+)
 KEPT = Winner({"product": {}}, False, TIMES, 2.0, {"product": {}}, 2.0, 1.99)
 SEARCH = SearchResult([Evaluated({}, correct(2.0), "tpe")] * 3, candidates=40)
 DONE = TaskResult(TASK, SEARCH, WINNER, complete=True)
@@ -49,7 +53,13 @@ class Terminal:
 def follow(shown: bool) -> None:
     progress = Progress(PLAN, shown=shown)
     progress.started(TASK, 40, time.monotonic() + 30)
-    outcomes = [correct(5.0), Outcome(Kind.timeout), correct(2.0), Outcome(Kind.compile_error), Outcome(Kind.timeout)]
+    outcomes = [
+        correct(5.0),
+        Outcome(Kind.timeout),
+        correct(2.0),
+        Outcome(Kind.compile_error),
+        Outcome(Kind.timeout),
+    ]
     found = SearchResult()
     for outcome in outcomes:
         time.sleep(0.11)  # tqdm draws at most ten times per second
@@ -80,11 +90,15 @@ def test_a_terminal_shows_a_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_best_and_the_time_left_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = use_terminal(monkeypatch, 80)
-    task = dataclasses.replace(TASK, engine="nvidia", kernel="small_product", sign="nonnegative", n=16384, batch=4096)
+    task = dataclasses.replace(
+        TASK, engine="nvidia", kernel="small_product", sign="nonnegative", n=16384, batch=4096
+    )
     progress = Progress(Plan((task,) * 100, (torch.device("cpu"),), Settings()), shown=True)
     progress.started(task, 400, time.monotonic() + 36000)
     time.sleep(0.11)
-    found = SearchResult([Evaluated({}, correct(123.4), "default"), Evaluated({}, correct(0.0123), "tpe")])
+    found = SearchResult(
+        [Evaluated({}, correct(123.4), "default"), Evaluated({}, correct(0.0123), "tpe")]
+    )
     progress.evaluated(found)
     progress.close()
     lines = [line for line in terminal.text.replace("\n", "\r").split("\r") if "best" in line]
@@ -111,7 +125,12 @@ def test_hidden_progress_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
         (DONE, f"4 ms before, now 2 ms, 2.00 times as fast, {COUNTED}"),
         (TaskResult(TASK, SEARCH, KEPT, complete=True), f"the default stays at 2 ms, {COUNTED}"),
         (
-            TaskResult(TASK, SEARCH, dataclasses.replace(KEPT, best_ms=1.8, conclusive=False), complete=True),
+            TaskResult(
+                TASK,
+                SEARCH,
+                dataclasses.replace(KEPT, best_ms=1.8, conclusive=False),
+                complete=True,
+            ),
             f"inconclusive: the default stays at 2 ms, since 1.8 ms of another is within the noise, {COUNTED}",
         ),
         (
@@ -122,7 +141,10 @@ def test_hidden_progress_prints_nothing(capsys: pytest.CaptureFixture[str]) -> N
             TaskResult(TASK, SEARCH, Winner({}, True, TIMES, 5.0), complete=True, resumed=True),
             "2 ms, 2.50 x the default, found by an earlier run",
         ),
-        (TaskResult(TASK, SEARCH, WINNER), f"4 ms before, now 2 ms, 2.00 times as fast, {COUNTED}, interrupted"),
+        (
+            TaskResult(TASK, SEARCH, WINNER),
+            f"4 ms before, now 2 ms, 2.00 times as fast, {COUNTED}, interrupted",
+        ),
         (TaskResult(TASK), "interrupted before anything was known"),
         (TaskResult(TASK, error="it broke."), "it broke."),
     ],
@@ -132,4 +154,8 @@ def test_outcome_line(result: TaskResult, message: str) -> None:
 
 
 def test_milliseconds() -> None:
-    assert [milliseconds(time_ms) for time_ms in (0.01234, 12.34, 12340.0)] == ["0.0123 ms", "12.3 ms", "12.3 s"]
+    assert [milliseconds(time_ms) for time_ms in (0.01234, 12.34, 12340.0)] == [
+        "0.0123 ms",
+        "12.3 ms",
+        "12.3 s",
+    ]

@@ -20,9 +20,27 @@ JOULES: dict[str, dict[str, float]] = {
     "energy": {"p20_joules": 13.0, "p50_joules": 14.0, "p80_joules": 15.0, "default_joules": 21.0},
 }
 CONFIGS: dict[str, dict[str, Any]] = {
-    "product": {"product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}},
-    "small_product": {"small_product": {"block_m": 64, "block_n": 64, "block_k": 8, "num_warps": 4, "num_stages": 2}},
-    "exponents": {"exponents": {"block_m": 128, "block_n": 128, "block_k": 128, "num_warps": 8, "num_stages": 5}},
+    "product": {
+        "product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}
+    },
+    "small_product": {
+        "small_product": {
+            "block_m": 64,
+            "block_n": 64,
+            "block_k": 8,
+            "num_warps": 4,
+            "num_stages": 2,
+        }
+    },
+    "exponents": {
+        "exponents": {
+            "block_m": 128,
+            "block_n": 128,
+            "block_k": 128,
+            "num_warps": 8,
+            "num_stages": 5,
+        }
+    },
     "closure": {"closure_tile": 32, "closure_warps": 2, "closure_programs": 1},
     "batch": {"closure_tile": 32, "closure_warps": 1, "batch_programs": 1},
     "solve": {"method": "kleene", "block_size": 2048, "cutoff": 512},
@@ -32,7 +50,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
     """The directory of each kind of file, on a machine on which nothing was tuned or looked up."""
-    for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED", "TRI_APSP_OBJECTIVE"):
+    for name in (
+        "TRI_APSP_CONFIG_DIR",
+        "TRI_APSP_TUNED_FOR",
+        "TRI_APSP_TUNE",
+        "TRI_APSP_REQUIRE_TUNED",
+        "TRI_APSP_OBJECTIVE",
+    ):
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
     found["shipped"].mkdir()
@@ -55,17 +79,39 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 @pytest.fixture
 def entry() -> Callable[..., Entry]:
-    """Make an entry of a kernel of the nvidia engine for n vertices; `values` replace fields of its config."""
+    """Make an entry of a kernel of the nvidia engine for n vertices; `values` replace fields of its
+    config.
+    """
 
     def make(
-        n: int, kernel: str = "product", *, sign: str = "any", batch: int = 1, objective: str = "time", **values: Any
+        n: int,
+        kernel: str = "product",
+        *,
+        sign: str = "any",
+        batch: int = 1,
+        objective: str = "time",
+        **values: Any,
     ) -> Entry:
         config = {name: values.pop(name, value) for name, value in CONFIGS[kernel].items()}
         for name, value in config.items():
             if isinstance(value, dict):
                 config[name] = value | values
-        times = {"p20_ms": 1.0, "p50_ms": 2.0, "p80_ms": 3.0, "default_ms": 4.0, "speedup": 2.0, "evaluated": 7}
-        return Entry(sign=sign, n=n, batch=batch, config=config, **{**times, **JOULES[objective]}, objective=objective)
+        times = {
+            "p20_ms": 1.0,
+            "p50_ms": 2.0,
+            "p80_ms": 3.0,
+            "default_ms": 4.0,
+            "speedup": 2.0,
+            "evaluated": 7,
+        }
+        return Entry(
+            sign=sign,
+            n=n,
+            batch=batch,
+            config=config,
+            **{**times, **JOULES[objective]},
+            objective=objective,
+        )
 
     return make
 
@@ -74,7 +120,9 @@ def entry() -> Callable[..., Entry]:
 def made() -> Callable[..., TunedFile]:
     """Make a file of the nvidia engine for float32 with these entries, as the tuner does."""
 
-    def make(*entries: Entry, kernel: str = "product", device: Device = GPU, **header: Any) -> TunedFile:
+    def make(
+        *entries: Entry, kernel: str = "product", device: Device = GPU, **header: Any
+    ) -> TunedFile:
         return tuned.new_file("nvidia", kernel, "float32", device, entries, **{**RUN, **header})
 
     return make

@@ -1,4 +1,6 @@
-"""TRI_APSP_TUNE=auto, with a stand-in for the tuner: a script that copies a tuned file to where the tuner would write it."""
+"""TRI_APSP_TUNE=auto, with a stand-in for the tuner: a script that copies a tuned file to where the
+tuner would write it.
+"""
 
 from __future__ import annotations
 
@@ -41,19 +43,27 @@ BEHAVIOUR
 
 @pytest.fixture
 def tuner(monkeypatch, tmp_path, directories, entry):
-    """Return a function that sets what the stand-in does, and one that returns its arguments, one list per run."""
+    """Return a function that sets what the stand-in does, and one that returns its arguments, one
+    list per run.
+    """
     monkeypatch.setenv("TRI_APSP_TUNE", "auto")
-    monkeypatch.setattr(automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    monkeypatch.setattr(
+        automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache"
+    )
     config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
     entries = [entry(200).model_copy(update={"config": config})]
     header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
     file = tuned.new_file("cpu", "solve", "float32", describe(CPU), entries, **header)
     (tmp_path / "result.json").write_text(file.model_dump_json())
     script = tmp_path / "tuner.py"
-    monkeypatch.setattr(automatic, "module_command", lambda module: [sys.executable, "-S", str(script)])
+    monkeypatch.setattr(
+        automatic, "module_command", lambda module: [sys.executable, "-S", str(script)]
+    )
 
     def behave(behaviour: str) -> None:
-        script.write_text(STAND_IN.replace("SLUG", describe(CPU).slug).replace("BEHAVIOUR", behaviour))
+        script.write_text(
+            STAND_IN.replace("SLUG", describe(CPU).slug).replace("BEHAVIOUR", behaviour)
+        )
 
     def runs() -> list[list[object]]:
         log = tmp_path / "log"
@@ -73,9 +83,19 @@ def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
     assert [solve(), solve(), solve(150)] == [str(path)] * 3
     ((arguments, policy, stdin),) = runs()
     assert arguments[:-1] == [
-        "--device", "cpu", "--engine", "cpu", "--dtype", "float32", "--n", "200", "--kernel", "product", "solve",
+        "--device",
+        "cpu",
+        "--engine",
+        "cpu",
+        "--dtype",
+        "float32",
+        "--n",
+        "200",
+        "--kernel",
+        "product",
+        "solve",
         "--time-budget",
-    ]  # fmt: skip
+    ]
     assert 0 < float(arguments[-1]) < automatic.SECONDS
     assert (policy, stdin) == ("off", "")
     assert capfd.readouterr() == ("", "progress\n")
@@ -122,7 +142,9 @@ def test_a_failure_is_not_repeated_by_later_processes(tuner, monkeypatch):
     for message in ("it ended with status 0", "it was tried before"):
         monkeypatch.setattr(automatic, "_failed", set())
         monkeypatch.setattr(delayed_warnings, "ISSUED", set())
-        with pytest.warns(TuningWarning, match=f"found nothing for float32, n = 200: {message}; to tune: python"):
+        with pytest.warns(
+            TuningWarning, match=f"found nothing for float32, n = 200: {message}; to tune: python"
+        ):
             assert solve() == "default"
     assert len(runs()) == 1
     monkeypatch.setattr(automatic, "_failed", set())
@@ -133,7 +155,9 @@ def test_a_failure_is_not_repeated_by_later_processes(tuner, monkeypatch):
 
 def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
     monkeypatch.setattr(automatic, "module_command", lambda module: ["/none"])
-    with pytest.warns(TuningWarning, match=r"it could not be started \(No such file or directory\)"):
+    with pytest.warns(
+        TuningWarning, match=r"it could not be started \(No such file or directory\)"
+    ):
         assert solve() == "default"
 
 
@@ -151,14 +175,18 @@ class TestTime:
 
     def test_a_tuner_that_takes_too_long_keeps_its_results(self, tuner, tmp_path):
         behave, _ = tuner
-        behave("signal.signal(signal.SIGTERM, lambda *_: (succeed(), sys.exit(130)))\ntime.sleep(60)")
+        behave(
+            "signal.signal(signal.SIGTERM, lambda *_: (succeed(), sys.exit(130)))\ntime.sleep(60)"
+        )
         begin = time.monotonic()
         assert solve() != "default"
         assert time.monotonic() - begin < 3
 
     def test_a_tuner_that_does_not_end_is_killed(self, tuner, tmp_path):
         behave, _ = tuner
-        behave("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)")
+        behave(
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
+        )
         begin = time.monotonic()
         with pytest.warns(TuningWarning, match="it was not done after 1 s"):
             assert solve() == "default"
@@ -262,7 +290,9 @@ def test_the_kernels_of_a_call(gpu, engine, arguments, kernels):
 
 def test_the_sign_is_named_where_weights_may_be_negative(gpu):
     signs = [
-        call_of("nvidia", CUDA, torch.float32, n=1024, nonnegative=nonnegative).tuner_arguments()[8:]
+        call_of("nvidia", CUDA, torch.float32, n=1024, nonnegative=nonnegative).tuner_arguments()[
+            8:
+        ]
         for nonnegative in (True, False)
     ]
     assert signs == [[], ["--sign", "any"]]
@@ -276,7 +306,8 @@ def test_the_tuner_is_run(tmp_path, monkeypatch, directories):
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
     monkeypatch.setenv("TRI_APSP_TUNE", "auto")
     directories["named"].mkdir()
-    # A busy machine takes longer to start the tuner, to try more than one configuration, and to end it.
+    # A busy machine takes longer to start the tuner, to try more than one configuration, and to end
+    # it.
     monkeypatch.setattr(automatic, "SECONDS", automatic.SECONDS + 60)
     monkeypatch.setattr(automatic, "_OVERHEAD", automatic._OVERHEAD + 40)
     begin = time.monotonic()

@@ -26,7 +26,14 @@ def graph(tmp_path, capsys):
 
 @pytest.fixture
 def file():
-    times = {"p20_ms": 1.0, "p50_ms": 1.0, "p80_ms": 1.0, "default_ms": 1.0, "speedup": 1.0, "evaluated": 1}
+    times = {
+        "p20_ms": 1.0,
+        "p50_ms": 1.0,
+        "p80_ms": 1.0,
+        "default_ms": 1.0,
+        "speedup": 1.0,
+        "evaluated": 1,
+    }
     config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
     entry = Entry(sign="nonnegative", n=700, config=config, **times)
     run = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
@@ -74,7 +81,9 @@ def test_a_required_file(capsys, graph, monkeypatch):
     assert err.count("\n") == 1
 
 
-def test_info_says_which_files_are_used_for_a_gpu_that_is_named(capsys, file, directories, monkeypatch):
+def test_info_says_which_files_are_used_for_a_gpu_that_is_named(
+    capsys, file, directories, monkeypatch
+):
     own = tuned.save(file, directories["user"])
     named = tuned.save(file.model_copy(update={"slug": "b-cpu"}), directories["shipped"])
     monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-cpu")
@@ -86,7 +95,10 @@ def test_info_says_which_files_are_used_for_a_gpu_that_is_named(capsys, file, di
 
 def test_info_names_no_frozen_directory_to_save_to(capsys, directories, monkeypatch):
     assert main(["info"]) == 0
-    assert f"\nsave to         {directories['user']}, in {CPU.slug}/\nsearch order    " in capsys.readouterr().out
+    assert (
+        f"\nsave to         {directories['user']}, in {CPU.slug}/\nsearch order    "
+        in capsys.readouterr().out
+    )
     tuned.freeze(directories["named"], "cpu")
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
     assert main(["info"]) == 0

@@ -1,4 +1,6 @@
-"""Tuned files that are not used: the solve goes on without them, and warns once, with the reason in one sentence."""
+"""Tuned files that are not used: the solve goes on without them, and warns once, with the reason in
+one sentence.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ def change(**changed):
 
 
 def without(name):
-    return lambda text: json.dumps({key: value for key, value in json.loads(text).items() if key != name})
+    return lambda text: json.dumps(
+        {key: value for key, value in json.loads(text).items() if key != name}
+    )
 
 
 def in_entry(**changed):
     def edit(text):
         content = json.loads(text)
-        content["entries"][0] = {k: v for k, v in {**content["entries"][0], **changed}.items() if v is not None}
+        content["entries"][0] = {
+            k: v for k, v in {**content["entries"][0], **changed}.items() if v is not None
+        }
         return json.dumps(content)
 
     return edit
@@ -43,29 +49,53 @@ def in_entry(**changed):
 REFUSED = {
     "empty": (lambda text: "", "must hold JSON, but is damaged"),
     "truncated": (lambda text: text[: len(text) // 2], "must hold JSON, but is damaged"),
-    "corrupt": (lambda text: text.replace('"entries"', '"entr', 1), "must hold JSON, but is damaged"),
+    "corrupt": (
+        lambda text: text.replace('"entries"', '"entr', 1),
+        "must hold JSON, but is damaged",
+    ),
     "binary": (lambda text: b"\xff\xfe\x00\x80", "must hold JSON, but is damaged"),
     "no object": (lambda text: "[1]", "must follow tuning/README.md"),
-    "NaN": (lambda text: text.replace('"p50_ms": 2.0', '"p50_ms": NaN'), "must follow tuning/README.md.*entries.0.p50_ms"),
+    "NaN": (
+        lambda text: text.replace('"p50_ms": 2.0', '"p50_ms": NaN'),
+        "must follow tuning/README.md.*entries.0.p50_ms",
+    ),
     "other schema": (change(schema_version=2), "must have schema version 1, but has 2"),
     "no schema": (without("schema_version"), "breaks its schema .schema_version: Field required"),
     "no GPU": (without("gpu"), "breaks its schema .gpu: Field required"),
     "no kernel hash": (without("kernel_hash"), "breaks its schema .kernel_hash: Field required"),
     "no entries": (change(entries=[]), "breaks its schema .entries"),
     "an unknown field": (change(speed=1), "breaks its schema .speed"),
-    "an unknown kernel": (change(kernel="products"), "kernel must be one of product, small_product"),
+    "an unknown kernel": (
+        change(kernel="products"),
+        "kernel must be one of product, small_product",
+    ),
     "an unknown dtype": (change(dtype="float16"), "dtype must be one of float32"),
     "no n": (in_entry(n=None), "breaks its schema .entries.0.n: Field required"),
     "n of 0": (in_entry(n=0), "breaks its schema .entries.0.n"),
     "n as text": (in_entry(n="1024"), "breaks its schema .entries.0.n"),
     "an unknown sign": (in_entry(sign="negative"), "breaks its schema .entries.0.sign"),
     "no configuration": (in_entry(config={}), "a config must have fields of product, but has none"),
-    "another kernel's field": (in_entry(config={"cutoff": 3}), "must have fields of product, but has cutoff"),
-    "half a tile": (in_entry(config={"product": {"block_m": 3}}), "product must have the fields of GpuTiles"),
-    "another GPU": (change(gpu="B GPU", slug="b-gpu"), r"must be of A GPU \(a-gpu, 100 units.*but is of B GPU \(b-gpu"),
+    "another kernel's field": (
+        in_entry(config={"cutoff": 3}),
+        "must have fields of product, but has cutoff",
+    ),
+    "half a tile": (
+        in_entry(config={"product": {"block_m": 3}}),
+        "product must have the fields of GpuTiles",
+    ),
+    "another GPU": (
+        change(gpu="B GPU", slug="b-gpu"),
+        r"must be of A GPU \(a-gpu, 100 units.*but is of B GPU \(b-gpu",
+    ),
     "fewer units": (change(units=50), "100 units, compute capability 9.0.*50 units"),
-    "another architecture": (change(capability=[8, 0]), "compute capability 9.0.*compute capability 8.0"),
-    "other sources": (change(kernel_hash="0" * 64), "must be tuned for the present sources of its kernel, .*00000000"),
+    "another architecture": (
+        change(capability=[8, 0]),
+        "compute capability 9.0.*compute capability 8.0",
+    ),
+    "other sources": (
+        change(kernel_hash="0" * 64),
+        "must be tuned for the present sources of its kernel, .*00000000",
+    ),
     "another kernel": (change(kernel="small_product", entries=None), "breaks its schema"),
     "another dtype": (change(dtype="int32"), "must be called nvidia-product-int32.json"),
 }
@@ -117,7 +147,9 @@ def installed(monkeypatch, version):
     monkeypatch.setattr(compatibility, "triton_version", lambda: version)
 
 
-def test_another_minor_version_of_triton_is_used_with_a_warning(gpu, entry, made, monkeypatch, recwarn):
+def test_another_minor_version_of_triton_is_used_with_a_warning(
+    gpu, entry, made, monkeypatch, recwarn
+):
     warnings.simplefilter("always", TuningWarning)
     file = made(entry(1024)).model_copy(update={"triton": "3.6.1"})
     path = tuned.save(file)
@@ -145,7 +177,9 @@ def test_one_version_of_triton_is_worth_one_warning(gpu, entry, made, monkeypatc
 
 
 @pytest.mark.parametrize("version", ["3.6.0", "3.6.9+git1", None])
-def test_another_patch_of_triton_is_not_worth_a_warning(gpu, entry, made, monkeypatch, recwarn, version):
+def test_another_patch_of_triton_is_not_worth_a_warning(
+    gpu, entry, made, monkeypatch, recwarn, version
+):
     tuned.save(made(entry(1024)).model_copy(update={"triton": "3.6.1"}))
     installed(monkeypatch, version)
     find()
@@ -164,18 +198,26 @@ def test_a_kept_entry_remembers_its_triton(gpu, entry, made, monkeypatch):
     ("changed", "config", "message"),
     [
         ({"block_m": 48}, None, "product.block_m must be a power of two, but is 48"),
-        ({"num_stages": 4, "block_k": 128}, None, "product must fit the 232448 bytes of shared memory"),
+        (
+            {"num_stages": 4, "block_k": 128},
+            None,
+            "product must fit the 232448 bytes of shared memory",
+        ),
         ({"num_warps": 64}, None, "product.num_warps must be at most 32"),
     ],
 )
 def test_an_entry_that_cannot_run_here_is_passed_over(gpu, entry, made, changed, config, message):
     path = tuned.save(made(entry(1024, **changed), entry(2048)))
-    with pytest.warns(TuningWarning, match=f"an entry of {re.escape(str(path))} is not used: {message}"):
+    with pytest.warns(
+        TuningWarning, match=f"an entry of {re.escape(str(path))} is not used: {message}"
+    ):
         found = find(n=1024)
     assert (found.source, found.product.block_m) == (str(path), 64)
 
 
 def test_an_entry_with_an_unknown_method_is_passed_over(gpu, entry, made):
     tuned.save(made(entry(1024, "solve", method="dijkstra"), kernel="solve"))
-    with pytest.warns(TuningWarning, match="method must be one of floyd_warshall, .*, but is 'dijkstra'"):
+    with pytest.warns(
+        TuningWarning, match="method must be one of floyd_warshall, .*, but is 'dijkstra'"
+    ):
         assert find().method is None

@@ -34,7 +34,9 @@ def edit(path, change):
 
 
 def test_an_export_is_imported_as_it_was(entry, made, directories, tmp_path):
-    saved = {tuned.save(made(entry(1024, kernel), kernel=kernel)) for kernel in ("product", "closure")}
+    saved = {
+        tuned.save(made(entry(1024, kernel), kernel=kernel)) for kernel in ("product", "closure")
+    }
     contents = {path.name: tuned.load(path) for path in saved}
     assert set(tuned.export_file(tmp_path / "export.json")) == saved
     paths = tuned.import_file(tmp_path / "export.json", directories["shipped"])
@@ -42,7 +44,9 @@ def test_an_export_is_imported_as_it_was(entry, made, directories, tmp_path):
     assert {path.name: tuned.load(path) for path in paths} == contents
 
 
-def test_an_export_holds_what_this_user_tuned_for_the_device(entry, made, directories, monkeypatch, tmp_path):
+def test_an_export_holds_what_this_user_tuned_for_the_device(
+    entry, made, directories, monkeypatch, tmp_path
+):
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
     tuned.save(made(entry(1024, block_m=16), entry(8192)), directories["shipped"])
     tuned.save(made(entry(1024, block_m=32), entry(4096)), directories["user"])
@@ -50,7 +54,10 @@ def test_an_export_holds_what_this_user_tuned_for_the_device(entry, made, direct
     tuned.save(made(entry(1024), device=dataclasses.replace(GPU, slug="b-gpu")))
     tuned.export_file(tmp_path / "export.json")
     (file,) = json.loads((tmp_path / "export.json").read_text())["files"]
-    assert [(entry["n"], entry["config"]["product"]["block_m"]) for entry in file["entries"]] == [(1024, 128), (4096, 64)]
+    assert [(entry["n"], entry["config"]["product"]["block_m"]) for entry in file["entries"]] == [
+        (1024, 128),
+        (4096, 64),
+    ]
 
 
 def test_a_frozen_directory_is_not_exported(entry, made, directories, monkeypatch, tmp_path):
@@ -64,7 +71,8 @@ def test_a_frozen_directory_is_not_exported(entry, made, directories, monkeypatc
 def test_without_tuned_files_nothing_is_exported(entry, made, directories, tmp_path):
     tuned.save(made(entry(1024)), directories["shipped"])
     with pytest.raises(
-        InputError, match=r"^an export must hold tuned files, but .* has none that can be used on A GPU; [^\n]*\.$"
+        InputError,
+        match=r"^an export must hold tuned files, but .* has none that can be used on A GPU; [^\n]*\.$",
     ):
         tuned.export_file(tmp_path / "export.json")
     assert not (tmp_path / "export.json").exists()
@@ -90,7 +98,10 @@ def test_a_directory_can_be_exported(entry, made, directories, tmp_path):
 
 def test_the_reasons_are_given_where_no_file_can_be_exported(entry, made, tmp_path):
     tuned.save(made(entry(1024))).write_text("{")
-    with pytest.warns(TuningWarning, match="not exported: .* damaged"), pytest.raises(InputError, match="has none that can"):
+    with (
+        pytest.warns(TuningWarning, match="not exported: .* damaged"),
+        pytest.raises(InputError, match="has none that can"),
+    ):
         tuned.export_file(tmp_path / "export.json")
 
 
@@ -99,13 +110,18 @@ def test_a_folder_is_no_export(entry, made, monkeypatch, tmp_path, name):
     tuned.save(made(entry(1024)))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=rf"^an export must be written to a file, but {name or '.'} is a folder; name a file"):
+    with pytest.raises(
+        InputError,
+        match=rf"^an export must be written to a file, but {name or '.'} is a folder; name a file",
+    ):
         tuned.export_file(name)
 
 
 def test_an_export_that_cannot_be_written_is_an_error(entry, made, tmp_path):
     tuned.save(made(entry(1024)))
-    with pytest.raises(InputError, match=r"must be written to .*none/export\.json, but that failed \(No such file"):
+    with pytest.raises(
+        InputError, match=r"must be written to .*none/export\.json, but that failed \(No such file"
+    ):
         tuned.export_file(tmp_path / "none" / "export.json")
 
 
@@ -116,9 +132,18 @@ def test_imported_entries_are_merged(entry, made, directories, export):
 
 
 REFUSED = {
-    "damaged": (lambda path: path.write_text("{"), "must hold JSON, but is damaged .*; export again"),
-    "empty": (lambda path: edit(path, lambda content: content.update(files=[])), r"breaks its schema \(files"),
-    "an unknown field": (lambda path: edit(path, lambda content: content.update(more=1)), r"breaks its schema \(more"),
+    "damaged": (
+        lambda path: path.write_text("{"),
+        "must hold JSON, but is damaged .*; export again",
+    ),
+    "empty": (
+        lambda path: edit(path, lambda content: content.update(files=[])),
+        r"breaks its schema \(files",
+    ),
+    "an unknown field": (
+        lambda path: edit(path, lambda content: content.update(more=1)),
+        r"breaks its schema \(more",
+    ),
     "another version": (
         lambda path: edit(path, lambda content: content.update(schema_version=2)),
         "schema version 1, but has 2",

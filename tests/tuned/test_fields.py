@@ -1,4 +1,6 @@
-"""Configurations as the fields of a file, and the names that the kernels, the methods and the configurations share."""
+"""Configurations as the fields of a file, and the names that the kernels, the methods and the
+configurations share.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import torch
 from tuned.conftest import GPU
 
 from tri_apsp import Config, CpuTiles, GpuTiles, InputError
-from tri_apsp.configs import METHOD_NAMES, PAPER_METHOD_NAMES, default_config, from_fields, invalid_because, to_fields
+from tri_apsp.configs import (
+    METHOD_NAMES,
+    PAPER_METHOD_NAMES,
+    default_config,
+    from_fields,
+    invalid_because,
+    to_fields,
+)
 from tri_apsp.engines import ENGINES
 from tri_apsp.methods import METHODS, SYSTEMS, auto
 from tri_apsp.semirings import DTYPES
@@ -24,7 +33,9 @@ def test_the_names_are_those_of_the_tables():
     assert set(KERNELS) == set(ENGINES)
     fields = {field.name for field in dataclasses.fields(Config)}
     assert {name for record in RECORDS.values() for name in record.fields} <= fields
-    assert all(kernels[-1] == "solve" for kernels in KERNELS.values()), "a solve is tuned after the kernels that it runs"
+    assert all(kernels[-1] == "solve" for kernels in KERNELS.values()), (
+        "a solve is tuned after the kernels that it runs"
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -50,10 +61,22 @@ def test_fields_are_written_and_read_back(engine):
     [
         ("cpu", {"block": 3}, "must have fields among method, block_size, .*, but has 'block'"),
         ("cpu", {"engine": "cpu"}, "but has 'engine'"),
-        ("cpu", {"product": {"block_m": 1, "block_n": 1}}, "fields of CpuTiles, block_m, block_n, block_k, but is {'block_m'"),
-        ("cpu", {"product": {"block_m": 1, "block_n": 1, "block_k": 1, "num_warps": 1}}, "fields of CpuTiles"),
+        (
+            "cpu",
+            {"product": {"block_m": 1, "block_n": 1}},
+            "fields of CpuTiles, block_m, block_n, block_k, but is {'block_m'",
+        ),
+        (
+            "cpu",
+            {"product": {"block_m": 1, "block_n": 1, "block_k": 1, "num_warps": 1}},
+            "fields of CpuTiles",
+        ),
         ("nvidia", {"product": {"block_n": 64}}, "product must have the fields of GpuTiles"),
-        ("nvidia", {"small_product": 7}, "small_product must have the fields of GpuTiles, .*, but is 7"),
+        (
+            "nvidia",
+            {"small_product": 7},
+            "small_product must have the fields of GpuTiles, .*, but is 7",
+        ),
     ],
 )
 def test_bad_fields_are_refused(engine, fields, message):
@@ -62,17 +85,31 @@ def test_bad_fields_are_refused(engine, fields, message):
 
 
 def test_fields_that_a_tile_may_leave_out():
-    assert from_fields("portable", {"product": {"block_m": 32, "block_n": 32}}).product == GpuTiles(32, 32)
+    assert from_fields("portable", {"product": {"block_m": 32, "block_n": 32}}).product == GpuTiles(
+        32, 32
+    )
 
 
 @pytest.mark.parametrize(
     ("tiles", "message"),
     [
-        (GpuTiles(64, 128, 16, num_stages=2, thread_n=6), "product.thread_n must be a power of two, but is 6"),
+        (
+            GpuTiles(64, 128, 16, num_stages=2, thread_n=6),
+            "product.thread_n must be a power of two, but is 6",
+        ),
         (GpuTiles(64, 128, 16, num_stages=2, thread_n=2), "product.thread_n must be at least 4"),
-        (GpuTiles(64, 64, 16, num_stages=2, thread_n=16), "product.block_n must be at least 128 for 4 warps, but is 64"),
-        (GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=16), "product.block_m must be at least 16"),
-        (GpuTiles(64, 128, 16, num_stages=2, thread_n=0), "product.thread_n must be a whole number from 1"),
+        (
+            GpuTiles(64, 64, 16, num_stages=2, thread_n=16),
+            "product.block_n must be at least 128 for 4 warps, but is 64",
+        ),
+        (
+            GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=16),
+            "product.block_m must be at least 16",
+        ),
+        (
+            GpuTiles(64, 128, 16, num_stages=2, thread_n=0),
+            "product.thread_n must be a whole number from 1",
+        ),
     ],
 )
 def test_micro_tiles_that_do_not_fit(tiles, message):
@@ -99,25 +136,48 @@ def test_micro_tiles_that_fit(tiles):
     [
         (GpuTiles(128, 256, 512, num_warps=8, num_stages=8), (9, 0), None),
         (GpuTiles(128, 128, 128, num_warps=8, num_stages=6), (8, 0), None),
-        (GpuTiles(128, 256, 128, num_warps=8, num_stages=6), (8, 0), "exponents.block_n must be 128, but is 256"),
-        (GpuTiles(128, 128, 512, num_warps=8, num_stages=6), (10, 0), "exponents.block_k must be 128, but is 512"),
-        (GpuTiles(100, 128, 128, num_warps=8, num_stages=6), (9, 0), "exponents.block_m must be 128, but is 100"),
-        (GpuTiles(128, 128, 128, num_warps=8, num_stages=2), (9, 0), r"exponents.num_stages must lie in 3\.\.16, but is 2"),
+        (
+            GpuTiles(128, 256, 128, num_warps=8, num_stages=6),
+            (8, 0),
+            "exponents.block_n must be 128, but is 256",
+        ),
+        (
+            GpuTiles(128, 128, 512, num_warps=8, num_stages=6),
+            (10, 0),
+            "exponents.block_k must be 128, but is 512",
+        ),
+        (
+            GpuTiles(100, 128, 128, num_warps=8, num_stages=6),
+            (9, 0),
+            "exponents.block_m must be 128, but is 100",
+        ),
+        (
+            GpuTiles(128, 128, 128, num_warps=8, num_stages=2),
+            (9, 0),
+            r"exponents.num_stages must lie in 3\.\.16, but is 2",
+        ),
         (CpuTiles(128, 128, 128), (9, 0), "exponents must be GpuTiles, but is CpuTiles"),
         (True, (9, 0), "exponents must be GpuTiles, but is True"),
     ],
 )
 def test_tiles_of_exponents(tiles, capability, message):
-    reason = invalid_because(Config(engine="nvidia", exponents=tiles), dataclasses.replace(GPU, capability=capability))
+    reason = invalid_because(
+        Config(engine="nvidia", exponents=tiles), dataclasses.replace(GPU, capability=capability)
+    )
     assert reason is None if message is None else re.match(message, reason), reason
 
 
 def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
-    assert reason == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
+    assert (
+        reason
+        == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
+    )
     reason = invalid_because(Config(engine="cpu", method="katz_kider"), GPU)
     assert reason is not None
-    assert reason.endswith("but is 'katz_kider'; give a system of a paper as the argument `method`.")
+    assert reason.endswith(
+        "but is 'katz_kider'; give a system of a paper as the argument `method`."
+    )
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)

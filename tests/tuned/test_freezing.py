@@ -19,7 +19,10 @@ from tri_apsp.tuned.store import require_writable
 
 CUDA = torch.device("cuda", 0)
 
-pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.filterwarnings("error::tri_apsp.TuningWarning"),
+]
 
 
 def find(n=1024):
@@ -41,17 +44,25 @@ def frozen(directories, monkeypatch):
 
 
 def test_it_holds_what_lookups_use(entry, made, directories, frozen):
-    tuned.save(made(entry(1024, block_m=32), entry(4096, block_m=32), seed=1), directories["shipped"])
+    tuned.save(
+        made(entry(1024, block_m=32), entry(4096, block_m=32), seed=1), directories["shipped"]
+    )
     tuned.save(made(entry(1024, block_m=128), seed=2), directories["user"])
     tuned.save(made(entry(1024, "closure"), kernel="closure"), directories["shipped"])
     before = {n: find(n) for n in (1024, 4096)}
     paths = frozen()
-    assert paths == [directories["named"] / "a-gpu" / f"nvidia-{kernel}-float32.json" for kernel in ("product", "closure")]
+    assert paths == [
+        directories["named"] / "a-gpu" / f"nvidia-{kernel}-float32.json"
+        for kernel in ("product", "closure")
+    ]
     assert {n: dataclasses.replace(find(n), source="") for n in before} == {
         n: dataclasses.replace(config, source="") for n, config in before.items()
     }
     assert find(1024).source == ", ".join(map(str, paths))
-    assert [(e.n, e.config["product"]["block_m"]) for e in tuned.load(paths[0]).entries] == [(1024, 128), (4096, 32)]
+    assert [(e.n, e.config["product"]["block_m"]) for e in tuned.load(paths[0]).entries] == [
+        (1024, 128),
+        (4096, 32),
+    ]
     assert tuned.load(paths[0]).entries[1].run.seed == 1
 
 
@@ -77,9 +88,15 @@ def test_files_of_other_gpus_of_the_architecture_are_included(entry, made, direc
     other = dataclasses.replace(GPU, name="B GPU", slug="b-gpu")
     for place, block_m in (("shipped", 32), ("user", 128)):
         tuned.save(made(entry(1024, block_m=block_m), device=other), directories[place])
-    tuned.save(made(entry(1024), device=dataclasses.replace(GPU, slug="c-gpu", capability=(10, 0))), directories["user"])
+    tuned.save(
+        made(entry(1024), device=dataclasses.replace(GPU, slug="c-gpu", capability=(10, 0))),
+        directories["user"],
+    )
     assert frozen() == []
-    assert find().source == f"{directories['named'] / 'b-gpu' / 'nvidia-product-float32.json'}, tuned for B GPU"
+    assert (
+        find().source
+        == f"{directories['named'] / 'b-gpu' / 'nvidia-product-float32.json'}, tuned for B GPU"
+    )
     assert find().product.block_m == 128
     assert not (directories["named"] / "c-gpu").exists()
 
@@ -88,24 +105,31 @@ def test_files_that_cannot_be_used_are_left_out_with_a_warning(entry, made, dire
     path = tuned.save(made(entry(1024)), directories["user"])
     path.write_text("{")
     tuned.reload()
-    with pytest.warns(TuningWarning, match=f"a tuned file is not used: tuned file {path} must hold JSON") as caught:
+    with pytest.warns(
+        TuningWarning, match=f"a tuned file is not used: tuned file {path} must hold JSON"
+    ) as caught:
         assert frozen() == []
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_a_directory_that_freeze_creates_is_not_reported_as_missing(entry, made, directories, monkeypatch):
+def test_a_directory_that_freeze_creates_is_not_reported_as_missing(
+    entry, made, directories, monkeypatch
+):
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
     tuned.save(made(entry(1024)), directories["user"])
     assert len(tuned.freeze(directories["named"])) == 1
 
 
-def test_the_frozen_directory_that_lookups_search_is_not_frozen_again(entry, made, directories, tmp_path, frozen):
+def test_the_frozen_directory_that_lookups_search_is_not_frozen_again(
+    entry, made, directories, tmp_path, frozen
+):
     frozen()
     tuned.save(made(entry(1024)), directories["user"])
     (tmp_path / "link").symlink_to(directories["named"])
     for path in (directories["named"], tmp_path / "link"):
         with pytest.raises(
-            InputError, match=r"^freeze must search other directories than [^\n]*; unset the variable [^\n]*\.$"
+            InputError,
+            match=r"^freeze must search other directories than [^\n]*; unset the variable [^\n]*\.$",
         ):
             tuned.freeze(path)
     assert tuned.freeze(tmp_path / "copy") == []
@@ -153,11 +177,17 @@ class TestWhileItIsWritten:
                 assert find().source != "default"
 
         assert len(interrupted(start)) == 1
-        assert sorted(path.name for path in directories["named"].iterdir()) == [".lock", "FROZEN", "a-gpu"]
+        assert sorted(path.name for path in directories["named"].iterdir()) == [
+            ".lock",
+            "FROZEN",
+            "a-gpu",
+        ]
 
     def test_another_process_waits(self, directories, interrupted):
         found = []
-        other = threading.Thread(target=lambda: found.append(tuned.freeze(directories["named"])), daemon=True)
+        other = threading.Thread(
+            target=lambda: found.append(tuned.freeze(directories["named"])), daemon=True
+        )
 
         def start():
             (directories["named"] / "a-gpu").mkdir(exist_ok=True)
@@ -185,7 +215,10 @@ def test_a_directory_that_cannot_be_listed_is_refused(directories, monkeypatch):
 
     directories["named"].mkdir()
     monkeypatch.setattr(Path, "iterdir", forbidden)
-    with pytest.raises(InputError, match=r"^freeze must be able to list [^\n]*named cannot be listed \(Permission denied\); "):
+    with pytest.raises(
+        InputError,
+        match=r"^freeze must be able to list [^\n]*named cannot be listed \(Permission denied\); ",
+    ):
         tuned.freeze(directories["named"])
 
 
@@ -208,19 +241,28 @@ def test_another_directory_is_refused_and_left_as_it_is(entry, made, directories
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("")
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"^freeze must write to an empty|^tuned files must be written to .*File exists"):
+    with pytest.raises(
+        InputError,
+        match=r"^freeze must write to an empty|^tuned files must be written to .*File exists",
+    ):
         tuned.freeze(tmp_path / name)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["notes"]
 
 
 def test_nothing_is_saved_there(entry, made, directories, frozen):
     frozen()
-    for write in (lambda: tuned.save(made(entry(1024)), force=True), lambda: require_writable("a-gpu")):
+    for write in (
+        lambda: tuned.save(made(entry(1024)), force=True),
+        lambda: require_writable("a-gpu"),
+    ):
         with pytest.raises(
-            InputError, match=r"^tuned files must not change in a frozen directory, which .*named is; [^\n]*\.$"
+            InputError,
+            match=r"^tuned files must not change in a frozen directory, which .*named is; [^\n]*\.$",
         ):
             write()
-    assert [path.name for path in directories["named"].iterdir() if path.name != ".lock"] == ["FROZEN"]
+    assert [path.name for path in directories["named"].iterdir() if path.name != ".lock"] == [
+        "FROZEN"
+    ]
 
 
 def test_a_miss_there_is_silent(frozen):

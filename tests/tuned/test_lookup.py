@@ -68,7 +68,9 @@ class TestWhere:
         assert find(1025).source == "default"
 
     @pytest.mark.parametrize("step", ["_over", "load"])
-    def test_what_was_read_before_another_thread_saved_is_not_kept(self, gpu, entry, made, monkeypatch, step):
+    def test_what_was_read_before_another_thread_saved_is_not_kept(
+        self, gpu, entry, made, monkeypatch, step
+    ):
         """The other thread saves between the reading of this one and the keeping of its result."""
         path = tuned.save(made(entry(1024, block_m=32)))
         module = lookup if step == "_over" else reading
@@ -100,14 +102,26 @@ class TestWhere:
         assert found.method is None
 
     def test_the_nearest_entry_of_all_locations_is_used(self, gpu, entry, made, directories):
-        """Tuning one size leaves the entries that were shipped for others in use; of the same size, that of the user counts."""
+        """Tuning one size leaves the entries that were shipped for others in use; of the same size,
+        that of the user counts.
+        """
         user = tuned.save(made(entry(1024, block_m=32)), directories["user"])
-        shipped = tuned.save(made(entry(1024, block_m=128), entry(2048, block_m=64)), directories["shipped"])
-        assert [(find(n).product.block_m, find(n).source) for n in (600, 1024, 1448, 1449, 2048)] == [
-            (32, str(user)), (32, str(user)), (32, str(user)), (64, str(shipped)), (64, str(shipped)),
-        ]  # fmt: skip
+        shipped = tuned.save(
+            made(entry(1024, block_m=128), entry(2048, block_m=64)), directories["shipped"]
+        )
+        assert [
+            (find(n).product.block_m, find(n).source) for n in (600, 1024, 1448, 1449, 2048)
+        ] == [
+            (32, str(user)),
+            (32, str(user)),
+            (32, str(user)),
+            (64, str(shipped)),
+            (64, str(shipped)),
+        ]
         tuned.save(made(entry(1024, sign="nonnegative", block_m=64)), directories["shipped"])
-        assert find(nonnegative=True).source == str(shipped), "the right sign counts more than the location"
+        assert find(nonnegative=True).source == str(shipped), (
+            "the right sign counts more than the location"
+        )
 
     def test_files_of_another_dtype_or_engine_are_not_used(self, gpu, entry, made):
         tuned.save(made(entry(1024)))
@@ -128,7 +142,9 @@ class TestNamed:
     """The folder that TRI_APSP_CONFIG_DIR names."""
 
     @pytest.mark.parametrize("name", ["none", "file", "file/below"])
-    def test_a_name_of_no_folder_warns_once(self, gpu, entry, made, tmp_path, monkeypatch, recwarn, name):
+    def test_a_name_of_no_folder_warns_once(
+        self, gpu, entry, made, tmp_path, monkeypatch, recwarn, name
+    ):
         warnings.simplefilter("always", TuningWarning)
         path = tuned.save(made(entry(1024)))
         (tmp_path / "file").write_text("")
@@ -141,7 +157,9 @@ class TestNamed:
             "unset it."
         )
 
-    def test_save_makes_the_named_folder_without_a_warning(self, gpu, entry, made, directories, monkeypatch, recwarn):
+    def test_save_makes_the_named_folder_without_a_warning(
+        self, gpu, entry, made, directories, monkeypatch, recwarn
+    ):
         warnings.simplefilter("always", TuningWarning)
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         tuned.save(made(entry(1024)), directories["user"])
@@ -165,9 +183,14 @@ class TestAnotherGpu:
         assert find().product.block_m == 32
 
     def test_files_of_another_architecture_are_refused(self, gpu, entry, made, monkeypatch):
-        tuned.save(made(entry(1024), device=dataclasses.replace(gpu, slug="b-gpu", capability=(10, 0))))
+        tuned.save(
+            made(entry(1024), device=dataclasses.replace(gpu, slug="b-gpu", capability=(10, 0)))
+        )
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
-        with pytest.warns(TuningWarning, match=r"must be of .*capability 9\.0\), but is of .*b-gpu.*capability 10\.0"):
+        with pytest.warns(
+            TuningWarning,
+            match=r"must be of .*capability 9\.0\), but is of .*b-gpu.*capability 10\.0",
+        ):
             assert find() == DEFAULT
 
     def test_a_file_must_name_the_gpu_asked_for(self, other, monkeypatch):
@@ -175,7 +198,9 @@ class TestAnotherGpu:
         copied.parent.mkdir()
         copied.write_text(other.read_text())
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
-        with pytest.warns(TuningWarning, match=r"must be of B GPU \(c-gpu.*but is of B GPU \(b-gpu"):
+        with pytest.warns(
+            TuningWarning, match=r"must be of B GPU \(c-gpu.*but is of B GPU \(b-gpu"
+        ):
             assert find() == DEFAULT
 
     def test_a_gpu_without_files_has_none(self, other, monkeypatch):
@@ -202,7 +227,9 @@ class TestNearest:
     def test_the_nearest_n_within_a_factor_of_two_is_used(self, gpu, entry, made, n, block_m):
         tuned.save(made(entry(1024, block_m=32), entry(2048, block_m=64), entry(4096, block_m=128)))
         found = find(n)
-        assert found.product == (DEFAULT.product if block_m is None else GpuTiles(block_m, 128, 8, num_stages=2))
+        assert found.product == (
+            DEFAULT.product if block_m is None else GpuTiles(block_m, 128, 8, num_stages=2)
+        )
         assert (found.source == "default") == (block_m is None)
 
     def test_the_sign_comes_before_the_size(self, gpu, entry, made):
@@ -215,9 +242,13 @@ class TestNearest:
     def test_the_order_of_sign_kind_size_and_graphs(self, entry, made):
         order = [
             entry(1024, sign="nonnegative", batch=4),
-            entry(1024, sign="nonnegative", batch=8),  # the size counts more than the number of graphs
+            entry(
+                1024, sign="nonnegative", batch=8
+            ),  # the size counts more than the number of graphs
             entry(1500, sign="nonnegative", batch=4),
-            entry(1024, sign="nonnegative", batch=1),  # the sign counts more than whether it is a batch
+            entry(
+                1024, sign="nonnegative", batch=1
+            ),  # the sign counts more than whether it is a batch
             entry(1024, sign="any", batch=4),
             entry(1500, sign="any", batch=4),
             entry(1024, sign="any", batch=1),
@@ -228,7 +259,11 @@ class TestNearest:
     def test_a_batch_takes_the_kernel_of_batches(self, gpu, entry, made):
         tuned.save(made(entry(256, "closure", closure_warps=2), kernel="closure"))
         tuned.save(
-            made(entry(256, "batch", batch=64, closure_warps=1), entry(256, "batch", batch=4, closure_warps=4), kernel="batch")
+            made(
+                entry(256, "batch", batch=64, closure_warps=1),
+                entry(256, "batch", batch=4, closure_warps=4),
+                kernel="batch",
+            )
         )
         assert find(256).closure_warps == 2
         assert find(256, batch=3).closure_warps == 4
@@ -246,7 +281,9 @@ class TestNearest:
         assert find(1900).cutoff == 64
 
     def test_entries_of_small_products_are_not_used_by_solves(self, gpu, entry, made):
-        """Small products inside a solve are mostly not square, but these entries are for square products."""
+        """Small products inside a solve are mostly not square, but these entries are for square
+        products.
+        """
         tuned.save(made(entry(512, "small_product"), kernel="small_product"))
         assert find(255, product=True).small_product == DEFAULT.small_product
         for n in (256, 512, 1024, 30_000):
@@ -258,7 +295,9 @@ class TestNearest:
         assert find(1500).closure_warps == 2
         fields = {"closure_tile": 32, "closure_warps": 8, "closure_programs": 1}
         whole = entry(2048, "solve")
-        solve = tuned.save(made(whole.model_copy(update={"config": whole.config | fields}), kernel="solve"))
+        solve = tuned.save(
+            made(whole.model_copy(update={"config": whole.config | fields}), kernel="solve")
+        )
         found = find(1500)
         assert {name: getattr(found, name) for name in fields} == fields
         assert str(solve) in found.source
@@ -277,7 +316,9 @@ class TestNearest:
     def test_closures_are_looked_up_at_the_size_of_the_largest_one(
         self, gpu, entry, made, n, method, block_size, cutoff, closed
     ):
-        """The entry for closures is that of the largest block that one closure solves, not that of the graph."""
+        """The entry for closures is that of the largest block that one closure solves, not that of
+        the graph.
+        """
         config = {"block_size": block_size, "cutoff": cutoff}
         if method is not None:
             tuned.save(made(entry(n, "solve", method=method, **config), kernel="solve"))
@@ -302,7 +343,9 @@ class TestGiven:
     def test_a_configuration_that_cannot_run_is_an_error(self, gpu, entry, made):
         tuned.save(made(entry(1024, "closure", closure_programs=8), kernel="closure"))
         assert find(given=Config(closure_warps=4)).closure_programs == 8
-        with pytest.raises(InputError, match=r"closure_warps \* closure_programs must be at most 32, but is 128"):
+        with pytest.raises(
+            InputError, match=r"closure_warps \* closure_programs must be at most 32, but is 128"
+        ):
             find(given=Config(closure_warps=16))
 
     @pytest.mark.parametrize("cutoff", [64.0, [64], True])
@@ -326,7 +369,11 @@ class TestUsing:
         forced = Config(block_size=5, cutoff=7, method="kleene", product=CpuTiles(8, 8, 8))
         with tuned.using(forced):
             result = tri_apsp.shortest_paths(weights)
-            assert (result.method, result.config.block_size, result.config.cutoff) == ("kleene", 5, 7)
+            assert (result.method, result.config.block_size, result.config.cutoff) == (
+                "kleene",
+                5,
+                7,
+            )
             assert (result.config.product, result.config.source) == (CpuTiles(8, 8, 8), "given")
             assert tri_apsp.select(weights).method == "kleene"
             assert tri_apsp.select(weights, method="squaring").method == "squaring"
@@ -337,7 +384,9 @@ class TestUsing:
     def test_products_inside_take_the_forced_configuration(self, monkeypatch):
         seen = []
         make = tri_apsp.engines.make
-        monkeypatch.setattr(tri_apsp.engines, "make", lambda *given: seen.append(given[2]) or make(*given))
+        monkeypatch.setattr(
+            tri_apsp.engines, "make", lambda *given: seen.append(given[2]) or make(*given)
+        )
         with tuned.using(Config(product=CpuTiles(8, 8, 8))):
             tri_apsp.min_plus(torch.rand(3, 3), torch.rand(3, 3))
         assert seen[0].product == CpuTiles(8, 8, 8)
@@ -363,13 +412,18 @@ class TestUsing:
 
     def test_another_type_is_refused(self):
         with (
-            pytest.raises(InputError, match=r"using must get a tri_apsp\.Config, but got dict; give"),
+            pytest.raises(
+                InputError, match=r"using must get a tri_apsp\.Config, but got dict; give"
+            ),
             tuned.using({"cutoff": 3}),
         ):
             pass
 
     def test_a_forced_configuration_that_cannot_run_is_refused_by_the_call(self):
-        with tuned.using(Config(cutoff=0)), pytest.raises(InputError, match="cutoff must be a whole number"):
+        with (
+            tuned.using(Config(cutoff=0)),
+            pytest.raises(InputError, match="cutoff must be a whole number"),
+        ):
             tri_apsp.shortest_paths(torch.zeros(2, 2))
 
 
@@ -377,18 +431,36 @@ class TestSolve:
     """The configuration of a file reaches the solve, its result, and the product."""
 
     def save(self, entry, kernel, **header):
-        header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True, **header}
+        header = {
+            "space_hash": "",
+            "protocol": "",
+            "seed": 0,
+            "budget_seconds": None,
+            "complete": True,
+            **header,
+        }
         return tuned.save(tuned.new_file("cpu", kernel, "float32", describe(CPU), entry, **header))
 
     def test_a_solve_takes_method_and_tiles_of_its_files(self, entry):
         tiles = {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}
         signed = {"product": {"block_m": 96, "block_n": 64, "block_k": 32}}
-        product = [entry(200).model_copy(update={"config": c, "sign": s}) for c, s in ((tiles, "nonnegative"), (signed, "any"))]
-        solve = [entry(200).model_copy(update={"config": {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}})]
+        product = [
+            entry(200).model_copy(update={"config": c, "sign": s})
+            for c, s in ((tiles, "nonnegative"), (signed, "any"))
+        ]
+        solve = [
+            entry(200).model_copy(
+                update={"config": {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}}
+            )
+        ]
         paths = [self.save(solve, "solve"), self.save(product, "product")]
         weights = torch.rand(200, 200)
         result = tri_apsp.shortest_paths(weights)
-        assert (result.method, result.config.block_size, result.config.cutoff) == ("floyd_warshall", 32, 64)
+        assert (result.method, result.config.block_size, result.config.cutoff) == (
+            "floyd_warshall",
+            32,
+            64,
+        )
         assert result.config.product == CpuTiles(48, 64, 32)
         assert result.config.source == ", ".join(map(str, paths))
         assert tri_apsp.select(weights).config.product == CpuTiles(48, 64, 32), "no value was read"
@@ -400,21 +472,34 @@ class TestSolve:
 
     def test_a_product_is_looked_up_by_the_cube_root_of_its_operations(self, entry, monkeypatch):
         self.save(
-            [entry(200).model_copy(update={"config": {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}})], "product"
+            [
+                entry(200).model_copy(
+                    update={"config": {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}}
+                )
+            ],
+            "product",
         )
         seen = []
         make = tri_apsp.engines.make
-        monkeypatch.setattr(tri_apsp.engines, "make", lambda *given: seen.append(given[2].product.block_m) or make(*given))
+        monkeypatch.setattr(
+            tri_apsp.engines,
+            "make",
+            lambda *given: seen.append(given[2].product.block_m) or make(*given),
+        )
         for m, k, n in ((200, 200, 200), (20, 200, 2000), (20, 20, 20)):
             tri_apsp.min_plus(torch.rand(m, k), torch.rand(k, n))
         assert seen == [48, 48, default_config("cpu", torch.float32).product.block_m]
 
 
 @pytest.mark.parametrize(
-    "given", [None, Config(cutoff=64), default_config("nvidia", torch.float32)], ids=["none", "some", "all"]
+    "given",
+    [None, Config(cutoff=64), default_config("nvidia", torch.float32)],
+    ids=["none", "some", "all"],
 )
 def test_a_warm_lookup_takes_no_time(gpu, entry, made, given):
-    """A warm lookup takes 3 to 7 us on two cores. The least of many repeats counts, since other programs run too."""
+    """A warm lookup takes 3 to 7 us on two cores. The least of many repeats counts, since other
+    programs run too.
+    """
     for kernel in KERNELS["nvidia"]:
         tuned.save(made(entry(1024, kernel), kernel=kernel))
     find(given=given)

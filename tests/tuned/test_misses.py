@@ -1,4 +1,6 @@
-"""A call for which nothing was tuned: whether and where it warns, and what TRI_APSP_TUNE makes of it."""
+"""A call for which nothing was tuned: whether and where it warns, and what TRI_APSP_TUNE makes of
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,7 @@ from tri_apsp.tuned import delayed_warnings, misses, policy
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
-MISS = (
-    "nothing was tuned for float32, n = {}; to tune: python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 "
-)
+MISS = "nothing was tuned for float32, n = {}; to tune: python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 "
 
 pytestmark = pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")
 
@@ -33,7 +33,9 @@ def issued(n, config=DEFAULT, device=CUDA, dtype=torch.float32, **arguments):
     """Return the warnings of a call that ran with `config`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tuned.issue_warnings(tuned.call_of(config.engine, device, dtype, n=n, nonnegative=True, **arguments), config)
+        tuned.issue_warnings(
+            tuned.call_of(config.engine, device, dtype, n=n, nonnegative=True, **arguments), config
+        )
     return [str(warning.message) for warning in caught]
 
 
@@ -41,7 +43,13 @@ class TestWhereTuningGains:
     @pytest.fixture
     def covered(self, gpu, entry, made):
         """A file of another GPU of the same architecture, for another size."""
-        tuned.save(made(entry(1024, "batch"), kernel="batch", device=dataclasses.replace(gpu, name="B", slug="b-gpu")))
+        tuned.save(
+            made(
+                entry(1024, "batch"),
+                kernel="batch",
+                device=dataclasses.replace(gpu, name="B", slug="b-gpu"),
+            )
+        )
 
     def test_a_gpu_of_another_architecture_warns_once(self, gpu):
         (message,) = issued(512)
@@ -51,13 +59,25 @@ class TestWhereTuningGains:
 
     @pytest.mark.parametrize(
         ("n", "arguments"),
-        [(16, {"batch": 300_000}), (31, {"batch": 4095}), (16, {}), (20_000, {}), (8, {"product": True, "batch": 10_000})],
+        [
+            (16, {"batch": 300_000}),
+            (31, {"batch": 4095}),
+            (16, {}),
+            (20_000, {}),
+            (8, {"product": True, "batch": 10_000}),
+        ],
     )
     def test_a_call_that_gains_little_is_silent(self, covered, n, arguments):
         assert issued(n, **arguments) == []
 
     def test_a_small_call_is_silent_on_every_gpu(self, gpu):
-        assert issued(511) == issued(64, batch=100) == issued(31, batch=4095) == issued(4096, batch=0) == []
+        assert (
+            issued(511)
+            == issued(64, batch=100)
+            == issued(31, batch=4095)
+            == issued(4096, batch=0)
+            == []
+        )
 
     def test_the_cpu_and_the_interpreter_are_silent(self):
         assert issued(4096, default_config("cpu", torch.float32), CPU) == []
@@ -88,7 +108,9 @@ class TestWhen:
         monkeypatch.setattr(misses, "is_worth_tuning", lambda call: True)
 
     @pytest.mark.parametrize(
-        "call", [tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)], ids=["shortest_paths", "min_plus"]
+        "call",
+        [tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)],
+        ids=["shortest_paths", "min_plus"],
     )
     def test_a_warning_points_at_the_callers_line(self, gains, call):
         with pytest.warns(TuningWarning, match="nothing was tuned") as caught:
@@ -191,12 +213,15 @@ class TestRequire:
             ("portable", CPU, {"n": 999}),
         ],
     )
-    def test_small_calls_and_the_interpreter_need_nothing(self, gpu, monkeypatch, engine, device, arguments):
+    def test_small_calls_and_the_interpreter_need_nothing(
+        self, gpu, monkeypatch, engine, device, arguments
+    ):
         monkeypatch.setenv("TRI_APSP_TUNE", "require")
         assert choose(engine=engine, device=device, **arguments).source == "default"
 
     @pytest.mark.parametrize(
-        ("name", "value"), [("TRI_APSP_REQUIRE_TUNED", "0"), ("TRI_APSP_REQUIRE_TUNED", ""), ("TRI_APSP_TUNE", "")]
+        ("name", "value"),
+        [("TRI_APSP_REQUIRE_TUNED", "0"), ("TRI_APSP_REQUIRE_TUNED", ""), ("TRI_APSP_TUNE", "")],
     )
     def test_a_miss_is_no_error_by_default(self, gpu, monkeypatch, name, value):
         monkeypatch.setenv(name, value)
@@ -213,7 +238,8 @@ class TestRequire:
         monkeypatch.setenv("TRI_APSP_TUNE", "yes")
         for call in (tri_apsp.shortest_paths, tri_apsp.select, lambda x: tri_apsp.min_plus(x, x)):
             with pytest.raises(
-                InputError, match=r"^TRI_APSP_TUNE must be one of warn, auto, off, require, but is 'yes'; [^\n]*\.$"
+                InputError,
+                match=r"^TRI_APSP_TUNE must be one of warn, auto, off, require, but is 'yes'; [^\n]*\.$",
             ):
                 call(weights)
 

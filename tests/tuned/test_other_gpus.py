@@ -15,7 +15,10 @@ from tri_apsp.tuned import delayed_warnings
 CUDA = torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
 
-pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.filterwarnings("error::tri_apsp.TuningWarning"),
+]
 
 
 def find(n=1024, **arguments):
@@ -25,7 +28,9 @@ def find(n=1024, **arguments):
 
 
 def other(name, units=GPU.units, **changed):
-    return dataclasses.replace(GPU, name=f"{name} GPU", slug=f"{name.lower()}-gpu", units=units, **changed)
+    return dataclasses.replace(
+        GPU, name=f"{name} GPU", slug=f"{name.lower()}-gpu", units=units, **changed
+    )
 
 
 def test_the_gpu_with_the_nearest_number_of_units_is_used(entry, made):
@@ -61,7 +66,13 @@ def test_own_entries_of_other_kernels_are_kept(entry, made):
     closure = tuned.save(made(entry(1024, "closure", closure_warps=2), kernel="closure"))
     whole = entry(1024, "solve")
     fields = {"closure_tile": 32, "closure_warps": 8, "closure_programs": 1}
-    its = tuned.save(made(whole.model_copy(update={"config": whole.config | fields}), kernel="solve", device=other("C")))
+    its = tuned.save(
+        made(
+            whole.model_copy(update={"config": whole.config | fields}),
+            kernel="solve",
+            device=other("C"),
+        )
+    )
     found = find()
     assert (found.closure_warps, found.cutoff) == (2, 512)
     assert found.source == f"{closure}, {its}, tuned for C GPU"
@@ -122,14 +133,18 @@ class TestUse:
     @pytest.fixture
     def paths(self, entry, made):
         devices = {"own": GPU, "other": other("C"), "foreign": other("D", capability=(10, 0))}
-        return {name: tuned.save(made(entry(1024), device=device)) for name, device in devices.items()}
+        return {
+            name: tuned.save(made(entry(1024), device=device)) for name, device in devices.items()
+        }
 
     def uses(self, paths):
         tuned.reload()
         found = {}
         for name, path in paths.items():
             reason, is_substitute = tuned.use_of(path, tuned.load(path), GPU)
-            found[name] = "substitute" if is_substitute else "used" if reason is None else "not used"
+            found[name] = (
+                "substitute" if is_substitute else "used" if reason is None else "not used"
+            )
         return found
 
     def test_by_default(self, paths):
@@ -149,5 +164,8 @@ class TestUse:
         assert self.uses({name: moved}) == {name: "not used"}
 
     def test_a_file_that_was_renamed_is_not_used(self, paths):
-        renamed = {name: path.rename(path.with_name("nvidia-closure-float32.json")) for name, path in paths.items()}
+        renamed = {
+            name: path.rename(path.with_name("nvidia-closure-float32.json"))
+            for name, path in paths.items()
+        }
         assert set(self.uses(renamed).values()) == {"not used"}

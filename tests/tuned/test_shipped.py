@@ -1,4 +1,6 @@
-"""Every file in tuning/: it lies where the lookup looks, parses, can run on its GPU, and is of the present kernels."""
+"""Every file in tuning/: it lies where the lookup looks, parses, can run on its GPU, and is of the
+present kernels.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from tri_apsp.device import Device
 ROOT = Path(__file__).resolve().parents[2] / "tuning"
 FILES = sorted(ROOT.rglob("*.json"))
 # The most shared memory of a program by compute capability, which the files do not state.
-SHARED = {None: 0, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0): 227, (10, 0): 227, (12, 0): 99}
+SHARED = {
+    None: 0,
+    (8, 0): 163,
+    (8, 6): 99,
+    (8, 7): 163,
+    (8, 9): 99,
+    (9, 0): 227,
+    (10, 0): 227,
+    (12, 0): 99,
+}
 
 pytestmark = pytest.mark.skipif(not FILES, reason="no file is shipped")
 
@@ -24,10 +35,20 @@ def test_a_shipped_file_is_used(path):
     file = tuned.load(path)
     assert path == tuned.path_of(file.engine, file.kernel, file.dtype, file.slug, ROOT)
     kind = "cpu" if file.engine == "cpu" else "cuda"
-    device = Device(kind, file.gpu, file.slug, file.units, 1 << 34, SHARED[file.capability] << 10, file.capability)
+    device = Device(
+        kind,
+        file.gpu,
+        file.slug,
+        file.units,
+        1 << 34,
+        SHARED[file.capability] << 10,
+        file.capability,
+    )
     assert tuned.refusal(file, device) is None
     for entry in file.entries:
-        config = from_fields(file.engine, entry.config).over(default_config(file.engine, getattr(torch, file.dtype)))
+        config = from_fields(file.engine, entry.config).over(
+            default_config(file.engine, getattr(torch, file.dtype))
+        )
         assert invalid_because(config, device) is None
         assert entry.p20_ms <= entry.p50_ms <= entry.p80_ms
         assert entry.speedup == pytest.approx(entry.default_ms / entry.p50_ms, rel=0.01)

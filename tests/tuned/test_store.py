@@ -45,19 +45,35 @@ def test_a_saved_file_is_found(gpu, entry, made, directories):
 
 def test_the_header_says_what_was_measured(entry, made):
     content = json.loads(tuned.save(made(entry(1024))).read_text())
-    assert {name: content[name] for name in ("schema_version", "engine", "kernel", "dtype", "gpu", "slug", "units")} == {
-        "schema_version": 1, "engine": "nvidia", "kernel": "product", "dtype": "float32", "gpu": "A GPU", "slug": "a-gpu",
+    assert {
+        name: content[name]
+        for name in ("schema_version", "engine", "kernel", "dtype", "gpu", "slug", "units")
+    } == {
+        "schema_version": 1,
+        "engine": "nvidia",
+        "kernel": "product",
+        "dtype": "float32",
+        "gpu": "A GPU",
+        "slug": "a-gpu",
         "units": 100,
-    }  # fmt: skip
+    }
     assert content["capability"] == [9, 0]
     assert content["torch"] == torch.__version__
     assert content["kernel_hash"] == tuned.kernel_hash("nvidia", "product")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", content["created"])
     assert "run" not in content["entries"][0]
     cpu = tuned.new_file(
-        "cpu", "solve", "int16", describe(torch.device("cpu")), [entry(9, "solve")], space_hash="", protocol="", seed=0,
-        budget_seconds=None, complete=False,
-    )  # fmt: skip
+        "cpu",
+        "solve",
+        "int16",
+        describe(torch.device("cpu")),
+        [entry(9, "solve")],
+        space_hash="",
+        protocol="",
+        seed=0,
+        budget_seconds=None,
+        complete=False,
+    )
     assert (cpu.triton, cpu.capability, cpu.dtype) == (None, None, "int16")
 
 
@@ -77,7 +93,9 @@ def test_a_file_that_breaks_the_schema_is_not_made(entry, made, arguments, messa
 
 
 def test_two_entries_with_the_same_key_are_refused(entry, made):
-    with pytest.raises(InputError, match="no two entries may have the same sign, n, batch and objective"):
+    with pytest.raises(
+        InputError, match="no two entries may have the same sign, n, batch and objective"
+    ):
         made(entry(1024), entry(1024))
     with pytest.raises(InputError, match=r"breaks its schema \(entries: "):
         made()
@@ -88,8 +106,11 @@ def test_entries_are_merged_and_the_newest_wins(gpu, entry, made):
     path = tuned.save(made(entry(1024, block_m=32), entry(1024, batch=4), seed=2))
     merged = tuned.load(path)
     assert [(e.sign, e.batch, e.n) for e in merged.entries] == [
-        ("any", 1, 256), ("any", 1, 1024), ("any", 4, 1024), ("nonnegative", 1, 1024),
-    ]  # fmt: skip
+        ("any", 1, 256),
+        ("any", 1, 1024),
+        ("any", 4, 1024),
+        ("nonnegative", 1, 1024),
+    ]
     assert merged.entries[1].config["product"]["block_m"] == 32
     assert merged.seed == 2
     assert [e.run and e.run.seed for e in merged.entries] == [1, None, None, 1]
@@ -98,7 +119,11 @@ def test_entries_are_merged_and_the_newest_wins(gpu, entry, made):
 def test_the_run_of_an_entry_is_kept_through_several_saves(gpu, entry, made):
     for seed, n in ((1, 256), (2, 1024), (3, 8192)):
         path = tuned.save(made(entry(n), seed=seed))
-    assert [(e.n, e.run and e.run.seed) for e in tuned.load(path).entries] == [(256, 1), (1024, 2), (8192, None)]
+    assert [(e.n, e.run and e.run.seed) for e in tuned.load(path).entries] == [
+        (256, 1),
+        (1024, 2),
+        (8192, None),
+    ]
 
 
 def test_entries_of_the_same_run_do_not_repeat_it(gpu, entry, made):
@@ -163,7 +188,10 @@ def _save_many(writer: int, made, entry, directory: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*")
 def test_two_writers_at_once_lose_nothing(entry, made, directories):
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_save_many, args=(i, made, entry, directories["user"])) for i in range(3)]
+    writers = [
+        context.Process(target=_save_many, args=(i, made, entry, directories["user"]))
+        for i in range(3)
+    ]
     for writer in writers:
         writer.start()
     path = tuned.path_of("nvidia", "product", "float32", "a-gpu", directories["user"])
@@ -184,7 +212,10 @@ def test_a_directory_that_stays_locked_is_an_error(gpu, entry, made, directories
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.05)
     with (
         filelock.FileLock(path.parent / ".lock"),
-        pytest.raises(InputError, match=r"must not be locked, but another process has held .*\.lock for 0\.05 s; wait"),
+        pytest.raises(
+            InputError,
+            match=r"must not be locked, but another process has held .*\.lock for 0\.05 s; wait",
+        ),
     ):
         tuned.save(made(entry(1024)))
     assert len(tuned.load(path).entries) == 1
@@ -221,7 +252,10 @@ def test_a_read_only_directory_is_an_error(entry, made, tmp_path_factory, depth)
     message = queue.get()
     writer.join()
     locked.chmod(0o755)
-    assert re.fullmatch(r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*\.", message)
+    assert re.fullmatch(
+        r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*\.",
+        message,
+    )
     assert (path.read_bytes() if path.exists() else None) == before
 
 
@@ -255,7 +289,9 @@ def test_a_full_device_is_an_error(entry, made, tmp_path):
 
 def test_a_directory_below_a_file_is_an_error(entry, made, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"tuned files must be written to .*file/a-gpu, but that failed"):
+    with pytest.raises(
+        InputError, match=r"tuned files must be written to .*file/a-gpu, but that failed"
+    ):
         tuned.save(made(entry(1024)), tmp_path / "file")
 
 
@@ -276,17 +312,23 @@ class TestFoundAgain:
     def test_files_of_every_kernel_are_found(self, gpu, entry, made, kernel):
         n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (1024, 1))
         path = tuned.save(made(entry(n, kernel, batch=batch), kernel=kernel))
-        found = tuned.find("nvidia", CUDA, torch.float32, n=n, batch=batch, product=kernel == "small_product")
+        found = tuned.find(
+            "nvidia", CUDA, torch.float32, n=n, batch=batch, product=kernel == "small_product"
+        )
         assert found.source == str(path)
 
     def test_a_file_of_other_kernel_sources_is_not_saved(self, entry, made, directories):
         file = made(entry(1024)).model_copy(update={"kernel_hash": "0"})
-        with pytest.raises(InputError, match="must be tuned for the present sources of its kernel") as caught:
+        with pytest.raises(
+            InputError, match="must be tuned for the present sources of its kernel"
+        ) as caught:
             tuned.save(file, force=True)
         assert re.fullmatch(r"a tuned file must [^\n]*; tune again\.", str(caught.value))
         assert tuned.files() == []
 
-    def test_a_file_is_saved_although_another_directory_comes_first(self, gpu, entry, made, directories, monkeypatch, tmp_path):
+    def test_a_file_is_saved_although_another_directory_comes_first(
+        self, gpu, entry, made, directories, monkeypatch, tmp_path
+    ):
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         first = tuned.save(made(entry(1024, block_m=32)))
         tuned.remember(made(entry(1024, block_m=16)))
@@ -296,7 +338,10 @@ class TestFoundAgain:
 
     def test_a_file_of_another_gpu_is_saved(self, entry, made, monkeypatch):
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
-        file = made(entry(1024), device=dataclasses.replace(GPU, name="B GPU", slug="b-gpu", capability=None))
+        file = made(
+            entry(1024),
+            device=dataclasses.replace(GPU, name="B GPU", slug="b-gpu", capability=None),
+        )
         assert tuned.load(tuned.save(file)) == file
 
     def test_saving_warns_of_nothing(self, entry, made, directories, monkeypatch):
@@ -308,7 +353,9 @@ class TestFoundAgain:
 
 class TestDirectories:
     @pytest.mark.parametrize("installed", ["checkout", "read-only checkout", "wheel"])
-    def test_are_the_same_however_the_package_is_installed(self, directories, monkeypatch, tmp_path, installed):
+    def test_are_the_same_however_the_package_is_installed(
+        self, directories, monkeypatch, tmp_path, installed
+    ):
         if installed == "wheel":
             monkeypatch.setattr(paths, "_WHEEL", directories["shipped"])
             monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
@@ -328,12 +375,16 @@ class TestDirectories:
         for name, path in (("_CHECKOUT", tmp_path / "none"), ("_WHEEL", directories["shipped"])):
             with monkeypatch.context() as changed:
                 changed.setattr(paths, name, path)
-                with pytest.raises(InputError, match=r"shipped from a checkout, but .* is in none; [^\n]*\."):
+                with pytest.raises(
+                    InputError, match=r"shipped from a checkout, but .* is in none; [^\n]*\."
+                ):
                     tuned.checkout_directory()
 
     def test_a_read_only_checkout_is_an_error(self, directories, monkeypatch):
         monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
-        with pytest.raises(InputError, match=r"written to .*shipped, but it is read-only; change its rights\."):
+        with pytest.raises(
+            InputError, match=r"written to .*shipped, but it is read-only; change its rights\."
+        ):
             tuned.checkout_directory()
 
 
@@ -341,7 +392,8 @@ class TestDirectories:
 class TestReset:
     def save(self, entry, made, directory):
         return [
-            tuned.save(made(entry(1024, kernel), kernel=kernel), directory) for kernel in ("product", "small_product", "solve")
+            tuned.save(made(entry(1024, kernel), kernel=kernel), directory)
+            for kernel in ("product", "small_product", "solve")
         ]
 
     def test_reset_removes_only_files_of_the_user(self, entry, made, directories, recwarn):
@@ -359,7 +411,10 @@ class TestReset:
 
     def test_files_that_stay_in_use_are_named(self, entry, made, directories, monkeypatch):
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
-        kept, own = self.save(entry, made, directories["named"]), self.save(entry, made, directories["user"])
+        kept, own = (
+            self.save(entry, made, directories["named"]),
+            self.save(entry, made, directories["user"]),
+        )
         with pytest.warns(TuningWarning) as caught:
             assert tuned.reset(kernel="solve") == own[2:]
         assert [str(warning.message) for warning in caught] == [
@@ -376,7 +431,12 @@ class TestReset:
 
     def test_reset_removes_only_the_files_named(self, entry, made, directories):
         own = self.save(entry, made, directories["user"])
-        assert tuned.reset(dtype="int32") == tuned.reset(engine="portable") == tuned.reset(kernel="panels") == []
+        assert (
+            tuned.reset(dtype="int32")
+            == tuned.reset(engine="portable")
+            == tuned.reset(kernel="panels")
+            == []
+        )
         assert tuned.reset(kernel="product") == own[:1]
         assert sorted(tuned.reset(engine="nvidia", dtype="float32")) == sorted(own[1:])
 
@@ -384,8 +444,13 @@ class TestReset:
         shipped = self.save(entry, made, directories["shipped"])
         assert sorted(tuned.reset(directory=directories["shipped"])) == sorted(shipped)
 
-    def test_reset_of_another_directory_leaves_the_save_directory_alone(self, entry, made, directories, recwarn):
-        shipped, own = self.save(entry, made, directories["shipped"]), self.save(entry, made, directories["user"])
+    def test_reset_of_another_directory_leaves_the_save_directory_alone(
+        self, entry, made, directories, recwarn
+    ):
+        shipped, own = (
+            self.save(entry, made, directories["shipped"]),
+            self.save(entry, made, directories["user"]),
+        )
         assert sorted(tuned.reset(directory=directories["user"])) == sorted(own)
         assert all(path.exists() for path in shipped)
         assert not recwarn.list

@@ -1,4 +1,6 @@
-"""Batches of small graphs: seconds of a whole checked call, beside those of what users of such batches run today."""
+"""Batches of small graphs: seconds of a whole checked call, beside those of what users of such
+batches run today.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,16 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.semirings import dtype_name, no_edge
 
-__all__ = ["BATCHES", "SIZES", "BatchRow", "batch_cases", "line", "measure_batches", "solve_by_torch", "titles"]
+__all__ = [
+    "BATCHES",
+    "SIZES",
+    "BatchRow",
+    "batch_cases",
+    "line",
+    "measure_batches",
+    "solve_by_torch",
+    "titles",
+]
 
 SIZES = (8, 16, 32, 64)
 """Default numbers of vertices."""
@@ -25,7 +36,8 @@ SIZES = (8, 16, 32, 64)
 BATCHES = {"cpu": (256, 4096), "cuda": (256, 4096, 65536)}
 """Default numbers of graphs by type of device."""
 
-# Graphs that a loop over single graphs runs on; its time for a batch is that for so many, in proportion.
+# Graphs that a loop over single graphs runs on; its time for a batch is that for so many, in
+# proportion.
 _SAMPLE = 256
 
 _LAYOUT = "{:7}  {:11}  {:>3}  {:>6}  {:8}  {:>9}  {:>9}  {:>7}  {:>7}  {:>9}  {:>6}  {:>9}  {:>6}"
@@ -48,8 +60,10 @@ class BatchRow:
         sizes_seconds: of shortest_paths(weights, sizes=sizes), where every graph has n vertices.
         copy_seconds: of a copy of the weights.
         torch_seconds: of solve_by_torch.
-        scipy_seconds: of a loop of SciPy's floyd_warshall over dense float64 graphs on one core, in proportion to a sample.
-        dgl_seconds: of a loop of dgl.shortest_dist over the graphs, unweighted, likewise; None if DGL is not installed.
+        scipy_seconds: of a loop of SciPy's floyd_warshall over dense float64 graphs on one core, in
+            proportion to a sample.
+        dgl_seconds: of a loop of dgl.shortest_dist over the graphs, unweighted, likewise; None if
+            DGL is not installed.
     """
 
     dtype: str
@@ -78,7 +92,8 @@ def measure_batches(
     repeat: int,
     show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[BatchRow]:
-    """Yield a row for each case, after the distances were found to be those of SciPy for a sample, and of the loop for all.
+    """Yield a row for each case, after the distances were found to be those of SciPy for a sample,
+    and of the loop for all.
 
     Args:
         cases: the batches.
@@ -96,11 +111,17 @@ def measure_batches(
         show(f"{case}: check")
         result = shortest_paths(weights, config=config)
         distances = result.distances
-        first = shortest_paths(sample.weights(device).view(-1, case.n, case.n), config=config).distances
+        first = shortest_paths(
+            sample.weights(device).view(-1, case.n, case.n), config=config
+        ).distances
         right = torch.equal(first.cpu(), expected.view(first.shape).to(case.dtype))
         assert right, f"shortest_paths is wrong for {case}"
-        assert torch.equal(distances, solve_by_torch(weights)), f"shortest_paths is wrong for {case}"
-        assert torch.equal(distances, shortest_paths(weights, sizes=sizes, config=config).distances), f"sizes: {case}"
+        assert torch.equal(distances, solve_by_torch(weights)), (
+            f"shortest_paths is wrong for {case}"
+        )
+        assert torch.equal(
+            distances, shortest_paths(weights, sizes=sizes, config=config).distances
+        ), f"sizes: {case}"
         calls: dict[str, Callable[[], object]] = {
             "shortest_paths": lambda: shortest_paths(weights, config=config),  # noqa: B023 - called in this iteration
             "sizes": lambda: shortest_paths(weights, sizes=sizes, config=config),  # noqa: B023
@@ -130,7 +151,8 @@ def measure_batches(
 
 
 def solve_by_torch(weights: torch.Tensor) -> torch.Tensor:
-    """Return the distances of weights (batch, n, n) by a loop over torch operations, with the checks of shortest_paths.
+    """Return the distances of weights (batch, n, n) by a loop over torch operations, with the
+    checks of shortest_paths.
 
     Raises:
         ValueError: NaN or minus infinity, or a negative cycle.
@@ -151,7 +173,9 @@ def solve_by_torch(weights: torch.Tensor) -> torch.Tensor:
 
 
 def _dgl_seconds(weights: torch.Tensor) -> float | None:
-    """Return the seconds of a loop of DGL over complete graphs of this size; None if it is not installed."""
+    """Return the seconds of a loop of DGL over complete graphs of this size; None if it is not
+    installed.
+    """
     if find_spec("dgl") is None:
         return None
     dgl: Any = importlib.import_module("dgl")
@@ -175,8 +199,20 @@ def line(row: BatchRow) -> str:
         return f"{1e3 * seconds:.3g}", f"{ratio:.3g}" if ratio < 999.5 else f"{ratio:.0f}"
 
     text = _LAYOUT.format(
-        row.dtype, row.sign, row.n, row.batch, row.engine, f"{1e3 * own:.3g}", f"{row.batch / own:.3g}",
-        f"{own / row.copy_seconds:.3g}", f"{100 * (row.sizes_seconds / own - 1):+.0f}",
-        *beside(row.torch_seconds), *beside(row.scipy_seconds),
-    )  # fmt: skip
-    return text if row.dgl_seconds is None else text + "  {:>9}  {:>6}".format(*beside(row.dgl_seconds))
+        row.dtype,
+        row.sign,
+        row.n,
+        row.batch,
+        row.engine,
+        f"{1e3 * own:.3g}",
+        f"{row.batch / own:.3g}",
+        f"{own / row.copy_seconds:.3g}",
+        f"{100 * (row.sizes_seconds / own - 1):+.0f}",
+        *beside(row.torch_seconds),
+        *beside(row.scipy_seconds),
+    )
+    return (
+        text
+        if row.dgl_seconds is None
+        else text + "  {:>9}  {:>6}".format(*beside(row.dgl_seconds))
+    )

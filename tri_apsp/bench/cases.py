@@ -1,4 +1,6 @@
-"""The graphs that `bench` measures: complete ones of a size, dtype and sign; and their distances by SciPy."""
+"""The graphs that `bench` measures: complete ones of a size, dtype and sign; and their distances by
+SciPy.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,17 @@ from tri_apsp.methods import SYSTEMS, supports_dtype
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
-__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_of", "runs_scipy", "scipy_bytes", "scipy_distances", "solve_by_scipy"]
+__all__ = [
+    "HEAVIEST",
+    "SIZES",
+    "Case",
+    "cases_of",
+    "runs_of",
+    "runs_scipy",
+    "scipy_bytes",
+    "scipy_distances",
+    "solve_by_scipy",
+]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
@@ -29,14 +41,15 @@ SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 HEAVIEST = 100
 """Weights are whole numbers, uniform in 1..HEAVIEST, whose distances every dtype holds exactly."""
 
-# Added to the edges that leave an odd vertex and subtracted from those that enter one, which leaves the weight of every cycle
-# as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy would take for a missing edge.
+# Added to the edges that leave an odd vertex and subtracted from those that enter one, which leaves
+# the weight of every cycle as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy
+# would take for a missing edge.
 _POTENTIAL = HEAVIEST + 1
 
 _POLL_SECONDS = 1.0
 
-# Bytes per value that a SciPy solve takes at its peak: three float64 matrices and a mask of the graph that is solved; and of
-# every graph six int16 matrices, in this process and in SciPy's.
+# Bytes per value that a SciPy solve takes at its peak: three float64 matrices and a mask of the
+# graph that is solved; and of every graph six int16 matrices, in this process and in SciPy's.
 _SOLVED_BYTES, _STORED_BYTES = 26, 12
 
 
@@ -89,16 +102,23 @@ class Case:
 
 
 def cases_of(
-    sizes: Sequence[int], batches: Sequence[int], dtypes: Sequence[torch.dtype], signs: Sequence[Sign]
+    sizes: Sequence[int],
+    batches: Sequence[int],
+    dtypes: Sequence[torch.dtype],
+    signs: Sequence[Sign],
 ) -> Iterator[Case]:
-    """Yield a case for each dtype and sign, and each of `sizes` with its count of graphs in `batches`."""
+    """Yield a case for each dtype and sign, and each of `sizes` with its count of graphs in
+    `batches`.
+    """
     for dtype in dtypes:
         for sign in signs:
             for n, batch in zip(sizes, batches, strict=True):
                 yield Case(n, dtype, batch, sign)
 
 
-def runs_of(cases: Iterable[Case], methods: Sequence[MethodChoice]) -> list[tuple[Case, list[MethodChoice]]]:
+def runs_of(
+    cases: Iterable[Case], methods: Sequence[MethodChoice]
+) -> list[tuple[Case, list[MethodChoice]]]:
     """Return each case with the methods that take its dtype.
 
     A method that takes none of the dtypes runs on the same graphs in the first dtype that it takes.
@@ -110,14 +130,18 @@ def runs_of(cases: Iterable[Case], methods: Sequence[MethodChoice]) -> list[tupl
             if supports_dtype(method, case.dtype):
                 runs[case].append(method)
             elif not any(supports_dtype(method, dtype) for dtype in dtypes):
-                others = runs.setdefault(dataclasses.replace(case, dtype=SYSTEMS[method].dtypes[0]), [])
+                others = runs.setdefault(
+                    dataclasses.replace(case, dtype=SYSTEMS[method].dtypes[0]), []
+                )
                 if method not in others:
                     others.append(method)
     return list(runs.items())
 
 
 def runs_scipy(case: Case, up_to: int) -> bool:
-    """Return whether SciPy solves a case: it takes no more operations than one graph of `up_to` vertices."""
+    """Return whether SciPy solves a case: it takes no more operations than one graph of `up_to`
+    vertices.
+    """
     return case.operations <= up_to**3
 
 
@@ -127,7 +151,8 @@ def scipy_bytes(case: Case) -> int:
 
 
 def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Tensor, float]:
-    """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16; and its seconds.
+    """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16;
+    and its seconds.
 
     Meanwhile `wait` receives the seconds passed, once per second. Ctrl-C ends SciPy at once.
 
@@ -144,18 +169,22 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
 def solve_by_scipy(
     weights: npt.NDArray[Any], wait: Callable[[float], None] = lambda seconds: None
 ) -> tuple[npt.NDArray[Any], float]:
-    """Return the distances of weights (graphs, n, n) by SciPy's Floyd-Warshall, in their dtype, and its seconds.
+    """Return the distances of weights (graphs, n, n) by SciPy's Floyd-Warshall, in their dtype, and
+    its seconds.
 
     Zeros and infinities count as no edge. `wait`, errors and cost as for scipy_distances.
     """
     command = module_command("tri_apsp.bench.scipy_process")
     start = time.perf_counter()
-    # The graphs are in a file, since communicate() with a timeout would not send the rest of an input after the first timeout.
+    # The graphs are in a file, since communicate() with a timeout would not send the rest of an
+    # input after the first timeout.
     with tempfile.TemporaryFile() as graphs:
         np.save(graphs, weights)
         graphs.seek(0)
         # A session of its own, since Ctrl-C reaches every process of the terminal's.
-        with subprocess.Popen(command, stdin=graphs, stdout=subprocess.PIPE, start_new_session=True) as process:
+        with subprocess.Popen(
+            command, stdin=graphs, stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
             try:
                 output = _output(process, lambda: wait(time.perf_counter() - start))
             finally:

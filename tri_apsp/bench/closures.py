@@ -1,4 +1,6 @@
-"""The transitive closures that `bench` measures: random directed graphs of two edges per vertex, checked by search."""
+"""The transitive closures that `bench` measures: random directed graphs of two edges per vertex,
+checked by search.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _CHECK_BYTES = 5
 
 
 def edges_of(case: Case, device: torch.device) -> torch.Tensor:
-    """Return graphs of the size of `case`, of bool, (n, n) or (batch, n, n); its weights do not matter."""
+    """Return graphs of the size of `case`, of bool, (n, n) or (batch, n, n); its weights do not
+    matter.
+    """
     edges = torch.zeros((case.batch, case.n, case.n), dtype=torch.bool)
     edges.scatter_(-1, _heads(case), True)
     return (edges if case.batch > 1 else edges[0]).to(device)
@@ -34,7 +38,9 @@ def _heads(case: Case) -> torch.Tensor:
 
 
 def matrices_of(n: int) -> float:
-    """Return how many matrices of bool (n, n) the edges, `solve` and `check` take together per graph, at their peak."""
+    """Return how many matrices of bool (n, n) the edges, `solve` and `check` take together per
+    graph, at their peak.
+    """
     return 1 + reachability_matrices(n) + _CHECK_BYTES * min(n, _COLUMNS) / n
 
 
@@ -45,15 +51,20 @@ def solve(edges: torch.Tensor, config: Config) -> torch.Tensor:
 
 
 def check(closure: torch.Tensor, case: Case) -> None:
-    """Check some columns of the closure of edges_of(case), spread over all, by search from their vertices against the edges.
+    """Check some columns of the closure of edges_of(case), spread over all, by search from their
+    vertices against the edges.
 
     Raises:
         AssertionError: a column is wrong.
     """
     n, batch, device = case.n, case.batch, closure.device
     targets = torch.linspace(0, n - 1, min(n, _COLUMNS), device=device).long()
-    heads = _heads(case).to(device) + n * torch.arange(batch, device=device)[:, None, None]  # of all graphs as one
-    known = torch.nn.functional.one_hot(targets, n).T.bool().repeat(batch, 1)  # [batch n, targets]: a path leads from i to j
+    heads = (
+        _heads(case).to(device) + n * torch.arange(batch, device=device)[:, None, None]
+    )  # of all graphs as one
+    known = (
+        torch.nn.functional.one_hot(targets, n).T.bool().repeat(batch, 1)
+    )  # [batch n, targets]: a path leads from i to j
     while True:
         found = known.clone()
         for k in range(_EDGES_PER_VERTEX):
@@ -62,4 +73,6 @@ def check(closure: torch.Tensor, case: Case) -> None:
             break
         known = found
     checked = closure.view(batch, n, n)[..., targets]
-    assert torch.equal(checked, known.view(checked.shape)), f"reachability is wrong for {tuple(closure.shape)}"
+    assert torch.equal(checked, known.view(checked.shape)), (
+        f"reachability is wrong for {tuple(closure.shape)}"
+    )

@@ -1,4 +1,6 @@
-"""Operations per second of the public calls on random graphs; each result is checked before its call is timed."""
+"""Operations per second of the public calls on random graphs; each result is checked before its
+call is timed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from tri_apsp.solver.selection import select_dense
 
 __all__ = ["Row", "check_sources", "measure"]
 
-# Runs whose products are timed: fewer than for the time of a solve, as their share of it varies less.
+# Runs whose products are timed: fewer than for the time of a solve, as their share of it varies
+# less.
 _PRODUCT_RUNS = 3
 
 
@@ -46,11 +49,12 @@ class Row:
         p50_seconds: their median.
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
-        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none, and where large
-            products run on tensor cores, to which it does not apply.
-        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus,
-            reachability, and a solve by exponents.
-        scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
+        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there
+            is none, and where large products run on tensor cores, to which it does not apply.
+        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks;
+            None for min_plus, reachability, and a solve by exponents.
+        scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did
+            not run.
         ratio: scipy_seconds / p50_seconds.
     """
 
@@ -72,7 +76,8 @@ class Row:
 
 @dataclass(frozen=True)
 class _Call:
-    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products.
+    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its
+    products.
 
     `tensor_cores`: whether large products run on tensor cores, to which the bound does not apply.
     """
@@ -96,14 +101,18 @@ def measure(
     reachability: bool = False,
     show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Row]:
-    """Yield a row for the product and for each method, for each case; and one for reachability, for each size and batch.
+    """Yield a row for the product and for each method, for each case; and one for reachability, for
+    each size and batch.
 
     Args:
         runs: the graphs with their dtype, and names of METHODS or SYSTEMS, or auto.
         device: where to run.
-        config: for the methods and reachability; min_plus takes none, and runs on the best engine of the device.
-        repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.
-        scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes as many operations.
+        config: for the methods and reachability; min_plus takes none, and runs on the best engine
+            of the device.
+        repeat: runs timed, after one that is checked and, on a GPU, others until its clock has
+            settled.
+        scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes
+            as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
         reachability: measure the transitive closure too; and no product of a case without methods.
         show: receives what is done now, in a few words; an empty text before a row is yielded.
@@ -146,7 +155,11 @@ def _row(
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
     in_products = None if call.in_products is None else call.in_products()
     rate = case.operations / p50
-    limit = None if call.tensor_cores else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
+    limit = (
+        None
+        if call.tensor_cores
+        else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
+    )
     show("")
     return Row(
         operation=call.operation,
@@ -183,14 +196,21 @@ def _checked_calls(
 ) -> Iterator[_Call]:
     """Yield the call of each operation after a first call returned the right result.
 
-    `expected` are the distances, if known. If not, the first method is checked for two sources of each graph, and the others
-    must agree with it. `show` receives the name of an operation before its first call.
+    `expected` are the distances, if known. If not, the first method is checked for two sources of
+    each graph, and the others must agree with it. `show` receives the name of an operation before
+    its first call.
     """
     show("min_plus")
     _check_product(min_plus(weights, weights), weights)
     engine = engines.choose(weights.device, dtype=weights.dtype)
     by_exponents = tries_exponents(weights, weights)
-    yield _Call("min_plus", weights.dtype, engine, partial(min_plus, weights, weights), tensor_cores=by_exponents)
+    yield _Call(
+        "min_plus",
+        weights.dtype,
+        engine,
+        partial(min_plus, weights, weights),
+        tensor_cores=by_exponents,
+    )
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:
@@ -199,7 +219,9 @@ def _checked_calls(
         if expected is None:
             check_sources(result.distances, weights, method)
             expected = result.distances
-        assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
+        assert torch.equal(result.distances, expected), (
+            f"{method} is wrong for {weights.shape} in {weights.dtype}"
+        )
         by_exponents = result.exponents
         del result  # the timed runs need its memory
         selection = select_dense(weights, method, config)
@@ -219,7 +241,13 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     closures.check(closures.solve(edges, config), case)
     engine = engines.choose(device, config)
     counts = boolean.make(engine, case.n, device).counts
-    return _Call("reachability", torch.bool, engine, partial(closures.solve, edges, config), tensor_cores=counts)
+    return _Call(
+        "reachability",
+        torch.bool,
+        engine,
+        partial(closures.solve, edges, config),
+        tensor_cores=counts,
+    )
 
 
 def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
@@ -228,14 +256,19 @@ def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:
-    """Check the first and the last row of weights * weights; to check all would take as long as the measurement."""
+    """Check the first and the last row of weights * weights; to check all would take as long as the
+    measurement.
+    """
     for row in (0, -1):
         expected = (weights[..., row, :, None] + weights).amin(dim=-2)
-        assert torch.equal(product[..., row, :], expected), f"min_plus is wrong for {weights.shape} in {weights.dtype}"
+        assert torch.equal(product[..., row, :], expected), (
+            f"min_plus is wrong for {weights.shape} in {weights.dtype}"
+        )
 
 
 def check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -> None:
-    """Check Bellman's equations in the first and the last row: D[s, s] = 0, D[s, j] = min over k != j of D[s, k] + W[k, j].
+    """Check Bellman's equations in the first and the last row: D[s, s] = 0, D[s, j] = min over k !=
+    j of D[s, k] + W[k, j].
 
     Where every cycle has a positive weight, the distances are the only solution of these equations.
 
@@ -249,4 +282,6 @@ def check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -
         through.diagonal(dim1=-2, dim2=-1).fill_(none)
         expected = through.amin(dim=-2)
         expected[..., row] = 0
-        assert torch.equal(distances[..., row, :], expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
+        assert torch.equal(distances[..., row, :], expected), (
+            f"{method} is wrong for {weights.shape} in {weights.dtype}"
+        )

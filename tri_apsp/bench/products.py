@@ -17,10 +17,12 @@ __all__ = ["seconds_in_products"]
 
 
 def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
-    """Solve `weights` as a public call does, and return the seconds in engine.product, whichever operation calls it.
+    """Solve `weights` as a public call does, and return the seconds in engine.product, whichever
+    operation calls it.
 
-    On a GPU, events are recorded around each product, so that the host need not wait in between. Where the GPU has finished
-    before the host launches the product, the time that it is idle counts as well.
+    On a GPU, events are recorded around each product, so that the host need not wait in between.
+    Where the GPU has finished before the host launches the product, the time that it is idle counts
+    as well.
 
     Args:
         weights: (n, n) or (batch, n, n); left as they are.

@@ -1,6 +1,8 @@
-"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs of the file that is stdin.
+"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs of the file that is
+stdin.
 
-It runs in a process of its own because its loop in C handles no Ctrl-C. It imports no torch, and so starts quickly.
+It runs in a process of its own because its loop in C handles no Ctrl-C. It imports no torch, and so
+starts quickly.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Read weights (graphs, n, n) in NumPy's format; write their distances, and then the seconds of all solves."""
+    """Read weights (graphs, n, n) in NumPy's format; write their distances, and then the seconds of
+    all solves.
+    """
     from scipy.sparse.csgraph import floyd_warshall
 
     distances = np.load(sys.stdin.buffer)

@@ -7,7 +7,9 @@ from tri_apsp.console.output import amount
 
 __all__ = ["line", "titles"]
 
-_LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>9}  {:>7}  {:>6}"
+_LAYOUT = (
+    "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>9}  {:>7}  {:>6}"
+)
 _TITLES = (
     *("operation", "dtype", "sign", "n", "batch", "engine"),
     *("median s", "p20 s", "p80 s", "ops/s", "bound", "other s", "scipy", "ratio"),
@@ -27,4 +29,6 @@ def line(row: Row) -> str:
     scipy = "-" if row.scipy_seconds is None else amount(row.batch * row.n**3 / row.scipy_seconds)
     ratio = "-" if row.ratio is None else f"{row.ratio:.1f}"
     names = (row.operation, row.dtype, row.sign, row.n, row.batch, row.engine)
-    return _LAYOUT.format(*names, *seconds, amount(row.ops_per_second), bound, outside, scipy, ratio)
+    return _LAYOUT.format(
+        *names, *seconds, amount(row.ops_per_second), bound, outside, scipy, ratio
+    )

@@ -1,4 +1,6 @@
-"""Seconds of a call on a device, without those of compilation, of first allocations and of the low clock of an idle GPU."""
+"""Seconds of a call on a device, without those of compilation, of first allocations and of the low
+clock of an idle GPU.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,12 @@ RUNS = 5
 """Most runs that timed_again takes the median of."""
 
 SHORT_SECONDS = 1.0
-"""A call that takes less is repeated, and timed then: its first run also pays for first allocations and an idle clock."""
+"""A call that takes less is repeated, and timed then: its first run also pays for first allocations
+and an idle clock.
+"""
 
-# An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under load.
+# An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under
+# load.
 _WARM_UP_SECONDS = 0.5
 
 # Vertices of a graph that runs the kernels of a large one.
@@ -56,7 +61,9 @@ def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
 
 
 def timed_again(call: Callable[[], T], device: torch.device) -> tuple[T, float, int]:
-    """Return the result of a call that has run once before, the median seconds of some more runs, and their number."""
+    """Return the result of a call that has run once before, the median seconds of some more runs,
+    and their number.
+    """
     warm_up(call, device)
     result, first = timed(call, device)
     seconds = [first]
@@ -68,7 +75,9 @@ def timed_again(call: Callable[[], T], device: torch.device) -> tuple[T, float, 
 
 
 def timed_warm(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """Return the result of `call`, and its seconds without compilation: those of its first run only if that takes long."""
+    """Return the result of `call`, and its seconds without compilation: those of its first run only
+    if that takes long.
+    """
     result, seconds = timed(call, device)
     return (result, seconds) if seconds > SHORT_SECONDS else timed_again(call, device)[:2]
 
@@ -82,8 +91,11 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
         timed(call, device)
 
 
-def compile_kernels(weights: torch.Tensor, selection: DenseSelection, *, predecessors: bool = False) -> float:
-    """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are compiled and loaded.
+def compile_kernels(
+    weights: torch.Tensor, selection: DenseSelection, *, predecessors: bool = False
+) -> float:
+    """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are
+    compiled and loaded.
 
     Args:
         weights: of the graph that will be solved.
@@ -103,30 +115,44 @@ def compile_kernels(weights: torch.Tensor, selection: DenseSelection, *, predece
         graph = _small_graph(size, negative, like=weights)
         solve(graph, method=selection.method, config=config, predecessors=predecessors)
         if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
-            # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton compiles other variants.
+            # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton
+            # compiles other variants.
             padded = aligned(size)
-            strided = _small_graph(padded, negative, like=weights).as_strided((1, padded, padded), (n * n, padded, 1))
+            strided = _small_graph(padded, negative, like=weights).as_strided(
+                (1, padded, padded), (n * n, padded, 1)
+            )
             solve(strided, method=selection.method, config=config, overwrite=True)
 
     return timed(run, device)[1]
 
 
 def compile_sparse(weights: torch.Tensor | SparseGraph, *, predecessors: bool) -> float:
-    """Solve a small graph by Johnson's algorithm as `weights` will be solved, and return the seconds that it took."""
+    """Solve a small graph by Johnson's algorithm as `weights` will be solved, and return the
+    seconds that it took.
+    """
     graph = weights if isinstance(weights, SparseGraph) else sparse_graph(weights)
     small = _small_graph(_SMALL_SPARSE, graph.lowest < 0, like=graph.by_source.weights)
     return timed(lambda: johnson(sparse_graph(small), predecessors=predecessors), graph.device)[1]
 
 
 def warm_up_size(n: int, selection: DenseSelection, device: torch.device) -> int:
-    """Return the size, n at most, of the graph that compile_kernels solves before one of n vertices."""
-    # On a CPU one kernel serves every size. Triton compiles other variants of a kernel where 16 divides sizes and strides,
-    # which a size with the same remainder repeats.
-    return min(n, 2 * selection.config.block_size if device.type == "cpu" else 2 * selection.config.cutoff + n % 128)
+    """Return the size, n at most, of the graph that compile_kernels solves before one of n
+    vertices.
+    """
+    # On a CPU one kernel serves every size. Triton compiles other variants of a kernel where 16
+    # divides sizes and strides, which a size with the same remainder repeats.
+    return min(
+        n,
+        2 * selection.config.block_size
+        if device.type == "cpu"
+        else 2 * selection.config.cutoff + n % 128,
+    )
 
 
 def _small_graph(n: int, negative: bool, like: torch.Tensor) -> torch.Tensor:
-    """Return weights 1 (n, n) of the dtype and device of `like`, one of them -1 if `negative`, without a negative cycle."""
+    """Return weights 1 (n, n) of the dtype and device of `like`, one of them -1 if `negative`,
+    without a negative cycle.
+    """
     weights = torch.ones((n, n), dtype=like.dtype, device=like.device)
     if negative:
         weights[0, -1] = -1

@@ -83,7 +83,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_device(parser)
     parser.add_argument(
-        "--clock-mhz", type=at_least(1), metavar="F", help="clock behind the bound; default: the highest of the GPU, if known"
+        "--clock-mhz",
+        type=at_least(1),
+        metavar="F",
+        help="clock behind the bound; default: the highest of the GPU, if known",
     )
     parser.add_argument(
         "--repeat",
@@ -120,7 +123,9 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
     )
-    parser.add_argument("--dtype", choices=DTYPES_BY_NAME, nargs="+", default=["float32"], help="default: float32")
+    parser.add_argument(
+        "--dtype", choices=DTYPES_BY_NAME, nargs="+", default=["float32"], help="default: float32"
+    )
     parser.add_argument(
         "--sign",
         choices=SIGNS,
@@ -138,20 +143,30 @@ def run(args: argparse.Namespace) -> None:
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
     distances = [given for given in args.method if given != _REACHABILITY]
-    every = [name for given in distances for name in (runnable_systems(device) if given == _EVERY_PAPER else (given,))]
+    every = [
+        name
+        for given in distances
+        for name in (runnable_systems(device) if given == _EVERY_PAPER else (given,))
+    ]
     runs = runs_of(_cases(args, device), list(dict.fromkeys(every)))
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
         for name in names:
             require_runnable(name, device, case.dtype, None)
-        if names or not reachability:  # the weights, the result, the expected result, and one matrix of workspace
+        if (
+            names or not reachability
+        ):  # the weights, the result, the expected result, and one matrix of workspace
             check_memory(case.n, case.batch, case.dtype, device, matrices=4)
         if reachability:
-            check_memory(case.n, case.batch, torch.bool, device, matrices=closures.matrices_of(case.n))
+            check_memory(
+                case.n, case.batch, torch.bool, device, matrices=closures.matrices_of(case.n)
+            )
         if distances and runs_scipy(case, args.scipy_up_to):
             remedy = "lower --scipy-up-to, --n or --batch"
-            require_memory(f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy)
+            require_memory(
+                f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy
+            )
     if args.rows is not None:
         _append([], args.rows)  # refuses a file that cannot be written, before anything is measured
     with activity() as show:
@@ -170,17 +185,22 @@ def run(args: argparse.Namespace) -> None:
 
 def _run_batches(args: argparse.Namespace) -> None:
     given = {
-        "--method": args.method != _METHODS, "--scipy-up-to": args.scipy_up_to != _SCIPY_UP_TO,
+        "--method": args.method != _METHODS,
+        "--scipy-up-to": args.scipy_up_to != _SCIPY_UP_TO,
         "--clock-mhz": args.clock_mhz is not None,
-    }  # fmt: skip
+    }
     for option in (name for name, is_given in given.items() if is_given):
-        raise InputError(f"{option} must not be given with --batches, which measures one method without a bound; leave it out.")
+        raise InputError(
+            f"{option} must not be given with --batches, which measures one method without a bound; leave it out."
+        )
     if args.rows is not None:
         _append([], args.rows)
     run_batches(args, lambda rows: iter(rows) if args.rows is None else _saved(rows, args.rows))
 
 
-def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, clock_hz: float | None) -> None:
+def _print(
+    rows: Iterable[Row], args: argparse.Namespace, device: torch.device, clock_hz: float | None
+) -> None:
     command = _command(args, device)
     if args.json:
         machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
@@ -194,7 +214,10 @@ def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, 
             *([("device", device_line(device))] if device.type != "cpu" else []),
             ("versions", versions_line()),
             ("command", command),
-            ("figures", f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds"),
+            (
+                "figures",
+                f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds",
+            ),
             *_bound_fields(device, clock_hz),
             *([("other s", _OTHER), ("scipy", scipy)] if args.method != [_REACHABILITY] else []),
         ]
@@ -226,14 +249,18 @@ def _cases(args: argparse.Namespace, device: torch.device) -> list[Case]:
     """Return the cases to measure, or raise InputError for arguments that do not fit each other."""
     sizes, batches = _sizes(args, device), args.batch or [1]
     if args.batch and not args.n:
-        raise InputError("--batch must come with --n, but that is missing; give the vertices of a graph.")
+        raise InputError(
+            "--batch must come with --n, but that is missing; give the vertices of a graph."
+        )
     if len(batches) not in (1, len(sizes)):
         raise InputError(
             f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of --n, but gives "
             f"{len(batches)}; give as many."
         )
     if "any" in args.sign and min(sizes) < 2:
-        raise InputError("--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out.")
+        raise InputError(
+            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out."
+        )
     batches = batches * len(sizes) if len(batches) == 1 else batches
     return list(cases_of(sizes, batches, [DTYPES_BY_NAME[name] for name in args.dtype], args.sign))
 
@@ -244,7 +271,9 @@ def _sizes(args: argparse.Namespace, device: torch.device) -> list[int]:
 
 
 def _clock(args: argparse.Namespace, device: torch.device) -> float | None:
-    """Return the clock of the multiprocessors in Hz behind the bound; None where there is no bound or the clock is unknown."""
+    """Return the clock of the multiprocessors in Hz behind the bound; None where there is no bound
+    or the clock is unknown.
+    """
     facts = describe(device)
     if args.clock_mhz is None:
         return facts.clock_hz if has_bound(facts) else None
@@ -259,12 +288,27 @@ def _clock(args: argparse.Namespace, device: torch.device) -> float | None:
 def _bound_fields(device: torch.device, clock_hz: float | None) -> list[tuple[str, str]]:
     if not has_bound(describe(device)):
         return [("bound", "none for this device")]
-    clock = "its clock is unknown; --clock-mhz gives it" if clock_hz is None else f"at {clock_hz / 1e9:.3g} GHz"
+    clock = (
+        "its clock is unknown; --clock-mhz gives it"
+        if clock_hz is None
+        else f"at {clock_hz / 1e9:.3g} GHz"
+    )
     return [("bound", BOUND), ("", f"operations per clock and multiprocessor, {clock}: {RATES}")]
 
 
 def _command(args: argparse.Namespace, device: torch.device) -> str:
     """Return the command that repeats this run, with every default spelled out."""
     given = vars(args) | {"n": _sizes(args, device), "batch": args.batch or [1], "device": device}
-    names = ("n", "batch", "dtype", "sign", "method", "device", "engine", "clock_mhz", "repeat", "scipy_up_to")
+    names = (
+        "n",
+        "batch",
+        "dtype",
+        "sign",
+        "method",
+        "device",
+        "engine",
+        "clock_mhz",
+        "repeat",
+        "scipy_up_to",
+    )
     return command_line("tri_apsp", "bench", **{name: given[name] for name in names})

@@ -25,10 +25,16 @@ __all__ = ["run_batches"]
 # The weights, two results, the copy, and what a loop of torch operations takes.
 _MATRICES = 6
 _LEGEND = (
-    ("median ms", "of whole checked calls of shortest_paths on complete graphs; graphs/s: batch / median"),
+    (
+        "median ms",
+        "of whole checked calls of shortest_paths on complete graphs; graphs/s: batch / median",
+    ),
     ("/ copy", "median ms / that of a copy of the weights, on the same device"),
     ("sizes %", "how much longer a call with `sizes` takes"),
-    ("torch ms", "a loop of n operations torch.minimum over the whole batch, with the same checks; ratio: to median ms"),
+    (
+        "torch ms",
+        "a loop of n operations torch.minimum over the whole batch, with the same checks; ratio: to median ms",
+    ),
     (
         "scipy ms",
         "a loop of scipy.sparse.csgraph.floyd_warshall over the graphs, dense, in float64; as dgl, in proportion to 256",
@@ -37,12 +43,18 @@ _LEGEND = (
 )
 
 
-def run_batches(args: argparse.Namespace, saved: Callable[[Iterable[BatchRow]], Iterator[BatchRow]]) -> None:
-    """Measure, and print a table row by row, or one JSON object at the end; `saved` also writes the rows to a file."""
+def run_batches(
+    args: argparse.Namespace, saved: Callable[[Iterable[BatchRow]], Iterator[BatchRow]]
+) -> None:
+    """Measure, and print a table row by row, or one JSON object at the end; `saved` also writes the
+    rows to a file.
+    """
     device, config = resolve(args.device), Config(engine=args.engine)
     sizes, counts = args.n or list(SIZES), args.batch or list(BATCHES[device.type])
     if "any" in args.sign and min(sizes) < 2:
-        raise InputError("--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out.")
+        raise InputError(
+            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out."
+        )
     dtypes = [DTYPES_BY_NAME[name] for name in args.dtype]
     cases = batch_cases(cases_of(sizes, [1] * len(sizes), dtypes, args.sign), counts)
     for case in cases:
@@ -50,13 +62,17 @@ def run_batches(args: argparse.Namespace, saved: Callable[[Iterable[BatchRow]], 
         check_memory(case.n, case.batch, case.dtype, device, matrices=_MATRICES)
     given = {"n": sizes, "batch": counts, "device": device}
     names = ("dtype", "sign", "engine", "repeat")
-    command = command_line("tri_apsp", "bench", "--batches", **given, **{name: getattr(args, name) for name in names})
+    command = command_line(
+        "tri_apsp", "bench", "--batches", **given, **{name: getattr(args, name) for name in names}
+    )
     with activity() as show:
         rows = saved(measure_batches(cases, device, config=config, repeat=args.repeat, show=show))
         if args.json:
             machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
             found = [asdict(row) for row in rows]
-            print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
+            print_json(
+                {"machine": machine, "versions": versions(), "command": command, "rows": found}
+            )
             return
         print_fields(
             [

@@ -12,7 +12,9 @@ __all__ = ["configure", "run"]
 
 _WIDTH = max(map(len, GENERATORS))
 _EPILOG = (
-    "\n".join(["kinds:", *(f"  {kind:{_WIDTH}}  {summary}" for kind, (_, summary) in GENERATORS.items())])
+    "\n".join(
+        ["kinds:", *(f"  {kind:{_WIDTH}}  {summary}" for kind, (_, summary) in GENERATORS.items())]
+    )
     + """
 
 Weights are whole numbers from 1 to 16, drawn at random by --seed. No edge leads from a vertex to itself.
@@ -24,12 +26,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("kind", metavar="KIND", choices=list(GENERATORS), help=f"{', '.join(GENERATORS)}: see below")
-    parser.add_argument("--n", type=int, required=True, help="number of vertices")
-    parser.add_argument("--p", type=float, help="probability of an edge, from 0 to 1; for erdos_renyi, which needs it")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0; the same seed gives the same graph")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help=f"ends in one of {', '.join(GRAPH_FORMATS)}"
+        "kind", metavar="KIND", choices=list(GENERATORS), help=f"{', '.join(GENERATORS)}: see below"
+    )
+    parser.add_argument("--n", type=int, required=True, help="number of vertices")
+    parser.add_argument(
+        "--p",
+        type=float,
+        help="probability of an edge, from 0 to 1; for erdos_renyi, which needs it",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="default: 0; the same seed gives the same graph"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=f"ends in one of {', '.join(GRAPH_FORMATS)}",
     )
     parser.set_defaults(run=run)
 
@@ -39,4 +54,6 @@ def run(args: argparse.Namespace) -> None:
     check_output(args.output, GRAPH_FORMATS)
     graph = generate(args.kind, args.n, p=args.p, seed=args.seed)
     write_graph(graph, args.output)
-    print(f"{args.output}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}")
+    print(
+        f"{args.output}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}"
+    )

@@ -13,23 +13,42 @@ import torch
 
 from tri_apsp.api import hops
 from tri_apsp.bench.timing import timed_warm
-from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_graph, read, sparse_of, vertex_of
+from tri_apsp.cli.graph import (
+    add_dtype,
+    add_graph,
+    check_outputs,
+    describe_graph,
+    read,
+    sparse_of,
+    vertex_of,
+)
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
-from tri_apsp.graphs import DISTANCE_FORMATS, VERTEX_FORMATS, check_output, write_distances, write_vertex_values
+from tri_apsp.graphs import (
+    DISTANCE_FORMATS,
+    VERTEX_FORMATS,
+    check_output,
+    write_distances,
+    write_vertex_values,
+)
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph
 from tri_apsp.sparse.hops import Totals
-from tri_apsp.sparse.measures import closeness_of, diameter_of, eccentricities_of, mean_distance_of, totals
+from tri_apsp.sparse.measures import (
+    closeness_of,
+    diameter_of,
+    eccentricities_of,
+    mean_distance_of,
+    totals,
+)
 
 __all__ = ["configure", "run"]
 
-_KEYS = (
-    "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no pair), seconds of each result"
-)
-# Each measure, and whether it follows from the totals of the distances from each vertex; else of those to it.
+_KEYS = "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no pair), seconds of each result"
+# Each measure, and whether it follows from the totals of the distances from each vertex; else of
+# those to it.
 _MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
     "diameter": (diameter_of, True),
     "eccentricities": (eccentricities_of, True),
@@ -43,16 +62,30 @@ _FILES = "--eccentricities", "--closeness"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `hops`."""
     add_graph(parser)
-    parser.add_argument("--diameter", action="store_true", help="the largest distance; inf if some pair has no path")
-    parser.add_argument("--mean-distance", action="store_true", help="the mean distance of the pairs that have a path")
+    parser.add_argument(
+        "--diameter", action="store_true", help="the largest distance; inf if some pair has no path"
+    )
+    parser.add_argument(
+        "--mean-distance",
+        action="store_true",
+        help="the mean distance of the pairs that have a path",
+    )
     endings = f"ends in one of {', '.join(VERTEX_FORMATS)}"
     parser.add_argument(
-        "--closeness", type=Path, metavar="FILE", help=f"write how close each vertex is to those that reach it; {endings}"
+        "--closeness",
+        type=Path,
+        metavar="FILE",
+        help=f"write how close each vertex is to those that reach it; {endings}",
     )
     parser.add_argument(
-        "--eccentricities", type=Path, metavar="FILE", help="write the distance from each vertex to the farthest one"
+        "--eccentricities",
+        type=Path,
+        metavar="FILE",
+        help="write the distance from each vertex to the farthest one",
     )
-    parser.add_argument("--weighted", action="store_true", help="measure paths by their weight, not by their edges")
+    parser.add_argument(
+        "--weighted", action="store_true", help="measure paths by their weight, not by their edges"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -61,7 +94,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"write all hops in int16, or in int32 if one is longer; ends in one of {', '.join(DISTANCE_FORMATS)}",
     )
     parser.add_argument(
-        "--source", dest="sources", metavar="S", type=int, nargs="+", help="write only the rows of these vertices to --output"
+        "--source",
+        dest="sources",
+        metavar="S",
+        type=int,
+        nargs="+",
+        help="write only the rows of these vertices to --output",
     )
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
@@ -75,10 +113,18 @@ def run(args: argparse.Namespace) -> None:
     device = resolve(args.device)
     _check(args)
     given = read(args)
-    check_outputs(args, {name: getattr(args, name.removeprefix("--")) for name in ("--output", *_FILES)})
-    sources = None if args.sources is None else [vertex_of(given, number, "--source") for number in args.sources]
+    check_outputs(
+        args, {name: getattr(args, name.removeprefix("--")) for name in ("--output", *_FILES)}
+    )
+    sources = (
+        None
+        if args.sources is None
+        else [vertex_of(given, number, "--source") for number in args.sources]
+    )
     graph = sparse_of(given, args, device)
-    asked = [name for name in _MEASURES if getattr(args, name)] or ([] if args.output else list(_DEFAULT))
+    asked = [name for name in _MEASURES if getattr(args, name)] or (
+        [] if args.output else list(_DEFAULT)
+    )
     values, seconds = dict[str, Any](), dict[str, float]()
     try:
         for backward in (True, False):
@@ -99,15 +145,25 @@ def run(args: argparse.Namespace) -> None:
         if name in values:
             write_vertex_values(values.pop(name), getattr(args, name), name, given.base)
     if args.json:
-        head = {"n": graph.n, "edges": graph.edges, "device": str(device), "weighted": args.weighted}
+        head = {
+            "n": graph.n,
+            "edges": graph.edges,
+            "device": str(device),
+            "weighted": args.weighted,
+        }
         numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
         print_json(head | numbers | {"seconds": seconds})
         return
-    written = ", ".join(str(path) for path in (args.eccentricities, args.closeness, args.output) if path is not None)
+    written = ", ".join(
+        str(path) for path in (args.eccentricities, args.closeness, args.output) if path is not None
+    )
     fields = [
         ("graph", describe_graph(args, graph.n, graph.edges)),
         ("device", f"{describe(device).name} ({device})"),
-        *((name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)") for name, value in values.items()),
+        *(
+            (name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)")
+            for name, value in values.items()
+        ),
         ("written", written),
     ]
     print_fields((label, value) for label, value in fields if value)
@@ -123,9 +179,13 @@ def _hops(graph: SparseGraph, sources: list[int] | None) -> torch.Tensor:
 def _check(args: argparse.Namespace) -> None:
     """Refuse options that exclude each other, and files that cannot be written, before the work."""
     if args.weighted and args.output is not None:
-        raise InputError("--output writes numbers of edges, but --weighted is given; write distances with solve -o.")
+        raise InputError(
+            "--output writes numbers of edges, but --weighted is given; write distances with solve -o."
+        )
     if args.sources is not None and args.output is None:
-        raise InputError("--source names rows of --output, which is missing; add it, or leave --source out.")
+        raise InputError(
+            "--source names rows of --output, which is missing; add it, or leave --source out."
+        )
     if args.output is not None:
         check_output(args.output)
     for path in (args.closeness, args.eccentricities):

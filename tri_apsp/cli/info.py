@@ -26,7 +26,9 @@ __all__ = ["configure", "run"]
 
 class _Engines(TypedDict):
     usable: list[str]
-    unusable: dict[str, str]  # the reason, by the name of an engine or by an engine and a dtype, as "nvidia int16"
+    unusable: dict[
+        str, str
+    ]  # the reason, by the name of an engine or by an engine and a dtype, as "nvidia int16"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +59,14 @@ def run(args: argparse.Namespace) -> None:
                 "tuned": {
                     "directories": [str(path) for path in tuned.directories()],
                     "files": [str(path) for path in files],
-                    "unused": {str(path): reason for path, (_, reason) in files.items() if reason is not None},
-                    "save_directory": None if tuned.is_frozen(tuned.save_directory()) else str(tuned.save_directory()),
+                    "unused": {
+                        str(path): reason
+                        for path, (_, reason) in files.items()
+                        if reason is not None
+                    },
+                    "save_directory": None
+                    if tuned.is_frozen(tuned.save_directory())
+                    else str(tuned.save_directory()),
                     "objective": objective,
                 },
             }
@@ -71,11 +79,21 @@ def run(args: argparse.Namespace) -> None:
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
         fields += [("", reason) for reason in engines["unusable"].values()]
     if os.environ.get("TRI_APSP_OBJECTIVE"):
-        fields.append(("objective", f"{objective}, which TRI_APSP_OBJECTIVE names: solves prefer entries for it"))
+        fields.append(
+            (
+                "objective",
+                f"{objective}, which TRI_APSP_OBJECTIVE names: solves prefer entries for it",
+            )
+        )
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
         label = "search order" if number == 0 else ""
-        fields.append((label, f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}"))
+        fields.append(
+            (
+                label,
+                f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}",
+            )
+        )
         fields += [("", f"    {line}") for line in _lines(directory, files)]
     print_fields(fields)
 
@@ -90,18 +108,24 @@ def _saved_to(devices: list[torch.device]) -> str:
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:
-    """Yield a line for the files of a directory that hold the same, or are not used for the same reason."""
+    """Yield a line for the files of a directory that hold the same, or are not used for the same
+    reason.
+    """
     groups: dict[tuple[str, str, bool], list[str]] = {}
     for path, (held, reason) in files.items():
         if directory in path.parents:
-            groups.setdefault((path.parent.name, reason or held, reason is None), []).append(path.stem)
+            groups.setdefault((path.parent.name, reason or held, reason is None), []).append(
+                path.stem
+            )
     for (folder, text, used), names in groups.items():
         listed = ", ".join(names) if used or len(names) == 1 else counted(len(names), "file")
         yield f"{folder}/: {listed}; {text}"
 
 
 def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
-    """Return the content of a tuned file in a few words, and why it is not used here, or None if it is."""
+    """Return the content of a tuned file in a few words, and why it is not used here, or None if it
+    is.
+    """
     try:
         file = tuned.load(path)
     except InputError as error:
@@ -119,4 +143,7 @@ def _engines(device: torch.device) -> _Engines:
     usable = [name for name, reason in reasons.items() if reason is None]
     for name, dtype in itertools.product(usable, DTYPES):
         reasons[f"{name} {dtype_name(dtype)}"] = unusable_because(name, device, dtype)
-    return {"usable": usable, "unusable": {name: reason for name, reason in reasons.items() if reason is not None}}
+    return {
+        "usable": usable,
+        "unusable": {name: reason for name, reason in reasons.items() if reason is not None},
+    }

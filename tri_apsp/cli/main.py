@@ -1,11 +1,18 @@
-"""Run one command line. This module imports nothing that imports torch, so that Ctrl-C is handled before torch is imported."""
+"""Run one command line. This module imports nothing that imports torch, so that Ctrl-C is handled
+before torch is imported.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from tri_apsp.cli.parser import build_parser
-from tri_apsp.console.exit_status import BAD_INPUT, guarded, interruptible_imports, terminated_as_interrupted
+from tri_apsp.console.exit_status import (
+    BAD_INPUT,
+    guarded,
+    interruptible_imports,
+    terminated_as_interrupted,
+)
 from tri_apsp.console.parser import program
 
 __all__ = ["main"]
@@ -15,7 +22,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run `argv`, by default the arguments of the process, and return the exit status.
 
     Raises:
-        SystemExit: as argparse does: with status 0 after --help and --version, and with 2 for arguments that it refuses.
+        SystemExit: as argparse does: with status 0 after --help and --version, and with 2 for
+            arguments that it refuses.
     """
     return guarded(lambda: _run(sys.argv[1:] if argv is None else argv))
 

@@ -21,8 +21,9 @@ COMMANDS = {
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",
 }
-"""Subcommands by name, with the summary for --help. The module of the name in this package has `configure`, which adds the
-arguments, and `run`."""
+"""Subcommands by name, with the summary for --help. The module of the name in this package has
+`configure`, which adds the arguments, and `run`.
+"""
 
 OTHERS = {
     "tune": "search for the fastest configurations of this machine, which later solves use",
@@ -45,9 +46,11 @@ stays as it was.
 
 
 def build_parser(words: Sequence[str]) -> Parser:
-    """Return the parser of a command line `words`; the subcommand sets `run`, the function to call with the arguments.
+    """Return the parser of a command line `words`; the subcommand sets `run`, the function to call
+    with the arguments.
 
-    Only a subcommand that is one of `words` has its arguments: the help that lists all of them imports none of their modules.
+    Only a subcommand that is one of `words` has its arguments: the help that lists all of them
+    imports none of their modules.
     """
     parser = Parser(
         prog=program(),

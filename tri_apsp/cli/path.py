@@ -21,7 +21,12 @@ _KEYS = "source, target, distance and edges (null where there is no path), path 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `path`."""
     add_graph(parser)
-    parser.add_argument("source", metavar="SOURCE", type=int, help="the vertex where the path begins, as the file numbers it")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        type=int,
+        help="the vertex where the path begins, as the file numbers it",
+    )
     parser.add_argument("target", metavar="TARGET", type=int, help="the vertex where it ends")
     add_solver(parser)
     add_device(parser)
@@ -37,12 +42,21 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, and print one shortest path."""
     device = resolve(args.device)
     graph = read(args)
-    source, target = (vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target"))
+    source, target = (
+        vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target")
+    )
     base, weights = graph.base, weights_of(graph, args, device)
     try:
         with progress(not args.json) as report:
             config = Config(engine=args.engine)
-            result = solve(weights, sources=source, method=args.method, config=config, predecessors=True, report=report)
+            result = solve(
+                weights,
+                sources=source,
+                method=args.method,
+                config=config,
+                predecessors=True,
+                report=report,
+            )
     except NegativeCycleError as error:
         raise error.reworded("", base) from None
     path = [base + vertex for vertex in result.path(source, target)]
@@ -64,4 +78,6 @@ def run(args: argparse.Namespace) -> None:
     if not path:
         print_fields([("path", f"there is none from {args.source} to {args.target}")])
         return
-    print_fields([("distance", str(distance)), ("path", " ".join(map(str, path))), ("edges", str(edges))])
+    print_fields(
+        [("distance", str(distance)), ("path", " ".join(map(str, path))), ("edges", str(edges))]
+    )

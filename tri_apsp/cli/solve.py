@@ -13,7 +13,15 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Result, Selection
-from tri_apsp.bench.timing import RUNS, SHORT_SECONDS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
+from tri_apsp.bench.timing import (
+    RUNS,
+    SHORT_SECONDS,
+    compile_kernels,
+    compile_sparse,
+    timed,
+    timed_again,
+    warm_up_size,
+)
 from tri_apsp.cli.graph import (
     MARK,
     add_graph,
@@ -76,7 +84,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write, for each pair, the vertex before the last, or -1; numbered from 0",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
     )
     add_json(parser, _KEYS)
     parser.set_defaults(run=run)
@@ -95,9 +107,14 @@ def run(args: argparse.Namespace) -> None:
     n, base = graph.n, graph.base
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
-    selection = select(weights, method=args.method, config=config, read_values=args.method == "auto")
+    selection = select(
+        weights, method=args.method, config=config, read_values=args.method == "auto"
+    )
     edges = edges_of(weights)
-    options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
+    options = {
+        "predecessors": args.predecessors is not None,
+        "negative_cycles": args.negative_cycles,
+    }
     try:
         call = _call_of(weights, selection, args.method, config, options)
         del weights
@@ -126,25 +143,42 @@ def run(args: argparse.Namespace) -> None:
         facts |= {"seconds": seconds, "ops_per_second": operations}
         print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
         return
-    timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
+    timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(
+        runs, f"median of {runs} runs"
+    )
     tuned = result.config.source if result.config is not None else ""
-    preparation = f"{call.compilation:.1f} s to compile and load kernels, not counted below" if call.compilation > 1 else ""
+    preparation = (
+        f"{call.compilation:.1f} s to compile and load kernels, not counted below"
+        if call.compilation > 1
+        else ""
+    )
     rate = f", {amount(operations)} operations/s" if operations is not None else ""
     fields = [
         ("graph", describe_graph(args, n, edges)),
-        ("method", f"{result.method}: {selection.reason}{', large products by exponents' if result.exponents else ''}"),
-        ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}"),
+        (
+            "method",
+            f"{result.method}: {selection.reason}{', large products by exponents' if result.exponents else ''}",
+        ),
+        (
+            "engine",
+            f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}",
+        ),
         ("tuned", tuned if tuned not in ("default", "given") else ""),
         ("preparation", preparation),
         ("time", f"{seconds:.4g} s ({timing}){rate}"),
         *result_fields(result, summary, cycle),
-        ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
+        (
+            "written",
+            ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None),
+        ),
     ]
     print_fields((label, value) for label, value in fields if value)
 
 
 class _Call(NamedTuple):
-    """What is timed: the call, its graph, the seconds to compile its kernels, and whether that solved a graph of this size."""
+    """What is timed: the call, its graph, the seconds to compile its kernels, and whether that
+    solved a graph of this size.
+    """
 
     solve: Callable[..., Result]
     weights: torch.Tensor | SparseGraph
@@ -153,7 +187,11 @@ class _Call(NamedTuple):
 
 
 def _call_of(
-    weights: torch.Tensor | SparseGraph, selection: Selection, method: MethodChoice, config: Config, options: Mapping[str, Any]
+    weights: torch.Tensor | SparseGraph,
+    selection: Selection,
+    method: MethodChoice,
+    config: Config,
+    options: Mapping[str, Any],
 ) -> _Call:
     if not isinstance(selection, DenseSelection):
         graph = sparse_graph(weights)
@@ -162,15 +200,21 @@ def _call_of(
     dense = weights.dense() if isinstance(weights, SparseGraph) else weights
     seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
     is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)
-    return _Call(partial(_solve_dense, dense, method=method, config=config, **options), dense, seconds, is_small)
+    return _Call(
+        partial(_solve_dense, dense, method=method, config=config, **options),
+        dense,
+        seconds,
+        is_small,
+    )
 
 
 def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, int]:
-    """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
+    """Return the result of a solve, its seconds, and the number of runs after the first that they
+    are the median of.
 
-    The number is 0 if the seconds are those of the first run. The later runs are those that bench times too: they find kernels
-    loaded and memory allocated. A small solve is repeated even if its first run takes long, which is then for kernels that were
-    not compiled before.
+    The number is 0 if the seconds are those of the first run. The later runs are those that bench
+    times too: they find kernels loaded and memory allocated. A small solve is repeated even if its
+    first run takes long, which is then for kernels that were not compiled before.
     """
     with progress(show_progress) as report:
         result, seconds = timed(lambda: call.solve(report=report), call.weights.device)
@@ -182,7 +226,9 @@ def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, in
 
 
 def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:
-    """Solve in memory beside the weights, so that an error can name a whole negative cycle; in place if memory is short."""
+    """Solve in memory beside the weights, so that an error can name a whole negative cycle; in
+    place if memory is short.
+    """
     try:
         return solve(weights, **options)
     except TooLargeError as error:

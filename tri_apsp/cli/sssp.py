@@ -42,7 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `sssp`."""
     add_graph(parser)
     parser.add_argument(
-        "--source", dest="sources", metavar="S", type=int, nargs="+", required=True, help="vertices, as the file numbers them"
+        "--source",
+        dest="sources",
+        metavar="S",
+        type=int,
+        nargs="+",
+        required=True,
+        help="vertices, as the file numbers them",
     )
     parser.add_argument(
         "--method",
@@ -51,9 +57,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD",
         help=f"{', '.join(SOURCE_METHODS)}, which takes graphs that stay sparse, such as roads",
     )
-    parser.add_argument("--all-methods", action="store_true", help="run each method, and show the time of each")
-    parser.add_argument("--limit", type=float, metavar="D", help="the farthest distance of interest")
-    parser.add_argument("--min-only", action="store_true", help="the distance from the nearest of the sources, as one row")
+    parser.add_argument(
+        "--all-methods", action="store_true", help="run each method, and show the time of each"
+    )
+    parser.add_argument(
+        "--limit", type=float, metavar="D", help="the farthest distance of interest"
+    )
+    parser.add_argument(
+        "--min-only",
+        action="store_true",
+        help="the distance from the nearest of the sources, as one row",
+    )
     add_negative_cycles(parser)
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
@@ -64,7 +78,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="write, for each distance, the vertex before the last, or -1; numbered from 0",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help=f"write the rows; ends in one of {', '.join(DISTANCE_FORMATS)}"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"write the rows; ends in one of {', '.join(DISTANCE_FORMATS)}",
     )
     add_json(parser, _KEYS)
     parser.epilog = "The graph stays sparse: memory is that of its edges, and of a row of distances for each source."
@@ -74,7 +92,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it from the sources by one method or all, and print a summary."""
     if args.all_methods and args.method != "auto":
-        raise InputError(f"--all-methods runs every method, but --method {args.method} names one; leave one of them out.")
+        raise InputError(
+            f"--all-methods runs every method, but --method {args.method} names one; leave one of them out."
+        )
     device = resolve(args.device)
     outputs = {"--output": args.output, "--predecessors": args.predecessors}
     for path in outputs.values():
@@ -85,9 +105,14 @@ def run(args: argparse.Namespace) -> None:
     sources = [vertex_of(given, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)
     call = partial(
-        single_source, graph, sources, limit=args.limit, min_only=args.min_only, negative_cycles=args.negative_cycles,
+        single_source,
+        graph,
+        sources,
+        limit=args.limit,
+        min_only=args.min_only,
+        negative_cycles=args.negative_cycles,
         predecessors=args.predecessors is not None,
-    )  # fmt: skip
+    )
     runs, left_out = list[dict[str, object]](), ""
     try:
         for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
@@ -115,7 +140,10 @@ def run(args: argparse.Namespace) -> None:
     fields = [
         ("graph", describe_graph(args, graph.n, graph.edges)),
         ("device", f"{describe(device).name} ({device}), {dtype_name(graph.dtype)}"),
-        *((f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine") for run in runs),
+        *(
+            (f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine")
+            for run in runs
+        ),
         ("elimination", left_out),
         *result_fields(result, summary, cycle),
         ("written", ", ".join(str(path) for path in outputs.values() if path is not None)),

@@ -1,4 +1,6 @@
-"""A summary of distances in a few numbers, computed on their device one block of rows at a time, and its lines."""
+"""A summary of distances in a few numbers, computed on their device one block of rows at a time,
+and its lines.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ class Summary:
 
     Attributes:
         reachable_pairs: pairs whose distance is not no_edge.
-        max_distance: the largest of these distances, an int if it is whole; None if no pair is reachable.
-        sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding; None if no pair is
-            reachable, or if the sum exceeds float64.
-        unbounded_pairs: marked pairs, which have a walk through a negative cycle; the other attributes leave them out.
+        max_distance: the largest of these distances, an int if it is whole; None if no pair is
+            reachable.
+        sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding;
+            None if no pair is reachable, or if the sum exceeds float64.
+        unbounded_pairs: marked pairs, which have a walk through a negative cycle; the other
+            attributes leave them out.
     """
 
     reachable_pairs: int
@@ -67,9 +71,12 @@ def summarise(distances: torch.Tensor) -> Summary:
 
 def _sum(values: torch.Tensor) -> int | float:
     """Return the sum of finite values: an exact int if all are whole."""
-    if values.is_floating_point() and not bool(((values == values.trunc()) & (values.abs() < _WHOLE_END)).all()):
+    if values.is_floating_point() and not bool(
+        ((values == values.trunc()) & (values.abs() < _WHOLE_END)).all()
+    ):
         return float(values.sum(dtype=torch.float64))
-    # The upper and lower 32 bits are summed apart, since the sum of a block of int64 may not fit int64.
+    # The upper and lower 32 bits are summed apart, since the sum of a block of int64 may not fit
+    # int64.
     whole = values.to(torch.int64)
     return (int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum())
 
@@ -79,23 +86,40 @@ def _total(sums: list[int | float]) -> int | float | None:
         return sum(sums)
     try:
         total = math.fsum(sums)
-    except (OverflowError, ValueError):  # the total overflows, or block sums have overflowed to inf and -inf
+    except (
+        OverflowError,
+        ValueError,
+    ):  # the total overflows, or block sums have overflowed to inf and -inf
         return None
     return total if math.isfinite(total) else None
 
 
 def cycle_of(result: Result, base: int) -> list[int] | None:
     """Return the negative cycle of a result, with its vertices as the file numbers them."""
-    return None if result.negative_cycle is None else [base + vertex for vertex in result.negative_cycle.vertices]
+    return (
+        None
+        if result.negative_cycle is None
+        else [base + vertex for vertex in result.negative_cycle.vertices]
+    )
 
 
-def result_fields(result: Result, summary: Summary, cycle: list[int] | None) -> list[tuple[str, str]]:
+def result_fields(
+    result: Result, summary: Summary, cycle: list[int] | None
+) -> list[tuple[str, str]]:
     """Return the lines of a summary; those that say nothing are empty."""
     pairs = counted(result.distances.numel(), "pair")
-    longest = f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""
+    longest = (
+        f"longest {summary.max_distance}, sum {summary.sum_distances}"
+        if summary.reachable_pairs
+        else ""
+    )
     marked = ""
     if result.negative_cycle is not None and cycle is not None:
         shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
         through = f"such as that of weight {result.negative_cycle.weight:g} through {shown}"
         marked = f"{counted(summary.unbounded_pairs, 'pair')} through a negative cycle, {through}"
-    return [("reachable", f"{summary.reachable_pairs} of {pairs}"), ("distances", longest), ("marked", marked)]
+    return [
+        ("reachable", f"{summary.reachable_pairs} of {pairs}"),
+        ("distances", longest),
+        ("marked", marked),
+    ]

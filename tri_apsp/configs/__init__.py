@@ -1,4 +1,6 @@
-"""Tile sizes and cut-offs: what a caller may give, what an engine gets, the defaults, and which of them can run."""
+"""Tile sizes and cut-offs: what a caller may give, what an engine gets, the defaults, and which of
+them can run.
+"""
 
 from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (

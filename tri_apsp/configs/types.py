@@ -1,7 +1,8 @@
 """Tile sizes and cut-offs as frozen dataclasses.
 
-A Config, as a caller gives it, may be partial: tri_apsp.tuned fills in every field that is None, from a tuned file or else from
-the defaults. The result is a CompleteConfig of one engine, in which every field that the engine reads has a value.
+A Config, as a caller gives it, may be partial: tri_apsp.tuned fills in every field that is None,
+from a tuned file or else from the defaults. The result is a CompleteConfig of one engine, in which
+every field that the engine reads has a value.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ MethodChoice: TypeAlias = Literal["auto", AnyMethodName]
 """What a caller may ask for."""
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
-"""The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may not import methods."""
+"""The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may
+not import methods.
+"""
 
 PAPER_METHOD_NAMES: tuple[PaperMethodName, ...] = get_args(PaperMethodName)
 """The keys of tri_apsp.methods.SYSTEMS."""
@@ -66,7 +69,9 @@ TILE_FIELDS = ("product", "small_product", "exponents")
 
 @dataclass(frozen=True)
 class CpuTiles:
-    """Product blocks of the cpu engine: a task computes [block_m, block_n] of C, packing block_k of k at a time."""
+    """Product blocks of the cpu engine: a task computes [block_m, block_n] of C, packing block_k of
+    k at a time.
+    """
 
     block_m: int
     block_n: int
@@ -77,8 +82,9 @@ class CpuTiles:
 class GpuTiles:
     """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
 
-    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache. A thread owns thread_n columns
-    of C, in words of at least 4 bytes, or fewer in a tile narrower than 8 * thread_n (nvidia only).
+    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache. A
+    thread owns thread_n columns of C, in words of at least 4 bytes, or fewer in a tile narrower
+    than 8 * thread_n (nvidia only).
     """
 
     block_m: int
@@ -90,32 +96,43 @@ class GpuTiles:
     thread_n: int = 8
 
     def warps_n(self, words: int) -> int:
-        """Return how many warps lie next to each other in a row of `words` words of the tile (nvidia only)."""
+        """Return how many warps lie next to each other in a row of `words` words of the tile
+        (nvidia only).
+        """
         return min(self.num_warps, max(1, words // (8 * self.thread_n)))
 
 
 @dataclass(frozen=True)
 class Config:
-    """How to solve: the engine, its tiles, and the sizes at which methods stop dividing. Every field may be None.
+    """How to solve: the engine, its tiles, and the sizes at which methods stop dividing. Every
+    field may be None.
 
     Attributes:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
-        method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of auto.
-        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see tri_apsp.methods.SYSTEMS.
-        block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
+        method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of
+            auto.
+        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see
+            tri_apsp.methods.SYSTEMS.
+        block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one
+            closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.
-        small_product: tiles of a product too small for `product` to keep every multiprocessor busy (nvidia).
-        exponents: tiles of products by exponents (nvidia): block_m = 128, block_n = 128, slices of block_k = 128, num_warps =
-            8, and num_stages = 3 to 16 buffers; on compute capability 9.x also block_n = 256 and block_k = 512, and elsewhere
-            num_stages has no effect. thread_n has none.
+        small_product: tiles of a product too small for `product` to keep every multiprocessor busy
+            (nvidia).
+        exponents: tiles of products by exponents (nvidia): block_m = 128, block_n = 128, slices of
+            block_k = 128, num_warps = 8, and num_stages = 3 to 16 buffers; on compute capability
+            9.x also block_n = 256 and block_k = 512, and elsewhere num_stages has no effect.
+            thread_n has none.
         closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
         closure_warps: warps of a program of the closure (GPU).
-        closure_programs: most programs of the closure on one multiprocessor where several share a graph (nvidia).
-        batch_programs: programs of the closure on one multiprocessor where each has a graph of its own (nvidia).
+        closure_programs: most programs of the closure on one multiprocessor where several share a
+            graph (nvidia).
+        batch_programs: programs of the closure on one multiprocessor where each has a graph of its
+            own (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
         panel_warps: warps of such a program (GPU).
-        source: where the values came from: "default" or the tuned files, after "given" if a caller set some of them.
+        source: where the values came from: "default" or the tuned files, after "given" if a caller
+            set some of them.
     """
 
     engine: str | None = None
@@ -135,7 +152,9 @@ class Config:
     source: str = "default"
 
     def over(self, base: C) -> C:
-        """Return `base` with every field that is set here; source begins with "given", unless only the engine is set."""
+        """Return `base` with every field that is set here; source begins with "given", unless only
+        the engine is set.
+        """
         given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
         source = base.source
         if given.keys() - {"engine"} and not source.startswith("given"):
@@ -151,7 +170,9 @@ _TUNED_FIELDS = tuple(name for name in _FIELDS if name not in ("engine", "method
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteConfig(Config):
-    """A configuration that an engine can run: every field that the engine reads has a value, `method` excepted."""
+    """A configuration that an engine can run: every field that the engine reads has a value,
+    `method` excepted.
+    """
 
     engine: str
     block_size: int
@@ -199,7 +220,8 @@ def to_fields(config: Config) -> dict[str, Any]:
     """Return the fields that a tuned file holds, as far as they are set; tiles as dictionaries."""
     fields = {name: value for name in _TUNED_FIELDS if (value := getattr(config, name)) is not None}
     return {
-        name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value for name, value in fields.items()
+        name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value
+        for name, value in fields.items()
     }
 
 
@@ -207,25 +229,33 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
     """Return the configuration of `engine` that to_fields made `fields` of; the source is "given".
 
     Raises:
-        InputError: a field that a configuration, or the tiles of the engine, do not have, or tiles that lack one. Values
-            are left to invalid_because.
+        InputError: a field that a configuration, or the tiles of the engine, do not have, or tiles
+            that lack one. Values are left to invalid_because.
     """
     tiles = CpuTiles if engine == "cpu" else GpuTiles
     values = dict(fields)
     for name in values:
         if name not in _TUNED_FIELDS:
             known = ", ".join(_TUNED_FIELDS)
-            raise InputError(f"a configuration must have fields among {known}, but has {name!r}; leave it out.")
+            raise InputError(
+                f"a configuration must have fields among {known}, but has {name!r}; leave it out."
+            )
     for name in TILE_FIELDS:
         if values.get(name) is not None:
             values[name] = _tiles(tiles, name, values[name])
     return Config(engine=engine, **values, source="given")
 
 
-def _tiles(tiles: type[CpuTiles] | type[GpuTiles], name: str, fields: object) -> CpuTiles | GpuTiles:
+def _tiles(
+    tiles: type[CpuTiles] | type[GpuTiles], name: str, fields: object
+) -> CpuTiles | GpuTiles:
     known = dataclasses.fields(tiles)
     needed = {field.name for field in known if field.default is dataclasses.MISSING}
-    if not isinstance(fields, Mapping) or not needed <= fields.keys() <= {field.name for field in known}:
+    if not isinstance(fields, Mapping) or not needed <= fields.keys() <= {
+        field.name for field in known
+    }:
         names = ", ".join(field.name for field in known)
-        raise InputError(f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these.")
+        raise InputError(
+            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these."
+        )
     return tiles(**fields)

@@ -1,4 +1,6 @@
-"""Which configurations can run on a device: one set of rules for the lookup, the tuner and the launchers."""
+"""Which configurations can run on a device: one set of rules for the lookup, the tuner and the
+launchers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tri_apsp.configs.types import METHOD_NAMES, PAPER_METHOD_NAMES, TILE_FIELDS, Config, CpuTiles, GpuTiles
+from tri_apsp.configs.types import (
+    METHOD_NAMES,
+    PAPER_METHOD_NAMES,
+    TILE_FIELDS,
+    Config,
+    CpuTiles,
+    GpuTiles,
+)
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
@@ -23,13 +32,18 @@ __all__ = [
 
 C = TypeVar("C", bound=Config)
 
-# Bytes of a value. The dtype is not known here, so shared memory is checked for the narrowest value that kernels compute with.
+# Bytes of a value. The dtype is not known here, so shared memory is checked for the narrowest value
+# that kernels compute with.
 _WORD = 4
 # Registers of a multiprocessor of an NVIDIA GPU.
 _REGISTER_FILE = 1 << 16
 
 
-_COUNTS = [field.name for field in dataclasses.fields(Config) if field.name not in ("engine", "method", *TILE_FIELDS, "source")]
+_COUNTS = [
+    field.name
+    for field in dataclasses.fields(Config)
+    if field.name not in ("engine", "method", *TILE_FIELDS, "source")
+]
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
@@ -50,13 +64,19 @@ def invalid_because(config: Config, device: Device) -> str | None:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
         known = str(config.method) in PAPER_METHOD_NAMES
-        remedy = "give a system of a paper as the argument `method`" if known else "choose one of these"
-        return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
+        remedy = (
+            "give a system of a paper as the argument `method`" if known else "choose one of these"
+        )
+        return (
+            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
+        )
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:
         return _invalid_gpu(config) or (
-            _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
+            _invalid_nvidia(config, device)
+            if config.engine == "nvidia"
+            else _invalid_portable(config)
         )
     return None
 
@@ -64,7 +84,9 @@ def invalid_because(config: Config, device: Device) -> str | None:
 def _invalid_cpu(config: Config) -> str | None:
     tiles = config.product
     if tiles is not None and not isinstance(tiles, CpuTiles):
-        return f"the cpu engine takes CpuTiles, but product is {type(tiles).__name__}; give CpuTiles."
+        return (
+            f"the cpu engine takes CpuTiles, but product is {type(tiles).__name__}; give CpuTiles."
+        )
     return None
 
 
@@ -72,7 +94,10 @@ _POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
 
 
 def _invalid_gpu(config: Config) -> str | None:
-    powers = {name: getattr(config, name) for name in ("closure_tile", "closure_warps", "panel", "panel_warps")}
+    powers = {
+        name: getattr(config, name)
+        for name in ("closure_tile", "closure_warps", "panel", "panel_warps")
+    }
     for name in TILE_FIELDS:
         tiles = getattr(config, name)
         if tiles is not None and not isinstance(tiles, GpuTiles):
@@ -99,7 +124,10 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
         reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
         if reason is not None:
             return reason
-    if config.exponents is not None and (reason := _invalid_exponents(config.exponents, device)) is not None:
+    if (
+        config.exponents is not None
+        and (reason := _invalid_exponents(config.exponents, device)) is not None
+    ):
         return reason
     tile, warps = config.closure_tile, config.closure_warps
     if tile is not None and not 32 <= tile <= 128:
@@ -116,11 +144,11 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
 
 
 def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
-    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times. Two values
-    # of int16 share a word, but the dtype is not known here.
+    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed
+    # several times. Two values of int16 share a word, but the dtype is not known here.
     warps_n = tiles.warps_n(tiles.block_n)
-    # In a tile narrower than 8 * thread_n a thread owns fewer columns, as with a smaller thread_n. So a thread_n above the
-    # default is refused there.
+    # In a tile narrower than 8 * thread_n a thread owns fewer columns, as with a smaller thread_n.
+    # So a thread_n above the default is refused there.
     narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
     least = {
         "thread_n": 4,
@@ -141,8 +169,12 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
 
 
 _EXPONENTS: dict[str, Sequence[int]] = {
-    "block_m": (128,), "block_n": (128, 256), "block_k": (128, 512), "num_warps": (8,), "num_stages": range(3, 17)
-}  # fmt: skip
+    "block_m": (128,),
+    "block_n": (128, 256),
+    "block_k": (128, 512),
+    "num_warps": (8,),
+    "num_stages": range(3, 17),
+}
 # Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
 _PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
@@ -158,15 +190,23 @@ def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
                 rule = f"be {' or '.join(map(str, allowed))}"
             return f"exponents.{field} must {rule}, but is {value}; choose such a number."
     needed = exponents_bytes(tiles, device)
-    return _too_much_shared_memory("exponents", needed, device, itemsize=2) if needed > device.shared_memory else None
+    return (
+        _too_much_shared_memory("exponents", needed, device, itemsize=2)
+        if needed > device.shared_memory
+        else None
+    )
 
 
 EXPONENTS_PART = 32
-"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a time."""
+"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a
+time.
+"""
 
 
 def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts, or one slice."""
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts,
+    or one slice.
+    """
     depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
     return 2 * (tiles.block_m + tiles.block_n) * depth
 
@@ -179,19 +219,24 @@ def _too_much_shared_memory(what: str, needed: int, device: Device, itemsize: in
 
 
 SMALL_GRAPHS = {2: 64, 4: 64, 8: 32}
-"""The most vertices of graphs that the nvidia engine solves in registers, by bytes per value; no configuration matters."""
+"""The most vertices of graphs that the nvidia engine solves in registers, by bytes per value; no
+configuration matters.
+"""
 
 
 def closure_bytes(tile: int, itemsize: int) -> int:
-    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, 4 rows of a strip, 4 unused."""
+    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, 4
+    rows of a strip, 4 unused.
+    """
     return (2 * tile + 8) * tile * max(itemsize, _WORD)
 
 
 def product_registers(capability: tuple[int, int] | None, warps: int) -> int | None:
-    """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
+    """Return the most registers of a thread of the product, so that a multiprocessor holds 12
+    warps; None: no limit.
 
-    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
-    A program of 16 warps needs registers for these.
+    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes
+    registers in pairs, and would spill. A program of 16 warps needs registers for these.
     """
     if capability is None or capability >= (10, 0):
         return None
@@ -199,7 +244,9 @@ def product_registers(capability: tuple[int, int] | None, warps: int) -> int | N
 
 
 def max_registers(warps: int) -> int:
-    """Return the most registers of a thread with which `warps` warps fit on a multiprocessor of an NVIDIA GPU."""
+    """Return the most registers of a thread with which `warps` warps fit on a multiprocessor of an
+    NVIDIA GPU.
+    """
     allocated = 8  # at a time, to each thread
     return min(255, _REGISTER_FILE // (32 * warps) // allocated * allocated)
 

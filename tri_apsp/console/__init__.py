@@ -1,1 +1,3 @@
-"""What all command lines share: parser, exit statuses, options, output, progress, and the facts of the machine."""
+"""What all command lines share: parser, exit statuses, options, output, progress, and the facts of
+the machine.
+"""

@@ -14,7 +14,15 @@ from typing import Any
 
 from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
 
-__all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded", "interruptible_imports", "terminated_as_interrupted"]
+__all__ = [
+    "BAD_INPUT",
+    "BROKEN_PIPE",
+    "FAILED",
+    "INTERRUPTED",
+    "guarded",
+    "interruptible_imports",
+    "terminated_as_interrupted",
+]
 
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
@@ -23,7 +31,8 @@ _CANNOT_WRITE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFB
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Return the exit status of `run`; an error that it raises becomes one sentence on stderr and the status of its kind.
+    """Return the exit status of `run`; an error that it raises becomes one sentence on stderr and
+    the status of its kind.
 
     Args:
         run: a command, which returns its exit status.
@@ -67,7 +76,8 @@ def guarded(run: Callable[[], int]) -> int:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does, inside a `with`.
+    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does, inside
+    a `with`.
 
     So results are kept, child processes end, and no part of an output is left.
     """
@@ -83,12 +93,16 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 @contextmanager
 def interruptible_imports() -> Iterator[None]:
-    """Make Ctrl-C end the process with INTERRUPTED at once, inside a `with` that imports libraries and does nothing else.
+    """Make Ctrl-C end the process with INTERRUPTED at once, inside a `with` that imports libraries
+    and does nothing else.
 
-    Some libraries, such as NumPy, discard a KeyboardInterrupt that is raised while they are imported.
+    Some libraries, such as NumPy, discard a KeyboardInterrupt that is raised while they are
+    imported.
     """
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # such as ignored, in a background job
+    if (
+        not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):  # such as ignored, in a background job
         yield
         return
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
@@ -99,7 +113,9 @@ def interruptible_imports() -> Iterator[None]:
 
 
 def _flushed(run: Callable[[], int]) -> int:
-    """Return what `run` returns, once its output is written: a closed pipe or a full disk must raise here, not at exit."""
+    """Return what `run` returns, once its output is written: a closed pipe or a full disk must
+    raise here, not at exit.
+    """
     try:
         return run()
     finally:  # argparse leaves by SystemExit after it has printed a help
@@ -108,19 +124,25 @@ def _flushed(run: Callable[[], int]) -> int:
 
 
 def _discard_stdout() -> None:
-    """Send what is left in the buffer of stdout nowhere: Python flushes it once more at exit, which must not fail again."""
+    """Send what is left in the buffer of stdout nowhere: Python flushes it once more at exit, which
+    must not fail again.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Print each warning of this package as one line without its source line; other warnings appear as they always do.
+    """Print each warning of this package as one line without its source line; other warnings appear
+    as they always do.
 
-    Of the warnings of rounding only the first is printed, since another dtype helps against all of them.
+    Of the warnings of rounding only the first is printed, since another dtype helps against all of
+    them.
     """
     show, rounded = warnings.showwarning, False
 
-    def show_in_one_line(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+    def show_in_one_line(
+        message: Warning | str, category: type[Warning], *rest: Any, **named: Any
+    ) -> None:
         nonlocal rounded
         if issubclass(category, RoundingWarning) and rounded:
             return
@@ -138,4 +160,8 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _ran_out_of_memory(error: Exception) -> bool:
     # torch raises a RuntimeError on every device, and on the CPU has no class of its own for it.
     message = str(error)
-    return isinstance(error, MemoryError) or "out of memory" in message or "can't allocate memory" in message
+    return (
+        isinstance(error, MemoryError)
+        or "out of memory" in message
+        or "can't allocate memory" in message
+    )

@@ -21,7 +21,9 @@ def devices() -> list[torch.device]:
 
 
 def device_facts(device: torch.device) -> dict[str, Any]:
-    """Return the facts of a device for JSON; `units` are cores or multiprocessors, `memory` is in bytes."""
+    """Return the facts of a device for JSON; `units` are cores or multiprocessors, `memory` is in
+    bytes.
+    """
     facts = describe(device)
     return {
         "name": facts.name,
@@ -36,12 +38,16 @@ def device_line(device: torch.device) -> str:
     """Return the facts of a device in one line of text."""
     facts = device_facts(device)
     units = counted(facts["units"], "core" if facts["capability"] is None else "multiprocessor")
-    capability = "" if facts["capability"] is None else f", compute capability {facts['capability']}"
+    capability = (
+        "" if facts["capability"] is None else f", compute capability {facts['capability']}"
+    )
     return f"{facts['name']}, {units}, {byte_size(facts['memory'])}{capability}"
 
 
 def versions() -> dict[str, str | None]:
-    """Return the version of each package that the speed depends on; None for one that is not installed."""
+    """Return the version of each package that the speed depends on; None for one that is not
+    installed.
+    """
     return {
         "tri_apsp": tri_apsp.__version__,
         "python": platform.python_version(),

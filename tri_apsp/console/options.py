@@ -15,14 +15,20 @@ __all__ = ["add_device", "add_json", "at_least", "make_folder"]
 
 def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:
     """Add --device and, unless it is not wanted, --engine."""
-    parser.add_argument("--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N")
+    parser.add_argument(
+        "--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N"
+    )
     if engine:
-        parser.add_argument("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
+        parser.add_argument(
+            "--engine", choices=list(ENGINES), help="default: the best that runs on the device"
+        )
 
 
 def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
     """Add --json; `keys` is the part of the help that lists the keys of the object."""
-    parser.add_argument("--json", action="store_true", help=f"print one JSON object instead: {keys}")
+    parser.add_argument(
+        "--json", action="store_true", help=f"print one JSON object instead: {keys}"
+    )
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -30,7 +36,9 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least}, but is {text!r}")
+            raise argparse.ArgumentTypeError(
+                f"must be a whole number from {least}, but is {text!r}"
+            )
         return int(text)
 
     return parse

@@ -1,4 +1,6 @@
-"""Results on stdout: one JSON object, or a few aligned lines, and the formats of amounts and commands."""
+"""Results on stdout: one JSON object, or a few aligned lines, and the formats of amounts and
+commands.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ __all__ = ["amount", "command_line", "flat_fields", "print_fields", "print_json"
 
 
 def print_json(data: Mapping[str, object]) -> None:
-    """Print one strict JSON object on one line; an infinity or NaN in it is a bug and raises ValueError."""
+    """Print one strict JSON object on one line; an infinity or NaN in it is a bug and raises
+    ValueError.
+    """
     print(json.dumps(data, allow_nan=False))
 
 
@@ -32,10 +36,16 @@ def amount(rate: float) -> str:
 
 
 def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a configuration, those of tiles after the name of the tiles: "product.block_m"."""
+    """Return the fields of a configuration, those of tiles after the name of the tiles:
+    "product.block_m".
+    """
     flat: dict[str, Any] = {}
     for name, value in config.items():
-        flat |= {f"{name}.{inner}": field for inner, field in value.items()} if isinstance(value, dict) else {name: value}
+        flat |= (
+            {f"{name}.{inner}": field for inner, field in value.items()}
+            if isinstance(value, dict)
+            else {name: value}
+        )
     return flat
 
 
@@ -45,10 +55,13 @@ def command_line(module: str, *words: object, **options: object) -> str:
     Args:
         module: after python -m.
         words: the first arguments.
-        options: the others by their names, with one value or several in a list or tuple; None and an empty list are left out.
+        options: the others by their names, with one value or several in a list or tuple; None and
+            an empty list are left out.
     """
     every = ["python", "-m", module, *words]
     for name, value in options.items():
-        values = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+        values = (
+            list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+        )
         every += [f"--{name.replace('_', '-')}", *values] if values else []
     return shlex.join(f"{word:g}" if isinstance(word, float) else str(word) for word in every)

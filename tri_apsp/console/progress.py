@@ -1,4 +1,6 @@
-"""Progress on a terminal: a bar for solves that take a second or longer, and a line that says what is done now."""
+"""Progress on a terminal: a bar for solves that take a second or longer, and a line that says what
+is done now.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,21 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
 
     layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
     with tqdm(
-        total=100, desc="solving", bar_format=layout, delay=DELAY, leave=False, file=sys.stderr, **terminal_shape()
+        total=100,
+        desc="solving",
+        bar_format=layout,
+        delay=DELAY,
+        leave=False,
+        file=sys.stderr,
+        **terminal_shape(),
     ) as bar:
         yield lambda fraction: bar.update(int(100 * fraction) - bar.n)
 
 
 @contextmanager
 def activity() -> Iterator[Callable[[str], None]]:
-    """Yield a callback for what is done now, which replaces a line on stderr, or clears it for an empty text.
+    """Yield a callback for what is done now, which replaces a line on stderr, or clears it for an
+    empty text.
 
     It shows nothing where stderr is no terminal.
     """
@@ -46,6 +55,8 @@ def activity() -> Iterator[Callable[[str], None]]:
 
 
 def terminal_shape() -> dict[str, int]:
-    """Return tqdm's arguments for the size of the terminal on stderr; 80 x 24 where the terminal reports 0, as some do."""
+    """Return tqdm's arguments for the size of the terminal on stderr; 80 x 24 where the terminal
+    reports 0, as some do.
+    """
     size = os.get_terminal_size(sys.stderr.fileno())
     return {"ncols": size.columns or 80, "nrows": size.lines or 24}

@@ -10,7 +10,9 @@ __all__ = ["cell", "read_csv", "write_csv"]
 
 
 def cell(value: object) -> str:
-    """Format a value in one line; numbers have six digits, more than measurements have, and None is empty."""
+    """Format a value in one line; numbers have six digits, more than measurements have, and None is
+    empty.
+    """
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")

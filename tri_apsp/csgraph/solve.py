@@ -1,4 +1,6 @@
-"""A call of SciPy's functions: weights, one solve for all pairs or some rows, and the result in SciPy's form."""
+"""A call of SciPy's functions: weights, one solve for all pairs or some rows, and the result in
+SciPy's form.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ NO_PREDECESSOR = -9999
 
 
 class NegativeCycleError(errors.NegativeCycleError, scipy_csgraph.NegativeCycleError):  # type: ignore[misc]
-    """The error of tri_apsp, with its attributes, and that of scipy.sparse.csgraph: handlers of either catch it."""
+    """The error of tri_apsp, with its attributes, and that of scipy.sparse.csgraph: handlers of
+    either catch it.
+    """
 
 
 def solve(
@@ -36,7 +40,8 @@ def solve(
     ignore_unreached_cycles: bool = False,
     limit: float = np.inf,
 ) -> Any:
-    """Return the distances, with `return_predecessors` in a tuple with the predecessors; see shortest_path and dijkstra.
+    """Return the distances, with `return_predecessors` in a tuple with the predecessors; see
+    shortest_path and dijkstra.
 
     `ignore_unreached_cycles`: raise only if a source reaches a negative cycle.
     """
@@ -48,15 +53,22 @@ def solve(
             _require_no_negative_cycle(weights)
         return _rows(weights, sources, return_predecessors, limit)
     dense = weights.layout == torch.strided
-    # Without negative weights no cycle can be negative, so that nothing is lost by solving in the memory of the weights.
+    # Without negative weights no cycle can be negative, so that nothing is lost by solving in the
+    # memory of the weights.
     in_place = dense and not return_predecessors and not _has_negative(weights)
     with _errors():
         result = shortest_paths(weights, overwrite=in_place, predecessors=return_predecessors)
-    solved = weights.copy_(result.distances) if dense and overwrite and not in_place else result.distances
+    solved = (
+        weights.copy_(result.distances)
+        if dense and overwrite and not in_place
+        else result.distances
+    )
     return _as_scipy(solved, result.predecessors, limit)
 
 
-def _rows(weights: torch.Tensor, sources: npt.NDArray[np.int64], predecessors: bool, limit: float) -> Any:
+def _rows(
+    weights: torch.Tensor, sources: npt.NDArray[np.int64], predecessors: bool, limit: float
+) -> Any:
     """Return the rows of some sources; a negative cycle counts only if one of them leads to it."""
     shape, vertices = (*sources.shape, len(weights)), torch.from_numpy(sources.ravel())
     if not len(vertices):
@@ -86,14 +98,18 @@ def _as_scipy(distances: torch.Tensor, predecessors: torch.Tensor | None, limit:
 def nearest(
     csgraph: Any, *, directed: bool, unweighted: bool, indices: Any, limit: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return for each vertex the distance from the nearest source, the predecessor on that path, and the source."""
+    """Return for each vertex the distance from the nearest source, the predecessor on that path,
+    and the source.
+    """
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=False)
     sources = torch.from_numpy(sources_of(indices, len(weights)).ravel())
     _require_no_negative_cycle(weights)
     if not len(sources):
         none = np.full(len(weights), NO_PREDECESSOR, np.int32)
         return np.full(len(weights), np.inf), none, none.copy()
-    result = single_source(weights, sources, min_only=True, predecessors=True, limit=None if limit == np.inf else limit)
+    result = single_source(
+        weights, sources, min_only=True, predecessors=True, limit=None if limit == np.inf else limit
+    )
     assert result.predecessors is not None
     assert result.nearest is not None
     origins = result.nearest.numpy().astype(np.int32)

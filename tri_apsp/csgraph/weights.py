@@ -15,13 +15,16 @@ __all__ = ["sources_of", "weights_of"]
 
 
 def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool) -> torch.Tensor:
-    """Return the weights of a graph in float64 (n, n): a sparse tensor of layout coo for a sparse matrix, else a dense one.
+    """Return the weights of a graph in float64 (n, n): a sparse tensor of layout coo for a sparse
+    matrix, else a dense one.
 
-    A dense tensor is contiguous, with inf for no edge. In a sparse one the lightest of several entries at one place counts.
+    A dense tensor is contiguous, with inf for no edge. In a sparse one the lightest of several
+    entries at one place counts.
 
     Args:
         csgraph, directed, unweighted: see shortest_path.
-        overwrite: let the weights take the memory of `csgraph`, if it is a writable C-contiguous array of float64.
+        overwrite: let the weights take the memory of `csgraph`, if it is a writable C-contiguous
+            array of float64.
 
     Raises:
         InputError, TooLargeError: see shortest_path.
@@ -38,8 +41,8 @@ def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: boo
 
 def _of_sparse(csgraph: Any, *, directed: bool, unweighted: bool) -> torch.Tensor:
     _check(csgraph.shape, csgraph.dtype)
-    # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of those of a csr matrix the
-    # smallest counts.
+    # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of
+    # those of a csr matrix the smallest counts.
     entries = csgraph.tocsr().tocoo()
     values = _without_nan(entries.data.astype(np.float64))
     kept = values < np.inf
@@ -48,7 +51,9 @@ def _of_sparse(csgraph: Any, *, directed: bool, unweighted: bool) -> torch.Tenso
         values[:] = 1
     if not directed:
         places, values = np.concatenate((places, places[::-1]), axis=1), np.tile(values, 2)
-    return torch.sparse_coo_tensor(torch.from_numpy(places), torch.from_numpy(values), csgraph.shape, check_invariants=False)
+    return torch.sparse_coo_tensor(
+        torch.from_numpy(places), torch.from_numpy(values), csgraph.shape, check_invariants=False
+    )
 
 
 def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
@@ -61,9 +66,16 @@ def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
         ) from None
     _check(array.shape, array.dtype)
     if np.ma.isMaskedArray(csgraph):
-        values = _without_nan(np.where(np.ma.getmaskarray(csgraph), np.inf, array.astype(np.float64)))
+        values = _without_nan(
+            np.where(np.ma.getmaskarray(csgraph), np.inf, array.astype(np.float64))
+        )
         return torch.from_numpy(values)
-    reused = overwrite and array.dtype == np.float64 and array.flags.c_contiguous and array.flags.writeable
+    reused = (
+        overwrite
+        and array.dtype == np.float64
+        and array.flags.c_contiguous
+        and array.flags.writeable
+    )
     values = array if reused else array.astype(np.float64, order="C")
     values[(values == 0) | ~np.isfinite(values)] = np.inf
     return torch.from_numpy(values)
@@ -71,9 +83,15 @@ def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
 
 def _check(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise InputError(f"`csgraph` must be square, but has shape {shape}; add empty rows or columns for missing vertices.")
+        raise InputError(
+            f"`csgraph` must be square, but has shape {shape}; add empty rows or columns for missing vertices."
+        )
     if dtype.kind not in "biuf":
-        remedy = "give its .real, or abs() of it" if dtype.kind == "c" else "convert it with .astype(float)"
+        remedy = (
+            "give its .real, or abs() of it"
+            if dtype.kind == "c"
+            else "convert it with .astype(float)"
+        )
         raise InputError(f"`csgraph` must hold real numbers, but has dtype {dtype.name}; {remedy}.")
 
 
@@ -81,7 +99,9 @@ def _without_nan(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return stored or unmasked weights with inf in place of NaN, in the same memory."""
     values[np.isnan(values)] = np.inf
     if (values == -np.inf).any():
-        raise InputError("weights that are stored or not masked must be greater than -inf, but one is -inf; remove or mask it.")
+        raise InputError(
+            "weights that are stored or not masked must be greater than -inf, but one is -inf; remove or mask it."
+        )
     return values
 
 
@@ -99,6 +119,8 @@ def sources_of(indices: Any, n: int) -> npt.NDArray[np.int64]:
         raise InputError(f"`indices` must be whole numbers, but is {indices!r}; give vertices.")
     outside = (found < -n) | (found >= n)
     if outside.any():
-        raise InputError(f"`indices` must lie in [{-n}, {n}), but one is {found[outside][0]}; give vertices of the graph.")
+        raise InputError(
+            f"`indices` must lie in [{-n}, {n}), but one is {found[outside][0]}; give vertices of the graph."
+        )
     found = found.astype(np.int64)
     return np.where(found < 0, found + n, found)

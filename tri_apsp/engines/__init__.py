@@ -37,10 +37,16 @@ ENGINES: dict[str, tuple[str, str]] = {
 }
 
 
-def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None = None) -> str | None:
-    """Return why engine `name` cannot run on tensors of `device` (and `dtype`) as one sentence, or None if it can."""
+def unusable_because(
+    name: str, device: torch.device, dtype: torch.dtype | None = None
+) -> str | None:
+    """Return why engine `name` cannot run on tensors of `device` (and `dtype`) as one sentence, or
+    None if it can.
+    """
     if name not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these.")
+        raise InputError(
+            f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these."
+        )
     if name == "cpu":
         reason = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
         return None if device.type == "cpu" else reason
@@ -67,16 +73,19 @@ def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) ->
     if capability is None or capability < (8, 0):
         name = describe(device).name
         return f"the nvidia engine needs compute capability 8.0, but {name} has {found}; use the portable engine."
-    # Without VIADDMNMX.S16x2, an add and a min of int16 take 3.1 instructions and registers spill; the portable kernel takes
-    # 2.5.
+    # Without VIADDMNMX.S16x2, an add and a min of int16 take 3.1 instructions and registers spill;
+    # the portable kernel takes 2.5.
     if dtype == torch.int16 and capability < (9, 0):
         name = describe(device).name
         return f"the nvidia engine needs compute capability 9.0 for int16, but {name} has {found}; use the portable engine."
     return None
 
 
-def choose(device: torch.device, config: Config | None = None, dtype: torch.dtype | None = None) -> str:
-    """Return the engine for tensors on `device`: the one that `config` names, else the best that can run.
+def choose(
+    device: torch.device, config: Config | None = None, dtype: torch.dtype | None = None
+) -> str:
+    """Return the engine for tensors on `device`: the one that `config` names, else the best that
+    can run.
 
     Without `dtype`, an engine that takes only some dtypes counts as able to run.
 
@@ -90,18 +99,24 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
             raise EngineError(reason)
         return config.engine
     if device.type != "cpu" and not has_triton():
-        raise EngineError(_without_triton(f"a computation on {device}"))  # one sentence instead of one for each engine
+        raise EngineError(
+            _without_triton(f"a computation on {device}")
+        )  # one sentence instead of one for each engine
     reasons = []
     for name in ENGINES:
         reason = unusable_because(name, device, dtype)
         if reason is None:
             return name
         reasons.append(reason)
-    raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(reasons)}")
+    raise EngineError(
+        f"weights on {device} need an engine that runs there, but {'; '.join(reasons)}"
+    )
 
 
 def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine has not done so before."""
+    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine
+    has not done so before.
+    """
     return type_of(name)(spec, config)
 
 

@@ -1,4 +1,6 @@
-"""The arithmetic ceiling of the nvidia engine: the inner loop of a product, without its global memory."""
+"""The arithmetic ceiling of the nvidia engine: the inner loop of a product, without its global
+memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _STEPS = 20000
 """More than 10 ms on an H200: long beside a launch."""
 
 _WARPS = 12
-"""Warps that share a multiprocessor, as in the product: more would leave too few registers for 64 values per thread."""
+"""Warps that share a multiprocessor, as in the product: more would leave too few registers for 64
+values per thread.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,20 @@ class Arithmetic:
 
 
 def shapes(dtype: torch.dtype) -> list[GpuTiles]:
-    """Return the tiles whose products are the fastest: 64 words per thread. Measuring finds the best of them."""
+    """Return the tiles whose products are the fastest: 64 words per thread. Measuring finds the
+    best of them.
+    """
     values = 4 // dtype.itemsize  # of a word
-    return [GpuTiles(64, columns * values, num_warps=warps) for columns, warps in ((128, 4), (64, 2))]
+    return [
+        GpuTiles(64, columns * values, num_warps=warps) for columns, warps in ((128, 4), (64, 2))
+    ]
 
 
-def arithmetic(dtype: torch.dtype, device: torch.device, tiles: GpuTiles, *, steps: int = _STEPS) -> Arithmetic:
-    """Return a launch that fills a GPU with the inner loop of a product of weights of `dtype` without negative values.
+def arithmetic(
+    dtype: torch.dtype, device: torch.device, tiles: GpuTiles, *, steps: int = _STEPS
+) -> Arithmetic:
+    """Return a launch that fills a GPU with the inner loop of a product of weights of `dtype`
+    without negative values.
 
     Args:
         dtype: float32, int32 or int16; 64-bit values do not fit the registers.
@@ -54,7 +65,8 @@ def arithmetic(dtype: torch.dtype, device: torch.device, tiles: GpuTiles, *, ste
         tiles: the tile of a program, of which the edges and the number of warps count.
         steps: the repetitions, at least one.
 
-    Cost: `steps` * 16 operations for each value of a tile, of which each program owns one; these tiles as memory.
+    Cost: `steps` * 16 operations for each value of a tile, of which each program owns one; these
+    tiles as memory.
     """
     programs = describe(device).units * (_WARPS // tiles.num_warps)
     generator = torch.Generator().manual_seed(0)
@@ -62,12 +74,16 @@ def arithmetic(dtype: torch.dtype, device: torch.device, tiles: GpuTiles, *, ste
         torch.randint(1, 100, shape, generator=generator).to(device, dtype)
         for shape in ((tiles.block_m, SLICE), (SLICE, tiles.block_n))
     )
-    acc = torch.full((programs, tiles.block_m, tiles.block_n), no_edge(dtype), dtype=dtype, device=device)
+    acc = torch.full(
+        (programs, tiles.block_m, tiles.block_n), no_edge(dtype), dtype=dtype, device=device
+    )
     expected = (a[:, :, None] + b[None, :, :]).amin(1)
     # Two int16 share a word, of which a holds one value twice.
     operands = [acc, a.repeat_interleave(2, 1), b] if dtype == torch.int16 else [acc, a, b]
     words = [operand.view(torch.int32) if dtype == torch.int16 else operand for operand in operands]
-    launch = Launcher(_arithmetic_kernel, {**arithmetic_constants(tiles, dtype), **arithmetic_options(tiles)})
+    launch = Launcher(
+        _arithmetic_kernel, {**arithmetic_constants(tiles, dtype), **arithmetic_options(tiles)}
+    )
 
     def run() -> torch.Tensor:
         launch((programs, 1, 1), *words, steps)

@@ -1,8 +1,10 @@
-"""The interface between methods and hardware: an engine supplies a few block operations on min-plus matrices.
+"""The interface between methods and hardware: an engine supplies a few block operations on min-plus
+matrices.
 
-A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by slicing and passes them to the
-operations below; it never computes on a block itself. The class methods need no configuration: they read value ranges and make
-the initial matrix, which differ between a CPU and a GPU.
+A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by
+slicing and passes them to the operations below; it never computes on a block itself. The class
+methods need no configuration: they read value ranges and make the initial matrix, which differ
+between a CPU and a GPU.
 """
 
 from __future__ import annotations
@@ -20,25 +22,37 @@ from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 __all__ = [
-    "EXTRA_WORKSPACE", "WORKSPACE", "Block", "BlockOperations", "Engine", "MatrixSpec", "PendingRanges", "Tolerance", "Update",
+    "EXTRA_WORKSPACE",
+    "WORKSPACE",
+    "Block",
+    "BlockOperations",
+    "Engine",
+    "MatrixSpec",
+    "PendingRanges",
+    "Tolerance",
+    "Update",
     "block",
-]  # fmt: skip
+]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
 
 EXTRA_WORKSPACE = 0.01
-"""Share of a device's memory that an engine may take in addition, where that makes a solve faster."""
+"""Share of a device's memory that an engine may take in addition, where that makes a solve faster.
+"""
 
 Block = torch.Tensor
-"""A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the last dimension."""
+"""A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the
+last dimension.
+"""
 
 
 class Tolerance(NamedTuple):
     """How far rounding may separate sums of weights that are equal; each is 0 for integers.
 
-    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A cycle through vertices
-    at a distance d may weigh 0 if its sum is no more than `cycle_relative` * |d| + `cycle_absolute`.
+    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A
+    cycle through vertices at a distance d may weigh 0 if its sum is no more than `cycle_relative` *
+    |d| + `cycle_absolute`.
     """
 
     relative: float
@@ -50,8 +64,8 @@ class Tolerance(NamedTuple):
 class Update(NamedTuple):
     """C <- min(C, A * B): c (batch, m, n), a (batch, m, k), b (batch, k, n).
 
-    Rows and columns skip[0] to skip[1] of C stay as they are, so A and B may lie there. If C is `fresh`, its values count as
-    no_edge: C <- A * B.
+    Rows and columns skip[0] to skip[1] of C stay as they are, so A and B may lie there. If C is
+    `fresh`, its values count as no_edge: C <- A * B.
     """
 
     c: Block
@@ -63,14 +77,16 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True)
 class MatrixSpec:
-    """What an engine is made for: n, dtype and device of the matrix, and whether no value of it is negative.
+    """What an engine is made for: n, dtype and device of the matrix, and whether no value of it is
+    negative.
 
-    `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
-    graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
+    `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number
+    of leading vertices of each graph. The other vertices are padding, all no_edge with the
+    diagonal, which an engine may skip. None: no padding.
 
-    `exponents_from`: products (m, k) by (k, n) with m n k of at least exponents_from^3 may be computed by exponents (see
-    kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None: no
-    product is.
+    `exponents_from`: products (m, k) by (k, n) with m n k of at least exponents_from^3 may be
+    computed by exponents (see kernels.shared.exponents), which is faster where distances are small
+    whole numbers; the results are the same. None: no product is.
     """
 
     n: int
@@ -82,9 +98,11 @@ class MatrixSpec:
 
 
 class BlockOperations(ABC):
-    """What the blocked methods need of a matrix over any closed semiring: of distances (Engine), or of bits (engines.boolean).
+    """What the blocked methods need of a matrix over any closed semiring: of distances (Engine), or
+    of bits (engines.boolean).
 
-    Operations are queued in order; each reads what those before it wrote, and gives the same bits from run to run.
+    Operations are queued in order; each reads what those before it wrote, and gives the same bits
+    from run to run.
     """
 
     name: ClassVar[str]
@@ -93,33 +111,41 @@ class BlockOperations(ABC):
         self.config = config
 
     def block(self, matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
-        """Return the block of `matrix` between vertices rows[0] and rows[1], columns[0] and columns[1], as a view."""
+        """Return the block of `matrix` between vertices rows[0] and rows[1], columns[0] and
+        columns[1], as a view.
+        """
         return block(matrix, rows, columns)
 
     @abstractmethod
     def product(self, *updates: Update) -> None:
         """Compute each update. Updates are independent of each other and may run at the same time.
 
-        The written part of a `c` must not overlap the `a` or `b` of any update. Exception: a rank-1 update of a matrix with
-        zero diagonal rewrites its own row and column with unchanged values.
+        The written part of a `c` must not overlap the `a` or `b` of any update. Exception: a rank-1
+        update of a matrix with zero diagonal rewrites its own row and column with unchanged values.
         """
 
     @abstractmethod
     def closure(self, d: Block) -> None:
-        """D <- D* in place, for a block of at most config.block_size rows with zero (or negative) diagonal."""
+        """D <- D* in place, for a block of at most config.block_size rows with zero (or negative)
+        diagonal.
+        """
 
     @abstractmethod
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a closed D of any size.
+        """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a
+        closed D of any size.
 
-        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie in
-        the skipped rows and columns. Takes at most WORKSPACE of the matrix, or EXTRA_WORKSPACE of a device.
+        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of
+        one matrix; `d` may lie in the skipped rows and columns. Takes at most WORKSPACE of the
+        matrix, or EXTRA_WORKSPACE of a device.
         """
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
-        """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most EXTRA_WORKSPACE.
+        """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into,
+        for at most EXTRA_WORKSPACE.
 
-        None: that memory is not available, panels() is as fast without it, or an element of a block is not one value.
+        None: that memory is not available, panels() is as fast without it, or an element of a block
+        is not one value.
         """
         return None
 
@@ -131,8 +157,9 @@ class Engine(BlockOperations):
     """
 
     check_interval: ClassVar[int] = 1 << 33
-    """The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during
-    which the host evaluates the previous check and queues more work."""
+    """The least number of operations between two checks for a negative cycle: at least half a
+    millisecond on an H200, during which the host evaluates the previous check and queues more work.
+    """
 
     checks_sizes: ClassVar[bool] = False
     """Whether queue_solve takes sizes that were not checked."""
@@ -148,42 +175,52 @@ class Engine(BlockOperations):
         return like.new_empty((like.shape[0], rows, columns))
 
     def copy(self, *copies: tuple[Block, Block]) -> None:
-        """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an element with another block."""
+        """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an
+        element with another block.
+        """
         for target, source in copies:
             target.copy_(source)
 
     @abstractmethod
-    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
-        """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path from i.
+    def predecessors(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor:
+        """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path
+        from i.
 
-        Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j) itself comes first; where
-        a cycle of weight 0 might close a loop, paths of the fewest edges; then the vertex before j of the least sum (of floats:
-        as rounded), and of several such the smallest.
+        Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j)
+        itself comes first; where a cycle of weight 0 might close a loop, paths of the fewest edges;
+        then the vertex before j of the least sum (of floats: as rounded), and of several such the
+        smallest.
 
         Args:
-            weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes` leaves out, are ignored.
+            weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes`
+                leaves out, are ignored.
             distances: (batch, n, n) of `weights`, contiguous, no_edge where there is no path.
             tolerance: of the sums in `distances`.
 
         Returns:
             (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
 
-        Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t) n^3 additions and
-        comparisons, mostly far fewer. Where cycles weigh 0, a search of that cost for each further edge of the paths; once such
-        a search finds few pairs, a breadth-first search of at most n^2 edges for each source. Workspace as
-        predecessors_workspace() states.
+        Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t)
+        n^3 additions and comparisons, mostly far fewer. Where cycles weigh 0, a search of that cost
+        for each further edge of the paths; once such a search finds few pairs, a breadth-first
+        search of at most n^2 edges for each source. Workspace as predecessors_workspace() states.
         """
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
-        """Return whether the engine may compute products of matrices like `matrix` by exponents: see MatrixSpec.
+        """Return whether the engine may compute products of matrices like `matrix` by exponents:
+        see MatrixSpec.
 
         If so, queue_edge_count is implemented.
         """
         return False
 
     @classmethod
-    def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
+    def queue_edge_count(
+        cls, matrices: torch.Tensor, step: int, *, loops: bool
+    ) -> Callable[[], int]:
         """Queue a count of the edges in some rows of matrices.
 
         Args:
@@ -192,41 +229,53 @@ class Engine(BlockOperations):
             loops: whether values on the diagonal count.
 
         Returns:
-            A function that blocks until the edges are counted, and returns their number; 0 if one is not a whole number. To be
-            called exactly once.
+            A function that blocks until the edges are counted, and returns their number; 0 if one
+            is not a whole number. To be called exactly once.
         """
         raise NotImplementedError
 
-    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
-        """Return predecessors() for weights of unknown sign, if there is a faster way for weights without negatives.
+    def predecessors_if_nonnegative(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor | None:
+        """Return predecessors() for weights of unknown sign, if there is a faster way for weights
+        without negatives.
 
-        None if there is not, or if a weight is negative. `tolerance` is that for weights without negatives.
+        None if there is not, or if a weight is negative. `tolerance` is that for weights without
+        negatives.
         """
         return None
 
     @classmethod
     @abstractmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
-        """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
+        """Return the most memory that predecessors() allocates beside its result, in matrices of
+        the size of `weights`.
+        """
 
     @classmethod
     def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         """Return whether weights_gradient() takes weights (batch, n, n)."""
         return False
 
-    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of weights by that of their distances, as edge_gradient() does, without predecessors.
+    def weights_gradient(
+        self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the gradient of weights by that of their distances, as edge_gradient() does,
+        without predecessors.
 
-        Of several shortest paths, the edge itself comes first, then those whose greatest vertex between the two ends is least.
+        Of several shortest paths, the edge itself comes first, then those whose greatest vertex
+        between the two ends is least.
 
         Args:
-            gradient, weights, distances: (batch, n, n) of float32 or float64; the first and the last contiguous.
+            gradient, weights, distances: (batch, n, n) of float32 or float64; the first and the
+                last contiguous.
         """
         raise NotImplementedError
 
     @abstractmethod
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of each edge: the sum of the gradients of all distances whose path uses it.
+        """Return the gradient of each edge: the sum of the gradients of all distances whose path
+        uses it.
 
         Args:
             gradient: (batch, n, n) of float32 or float64, contiguous: those of the distances.
@@ -235,28 +284,34 @@ class Engine(BlockOperations):
         Returns:
             (batch, n, n) of the dtype of `gradient`, contiguous; the same bits in every run.
 
-        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and a matrix of 64-bit values
-        (GPU: and at most 24 bytes for each pair of vertices).
+        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and
+        a matrix of 64-bit values (GPU: and at most 24 bytes for each pair of vertices).
         """
 
     @abstractmethod
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c is no_edge.
+        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
+        is no_edge.
 
         Args:
             a, b: (batch, m, depth) and (batch, depth, n) of one floating dtype, contiguous.
-            c: (batch, m, n), contiguous: their product. Where it is less, the result may be any term, or -1.
+            c: (batch, m, n), contiguous: their product. Where it is less, the result may be any
+                term, or -1.
 
         Cost: m * n * depth additions and comparisons.
         """
 
     @abstractmethod
-    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradients of the factors of a product (batch, m, depth) by (batch, depth, n), by that of the product.
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of the factors of a product (batch, m, depth) by (batch, depth, n),
+        by that of the product.
 
         Args:
             gradient: (batch, m, n) of float32 or float64, contiguous.
-            chosen: (batch, m, n) of int32, contiguous: for each element the term that its gradient belongs to; -1: none.
+            chosen: (batch, m, n) of int32, contiguous: for each element the term that its gradient
+                belongs to; -1: none.
             depth: the number of terms.
 
         Returns:
@@ -265,7 +320,9 @@ class Engine(BlockOperations):
 
     @classmethod
     def compiling(cls) -> AbstractContextManager[object]:
-        """Compile kernels side by side inside a `with`, where operations on matrices of the device "meta" launch nothing."""
+        """Compile kernels side by side inside a `with`, where operations on matrices of the device
+        "meta" launch nothing.
+        """
         return nullcontext()
 
     @classmethod
@@ -277,7 +334,8 @@ class Engine(BlockOperations):
     def operands(
         cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or padded if that makes it faster.
+        """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or
+        padded if that makes it faster.
 
         Padding is no_edge, in k and in columns of `b` and `c` after the last.
         """
@@ -288,27 +346,33 @@ class Engine(BlockOperations):
     def value_ranges(
         cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
     ) -> list[ValueRange]:
-        """Return the value range of each tensor (batch, m, n), all of one dtype; see value_range.value_range."""
+        """Return the value range of each tensor (batch, m, n), all of one dtype; see
+        value_range.value_range.
+        """
         return [value_range(tensor, below, diagonal=diagonal) for tensor in tensors]
 
     @classmethod
     def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         """Return whether the device can read the values of `weights` asynchronously.
 
-        If so, queue_value_range and initial_matrix are implemented; otherwise the solver uses torch operations.
+        If so, queue_value_range and initial_matrix are implemented; otherwise the solver uses torch
+        operations.
         """
         return False
 
     @classmethod
     def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
-        """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was queued before this call."""
+        """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was
+        queued before this call.
+        """
         raise NotImplementedError
 
     @classmethod
     def initial_matrix(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
     ) -> tuple[Block, PendingRanges | None]:
-        """Queue a copy of `weights` (batch, n, n) that a solve starts from, and the value range of the weights below no_edge.
+        """Queue a copy of `weights` (batch, n, n) that a solve starts from, and the value range of
+        the weights below no_edge.
 
         Args:
             weights: of any strides.
@@ -317,8 +381,9 @@ class Engine(BlockOperations):
             check: whether the value range is needed.
 
         Returns:
-            The copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal and with no_edge in all
-            padding; and with `check` the value range, in which 0 may count as one of the weights and NaN as -inf.
+            The copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal
+            and with no_edge in all padding; and with `check` the value range, in which 0 may count
+            as one of the weights and NaN as -inf.
         """
         raise NotImplementedError
 
@@ -329,28 +394,36 @@ class Engine(BlockOperations):
 
     @classmethod
     def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
-        """Return whether queue_solve runs other code for weights of which none is negative than for those of any sign."""
+        """Return whether queue_solve runs other code for weights of which none is negative than for
+        those of any sign.
+        """
         return False
 
-    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges | None]:
         """Queue a whole solve of weights (batch, n, n) that one closure solves.
 
         Args:
-            weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it is negative; what `sizes`
-                leaves out is ignored. No value was checked; sizes were, unless `checks_sizes`. If it `specializes_on_sign`, the
-                engine is made for weights of which none is negative, and one is, then the distances are meaningless.
-            check: whether value ranges are needed. Without it the launches may be captured into a CUDA graph.
+            weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it
+                is negative; what `sizes` leaves out is ignored. No value was checked; sizes were,
+                unless `checks_sizes`. If it `specializes_on_sign`, the engine is made for weights
+                of which none is negative, and one is, then the distances are meaningless.
+            check: whether value ranges are needed. Without it the launches may be captured into a
+                CUDA graph.
 
         Returns:
-            The distances, a new contiguous tensor; and with `check` two value ranges below no_edge: of the weights, in which
-            NaN may count as -inf, and a size outside [0, n] counts as the lowest value of the dtype; and of the distances with
-            their diagonal.
+            The distances, a new contiguous tensor; and with `check` two value ranges below no_edge:
+            of the weights, in which NaN may count as -inf, and a size outside [0, n] counts as the
+            lowest value of the dtype; and of the distances with their diagonal.
         """
         raise NotImplementedError
 
 
 def block(matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
-    """Return matrix[:, rows, columns] as a view, in a third of the time of slicing, which matters for small solves."""
+    """Return matrix[:, rows, columns] as a view, in a third of the time of slicing, which matters
+    for small solves.
+    """
     (top, bottom), (left, right) = rows, columns
     _, row_stride, column_stride = matrix.stride()
     return matrix.as_strided(

@@ -16,11 +16,14 @@ from tri_apsp.value_range import largest_magnitude
 
 __all__ = ["CycleSearch", "Margins", "NegativeCycle", "NegativeCycleSearch"]
 
-# A cycle of floats is negative if it weighs less than this many units in the last place of the largest weight, for each edge.
+# A cycle of floats is negative if it weighs less than this many units in the last place of the
+# largest weight, for each edge.
 _UNITS = 4
-# Rounding of a sum of a few potentials, relative to them; that of a long cycle may be some times as large.
+# Rounding of a sum of a few potentials, relative to them; that of a long cycle may be some times as
+# large.
 _RELATIVE = 2.0**-51
-# The smallest potential of integers, whose sums with weights fit int64. A path to it is below the range of every dtype.
+# The smallest potential of integers, whose sums with weights fit int64. A path to it is below the
+# range of every dtype.
 _LOWEST = -(1 << 62)
 # Graphs of at least this many vertices are searched on their GPU.
 _LARGE = 1024
@@ -42,7 +45,9 @@ class NegativeCycle:
 
 
 class Margins(NamedTuple):
-    """`added` is added to each weight; a potential p changes only if it falls by more than `absolute` + `relative` * |p|."""
+    """`added` is added to each weight; a potential p changes only if it falls by more than
+    `absolute` + `relative` * |p|.
+    """
 
     added: float
     absolute: float
@@ -53,7 +58,8 @@ class CycleSearch(ABC):
     """Searches one graph of n vertices.
 
     Attributes:
-        tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its edges; 0 for integers.
+        tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its
+            edges; 0 for integers.
     """
 
     def __init__(self, n: int, dtype: torch.dtype, largest: float) -> None:
@@ -66,38 +72,47 @@ class CycleSearch(ABC):
         """Return a simple negative cycle of each component that has one.
 
         Args:
-            labels: (n,) of int64, a number in [0, n) for each of the components that are searched, -1 for vertices that are
-                not; only edges within a component count. None: the whole graph is one.
+            labels: (n,) of int64, a number in [0, n) for each of the components that are searched,
+                -1 for vertices that are not; only edges within a component count. None: the whole
+                graph is one.
 
-        Cost: an operation for each edge in each pass over the queue, in which every potential may change; usually few passes,
-        at most n.
+        Cost: an operation for each edge in each pass over the queue, in which every potential may
+        change; usually few passes, at most n.
         """
         components = np.zeros(self._n, np.int64) if labels is None else labels.cpu().numpy()
         relative: float = 0
         while True:
-            found, self._potentials = self._search_margins(components, Margins(self.tolerance, 0, relative))
+            found, self._potentials = self._search_margins(
+                components, Margins(self.tolerance, 0, relative)
+            )
             cycles = [NegativeCycle(tuple(vertices), self._weight(vertices)) for vertices in found]
             if all(cycle.weight < -self.tolerance * len(cycle.vertices) for cycle in cycles):
                 return cycles
-            # Rounding of large potentials formed a cycle that is not negative: let potentials change only beyond it.
+            # Rounding of large potentials formed a cycle that is not negative: let potentials
+            # change only beyond it.
             relative = max(_RELATIVE, 2 * relative)
 
     def potentials(self) -> torch.Tensor:
         """Return potentials of a graph in which run() found no cycle.
 
         Returns:
-            (n,) of float64, or of int64 for integers, on the CPU. For an edge (i, j), weight + potentials[i] - potentials[j] is
-            not negative, within the tolerance.
+            (n,) of float64, or of int64 for integers, on the CPU. For an edge (i, j), weight +
+            potentials[i] - potentials[j] is not negative, within the tolerance.
 
         Cost: as run() for floats; nothing for integers.
         """
         if not self._is_float:
             return self._potentials
-        cycles, potentials = self._search_margins(np.zeros(self._n, np.int64), Margins(0, self.tolerance, 0))
-        # A cycle within the tolerance lowers potentials for ever; those of run() are off by the tolerance at most edges.
+        cycles, potentials = self._search_margins(
+            np.zeros(self._n, np.int64), Margins(0, self.tolerance, 0)
+        )
+        # A cycle within the tolerance lowers potentials for ever; those of run() are off by the
+        # tolerance at most edges.
         return self._potentials if cycles else potentials
 
-    def _search_margins(self, labels: Array, margins: Margins) -> tuple[list[list[int]], torch.Tensor]:
+    def _search_margins(
+        self, labels: Array, margins: Margins
+    ) -> tuple[list[list[int]], torch.Tensor]:
         """Return the vertices of cycles, as run() does, and potentials."""
         parents, on_cycle = np.full(self._n, -1, np.int64), np.full(self._n, -1, np.int64)
         lowest = np.float64(-math.inf) if self._is_float else np.int64(_LOWEST)
@@ -118,20 +133,27 @@ class CycleSearch(ABC):
         """Return the weights of the edges of a cycle."""
 
     @abstractmethod
-    def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
-        """Search as kernels.cpu.bellman_ford; return the potentials, (n,) of the NumPy type of `lowest`, on the CPU."""
+    def _search(
+        self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
+    ) -> torch.Tensor:
+        """Search as kernels.cpu.bellman_ford; return the potentials, (n,) of the NumPy type of
+        `lowest`, on the CPU.
+        """
 
 
 class NegativeCycleSearch(CycleSearch):
     """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
 
     Args:
-        in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the graph is large.
+        in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the
+            graph is large.
     """
 
     def __init__(self, weights: torch.Tensor, in_rounds: bool | None = None) -> None:
         weights = weights.detach()
-        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
+        self._in_rounds = (
+            weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
+        )
         self._weights = weights if self._in_rounds else weights.cpu()
         is_float = weights.is_floating_point() and weights.numel() > 0
         super().__init__(len(weights), weights.dtype, self._largest_magnitude() if is_float else 0)
@@ -141,17 +163,35 @@ class NegativeCycleSearch(CycleSearch):
         edges: list[float] = self._weights[source, source.roll(-1)].tolist()
         return edges
 
-    def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # importing Numba takes half a second
+    def _search(
+        self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
+    ) -> torch.Tensor:
+        from tri_apsp.kernels.cpu.bellman_ford import (
+            bellman_ford,
+        )  # importing Numba takes half a second
 
         if self._in_rounds:
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 
             return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
-        weights, potentials = np.ascontiguousarray(self._weights.numpy()), np.zeros(self._n, lowest.dtype)
+        weights, potentials = (
+            np.ascontiguousarray(self._weights.numpy()),
+            np.zeros(self._n, lowest.dtype),
+        )
         missing = weights.dtype.type(no_edge(self._weights.dtype))
         added, absolute, relative = map(lowest.dtype.type, margins)
-        bellman_ford(weights, labels, missing, lowest, added, absolute, relative, potentials, parents, on_cycle)
+        bellman_ford(
+            weights,
+            labels,
+            missing,
+            lowest,
+            added,
+            absolute,
+            relative,
+            potentials,
+            parents,
+            on_cycle,
+        )
         return torch.from_numpy(potentials)
 
     def _largest_magnitude(self) -> float:

@@ -30,10 +30,11 @@ _PACKED_ROWS = 96
 
 
 class CpuEngine(Engine):
-    """Each operation is cut into tasks that write disjoint parts of C; the kernels release the interpreter's lock.
+    """Each operation is cut into tasks that write disjoint parts of C; the kernels release the
+    interpreter's lock.
 
-    torch.get_num_threads() threads run at once, so that torch.set_num_threads and OMP_NUM_THREADS apply, and a data loader's
-    worker uses one core.
+    torch.get_num_threads() threads run at once, so that torch.set_num_threads and OMP_NUM_THREADS
+    apply, and a data loader's worker uses one core.
     """
 
     name = "cpu"
@@ -69,13 +70,17 @@ class CpuEngine(Engine):
 
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
-        run_tasks(self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads)
+        run_tasks(
+            self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads
+        )
 
     @classmethod
     def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
-    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges]:
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
         distances = _empty_like(weights)
         w, d = weights.numpy(), distances.numpy()
@@ -85,40 +90,72 @@ class CpuEngine(Engine):
             given = self.spec.sizes.numpy()
             sizes = given.clip(0, n).astype(np.intp)
             valid = bool((sizes == given).all())
-        constants = self._constants[0], d.dtype.type(smallest), self._constants[1], VECTOR_BYTES // d.itemsize
+        constants = (
+            self._constants[0],
+            d.dtype.type(smallest),
+            self._constants[1],
+            VECTOR_BYTES // d.itemsize,
+        )
         parts = self._parts(batch, batch * n**3)
         extremes = np.empty((len(parts), 5), d.dtype)
-        tasks = [(w[part], d[part], sizes[part], *constants, row) for part, row in zip(parts, extremes, strict=True)]
+        tasks = [
+            (w[part], d[part], sizes[part], *constants, row)
+            for part, row in zip(parts, extremes, strict=True)
+        ]
         run_tasks(small_graphs_kernel(d.dtype), tasks, batch * n**3, self._threads)
         if len(parts) > 1:
             extremes = np.concatenate((extremes[:, :3].min(0), extremes[:, 3:].max(0)))
         lowest, lowest_d, lowest_diagonal, highest, below = extremes.ravel().tolist()
-        found = ValueRange(lowest if valid else smallest, highest, None if below == smallest else below)
-        return distances, KnownRanges([found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)])
+        found = ValueRange(
+            lowest if valid else smallest, highest, None if below == smallest else below
+        )
+        return distances, KnownRanges(
+            [found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)]
+        )
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        # A task owns whole columns of the row panel (whole rows of the column panel). The kernel packs them before it writes
-        # them, so that no changed value is read; these packed copies are the only workspace.
+        # A task owns whole columns of the row panel (whole rows of the column panel). The kernel
+        # packs them before it writes them, so that no changed value is read; these packed copies
+        # are the only workspace.
         batch, size, _ = d.shape
         tasks: list[Task] = []
         for closed, below, beside in zip(d.numpy(), row.numpy(), column.numpy(), strict=True):
             for part in _outside(skip, below.shape[1]):
                 _, width = self._task_shape(batch, size, part.stop - part.start)
-                strips = (below[:, j : min(j + width, part.stop)] for j in range(part.start, part.stop, width))
+                strips = (
+                    below[:, j : min(j + width, part.stop)]
+                    for j in range(part.start, part.stop, width)
+                )
                 tasks += [(strip, closed, strip) for strip in strips]
             for part in _outside(skip, beside.shape[0]):
                 height, _ = self._task_shape(batch, part.stop - part.start, size)
-                strips = (beside[i : min(i + height, part.stop)] for i in range(part.start, part.stop, height))
+                strips = (
+                    beside[i : min(i + height, part.stop)]
+                    for i in range(part.start, part.stop, height)
+                )
                 tasks += [(strip, strip, closed) for strip in strips]
-        run_tasks(functools.partial(self._update, block_k=size), tasks, size * (row.numel() + column.numel()), self._threads)
+        run_tasks(
+            functools.partial(self._update, block_k=size),
+            tasks,
+            size * (row.numel() + column.numel()),
+            self._threads,
+        )
 
-    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+    def predecessors(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor:
         value = distances.numpy().dtype.type
         lowest = -float("inf") if distances.is_floating_point() else self.floor
         relative, absolute, *cycle = (value(float(margin)) for margin in tolerance)
-        constants = Constants(value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1]))
+        constants = Constants(
+            value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
+        )
         batch, n, _ = distances.shape
-        sizes = np.full(batch, n) if self.spec.sizes is None else self.spec.sizes.numpy().astype(np.intp)
+        sizes = (
+            np.full(batch, n)
+            if self.spec.sizes is None
+            else self.spec.sizes.numpy().astype(np.intp)
+        )
         graphs = weights.contiguous().numpy(), distances.numpy()
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
 
@@ -126,12 +163,16 @@ class CpuEngine(Engine):
     def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH
 
-    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+    def weights_gradient(
+        self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
+    ) -> torch.Tensor:
         found = _empty_like(gradient)
         arrays = [tensor.numpy() for tensor in (found, gradient, weights.contiguous(), distances)]
         kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize
         work = 4 * gradient.numel() * gradient.shape[-1]
-        tasks = [(*(array[part] for array in arrays), width) for part in self._parts(len(gradient), work)]
+        tasks = [
+            (*(array[part] for array in arrays), width) for part in self._parts(len(gradient), work)
+        ]
         run_tasks(kernel, tasks, work, self._threads)
         return found
 
@@ -146,21 +187,33 @@ class CpuEngine(Engine):
         return torch.from_numpy(found)
 
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(cpu_gradients.argmin(a.numpy(), b.numpy(), c.numpy(), self._threads))
+        return torch.from_numpy(
+            cpu_gradients.argmin(a.numpy(), b.numpy(), c.numpy(), self._threads)
+        )
 
-    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
-        of_a, of_b = cpu_gradients.factor_gradients(gradient.numpy(), chosen.numpy(), depth, self._threads)
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        of_a, of_b = cpu_gradients.factor_gradients(
+            gradient.numpy(), chosen.numpy(), depth, self._threads
+        )
         return torch.from_numpy(of_a), torch.from_numpy(of_b)
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
-        lists = (8 + weights.itemsize + 1 / 8) / weights.itemsize  # and masks; if every edge is tight
+        lists = (
+            8 + weights.itemsize + 1 / 8
+        ) / weights.itemsize  # and masks; if every edge is tight
         return lists if weights.is_contiguous() else lists + 1
 
     def _task_shape(self, batch: int, m: int, n: int) -> tuple[int, int]:
-        """Return the rows and columns of one task: the tuned blocks, but small enough to occupy every thread."""
+        """Return the rows and columns of one task: the tuned blocks, but small enough to occupy
+        every thread.
+        """
         rows, columns = min(self._tiles.block_m, m), min(self._tiles.block_n, n)
-        while batch * -(-m // rows) * -(-n // columns) < 2 * self._threads and (rows > 48 or columns > 2 * self._width):
+        while batch * -(-m // rows) * -(-n // columns) < 2 * self._threads and (
+            rows > 48 or columns > 2 * self._width
+        ):
             if (rows >= columns and rows > 48) or columns <= 2 * self._width:
                 rows = -(-rows // 2 // kernels.TILE_M) * kernels.TILE_M
             else:
@@ -169,7 +222,9 @@ class CpuEngine(Engine):
 
     def _update(self, c: Array, a: Array, b: Array, block_k: int | None = None) -> None:
         depth = block_k or self._tiles.block_k
-        self._product(c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth)
+        self._product(
+            c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth
+        )
 
     def _close(self, d: Array) -> None:
         self._closure(d, *self._constants, self._width)
@@ -177,14 +232,23 @@ class CpuEngine(Engine):
 
 @functools.cache
 def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
-    """Return the width of a tile of C, the kernels of products and closures, and no_edge and the floor as their arguments."""
+    """Return the width of a tile of C, the kernels of products and closures, and no_edge and the
+    floor as their arguments.
+    """
     kind = torch.empty(0, dtype=dtype).numpy().dtype
     constants = kind.type(no_edge(dtype)), kind.type(floor(dtype))
-    return kernels.tile_n(kind), kernels.product_kernel(kind), kernels.closure_kernel(kind), constants
+    return (
+        kernels.tile_n(kind),
+        kernels.product_kernel(kind),
+        kernels.closure_kernel(kind),
+        constants,
+    )
 
 
 def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a contiguous tensor of the shape and dtype of another; NumPy asks for huge pages, unlike torch."""
+    """Return a contiguous tensor of the shape and dtype of another; NumPy asks for huge pages,
+    unlike torch.
+    """
     return torch.from_numpy(np.empty(tensor.shape, dtype_name(tensor.dtype)))
 
 

@@ -1,11 +1,18 @@
-"""Gradients on the CPU: the steps of tri_apsp.kernels.cpu.gradients, each in tasks for every thread."""
+"""Gradients on the CPU: the steps of tri_apsp.kernels.cpu.gradients, each in tasks for every
+thread.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
-from tri_apsp.kernels.cpu.gradients import first_minimum, scatter_to_columns, scatter_to_rows, sum_subtrees
+from tri_apsp.kernels.cpu.gradients import (
+    first_minimum,
+    scatter_to_columns,
+    scatter_to_rows,
+    sum_subtrees,
+)
 
 __all__ = ["argmin", "edge_gradient", "factor_gradients"]
 
@@ -25,7 +32,9 @@ def edge_gradient(gradient: Array, predecessors: Array, threads: int) -> Array:
         for part in (slice(first, first + _PART) for first in range(0, batch * n, _PART))
     ]
     run_tasks(sum_subtrees, tasks, _STEP * sums.size, threads)
-    return _to_columns(sums.reshape(gradient.shape), predecessors, n, threads).astype(gradient.dtype)
+    return _to_columns(sums.reshape(gradient.shape), predecessors, n, threads).astype(
+        gradient.dtype
+    )
 
 
 def argmin(a: Array, b: Array, c: Array, threads: int) -> Array:
@@ -41,7 +50,9 @@ def argmin(a: Array, b: Array, c: Array, threads: int) -> Array:
     return found
 
 
-def factor_gradients(gradient: Array, chosen: Array, depth: int, threads: int) -> tuple[Array, Array]:
+def factor_gradients(
+    gradient: Array, chosen: Array, depth: int, threads: int
+) -> tuple[Array, Array]:
     """See Engine.factor_gradients."""
     batch, m, n = gradient.shape
     of_a = np.zeros((batch * m, depth))

@@ -1,4 +1,6 @@
-"""Predecessors on the CPU: the steps of tri_apsp.kernels.cpu.predecessors, each in tasks for every thread."""
+"""Predecessors on the CPU: the steps of tri_apsp.kernels.cpu.predecessors, each in tasks for every
+thread.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,27 @@ from typing import Any
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
-from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE, fewest_edges, lanes, search_strip
+from tri_apsp.kernels.cpu.predecessors import (
+    INEXACT,
+    NOT_CLOSER,
+    ZERO_CYCLE,
+    fewest_edges,
+    lanes,
+    search_strip,
+)
 from tri_apsp.kernels.cpu.small_predecessors import small_predecessors
-from tri_apsp.kernels.cpu.tight_edges import COLUMNS, bound_edges, list_sources, list_targets, mark_tight
+from tri_apsp.kernels.cpu.tight_edges import (
+    COLUMNS,
+    bound_edges,
+    list_sources,
+    list_targets,
+    mark_tight,
+)
 
 __all__ = ["Constants", "find_predecessors"]
 
-# Vertices up to which a graph is searched by all edges, instead of lists of tight ones; at least COLUMNS.
+# Vertices up to which a graph is searched by all edges, instead of lists of tight ones; at least
+# COLUMNS.
 _SMALL = 64
 # Small graphs of a task.
 _GRAPHS = 16
@@ -38,8 +54,12 @@ class Constants:
     cycle: tuple[Any, Any]
 
 
-def find_predecessors(w: Array, d: Array, sizes: Array, constants: Constants, threads: int) -> Array:
-    """Return the predecessors [batch, n, n] of graphs, given their weights, distances and sizes; see Engine.predecessors."""
+def find_predecessors(
+    w: Array, d: Array, sizes: Array, constants: Constants, threads: int
+) -> Array:
+    """Return the predecessors [batch, n, n] of graphs, given their weights, distances and sizes;
+    see Engine.predecessors.
+    """
     pred = np.empty(d.shape, np.int32)
     if d.shape[1] > _SMALL:
         for item, size in enumerate(sizes):
@@ -48,13 +68,25 @@ def find_predecessors(w: Array, d: Array, sizes: Array, constants: Constants, th
 
     def find(first: int) -> None:
         part = slice(first, first + _GRAPHS)
-        small_predecessors(pred[part], w[part], d[part], sizes[part], constants.no_edge, *constants.margins, *constants.cycle)
+        small_predecessors(
+            pred[part],
+            w[part],
+            d[part],
+            sizes[part],
+            constants.no_edge,
+            *constants.margins,
+            *constants.cycle,
+        )
 
-    run_tasks(find, [(first,) for first in range(0, d.shape[0], _GRAPHS)], d.size * d.shape[1], threads)
+    run_tasks(
+        find, [(first,) for first in range(0, d.shape[0], _GRAPHS)], d.size * d.shape[1], threads
+    )
     return pred
 
 
-def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants, threads: int) -> None:
+def _find_in_graph(
+    pred: Array, w: Array, d: Array, n: int, constants: Constants, threads: int
+) -> None:
     """Write the predecessors of one graph, the leading n vertices of its matrices."""
     if n < len(d):
         pred[n:], pred[:, n:] = -1, -1
@@ -78,16 +110,25 @@ def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants
     sources, weights = np.empty(starts[n], np.int32), np.empty(starts[n], d.dtype)
 
     def list_tight(column: int) -> None:
-        list_sources(sources, weights, ends, lightest, masks[column // COLUMNS], bounds, w, n, column)
+        list_sources(
+            sources, weights, ends, lightest, masks[column // COLUMNS], bounds, w, n, column
+        )
 
     run_tasks(list_tight, columns, 4 * n**2, threads)
     flags = np.zeros(n, np.uint8)
     lists = starts, ends, sources, weights, lightest
 
     def search(i: int) -> None:
-        search_strip(pred, flags, w, d, n, i, *lists, no_edge, constants.lowest, *margins, *constants.cycle)
+        search_strip(
+            pred, flags, w, d, n, i, *lists, no_edge, constants.lowest, *margins, *constants.cycle
+        )
 
-    run_tasks(search, [(i,) for i in range(0, n, lanes(d.dtype))], 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
+    run_tasks(
+        search,
+        [(i,) for i in range(0, n, lanes(d.dtype))],
+        8 * n**2 + n * int(ends.sum() - starts[:n].sum()),
+        threads,
+    )
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
     if not len(unsafe):
         return
@@ -106,7 +147,14 @@ def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> A
 
     def bound(part: int) -> None:
         bound_edges(
-            bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, constants.no_edge, *constants.margins
+            bounds[part],
+            w,
+            d,
+            n,
+            part * n // threads,
+            (part + 1) * n // threads,
+            constants.no_edge,
+            *constants.margins,
         )
 
     run_tasks(bound, [(part,) for part in range(threads)], 8 * n**2, threads)

@@ -15,20 +15,24 @@ __all__ = ["Array", "Task", "is_shared", "run_apart", "run_tasks"]
 Array = np.ndarray[Any, Any]
 
 Task = tuple[Any, ...]
-"""The arguments of a kernel, which releases the interpreter's lock. Tasks that run together write disjoint memory, or the same
-values.
+"""The arguments of a kernel, which releases the interpreter's lock. Tasks that run together write
+disjoint memory, or the same values.
 """
 
-# Fewer operations than this run on one thread: they take 0.1 ms, and submitting four tasks to threads takes 0.07 ms.
+# Fewer operations than this run on one thread: they take 0.1 ms, and submitting four tasks to
+# threads takes 0.07 ms.
 _SHARED_WORK = 1 << 22
-# Tasks are submitted in parts of at least _PART_WORK operations, since submitting a part takes 35 us whatever its size; but in
-# at least _PARTS parts per thread, so that the threads finish at about the same time.
+# Tasks are submitted in parts of at least _PART_WORK operations, since submitting a part takes 35
+# us whatever its size; but in at least _PARTS parts per thread, so that the threads finish at about
+# the same time.
 _PART_WORK, _PARTS = 1 << 23, 4
 
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the threads of this process. A forked child, such as a data loader's worker, must not use those of its parent."""
+    """Return the threads of this process. A forked child, such as a data loader's worker, must not
+    use those of its parent.
+    """
     return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
 
 
@@ -40,7 +44,8 @@ def is_shared(work: int, threads: int) -> bool:
 def run_tasks(kernel: Callable[..., None], tasks: list[Task], work: int, threads: int) -> None:
     """Call `kernel` on each task, up to `threads` at once.
 
-    `work` is the number of min-plus operations of all tasks, or of other operations that take as long.
+    `work` is the number of min-plus operations of all tasks, or of other operations that take as
+    long.
     """
     if not is_shared(work, threads):
         _run_each(kernel, tasks)
@@ -66,7 +71,8 @@ def run_apart(kernel: Callable[..., Any], *arguments: Any) -> Any:
     """Return what `kernel` does, on a thread of its own, so that an interrupt ends it at once.
 
     Args:
-        arguments: those of `kernel`, but for its last: an array [1] of bool, which it reads often and which is set to end it.
+        arguments: those of `kernel`, but for its last: an array [1] of bool, which it reads often
+            and which is set to end it.
     """
     stop = np.zeros(1, np.bool_)
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp") as thread:

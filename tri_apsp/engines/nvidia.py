@@ -35,7 +35,12 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import BLOCK_EDGE, EXPONENT_DTYPES, Remaining, exponent_product
+from tri_apsp.engines.triton_exponents import (
+    BLOCK_EDGE,
+    EXPONENT_DTYPES,
+    Remaining,
+    exponent_product,
+)
 from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -53,27 +58,30 @@ from tri_apsp.value_range import PendingRanges
 
 __all__ = ["NvidiaEngine"]
 
-# A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
-# often.
+# A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
+# value is then loaded more often.
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
 _OTHER_TILES_PER_UNIT = 2
-# A closure gains from another program per multiprocessor if every program then has this many tiles to update in a phase; with
-# fewer, synchronization costs more than the program saves.
+# A closure gains from another program per multiprocessor if every program then has this many tiles
+# to update in a phase; with fewer, synchronization costs more than the program saves.
 _TILES_PER_PROGRAM = 3
-# If several programs share a graph with up to this many tiles per row, tiles of half the size are faster: on an H200 in float32
-# a call takes 187 instead of 217 us at n = 512, but 533 instead of 316 us at n = 1024.
+# If several programs share a graph with up to this many tiles per row, tiles of half the size are
+# faster: on an H200 in float32 a call takes 187 instead of 217 us at n = 512, but 533 instead of
+# 316 us at n = 1024.
 _TILES_OF_HALF_SIZE = 8
-# If a panel has so few tiles that each can be divided between this many programs, it is; a part has at least _MIN_PART rows.
+# If a panel has so few tiles that each can be divided between this many programs, it is; a part has
+# at least _MIN_PART rows.
 _PARTS = (4, 2)
 _MIN_PART = 16
-# A solve in one launch is the same for weights of every sign in these dtypes: without negative weights its closure would have a
-# fifth fewer instructions per tile, but be no faster.
+# A solve in one launch is the same for weights of every sign in these dtypes: without negative
+# weights its closure would have a fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
 _MOST_VERTICES_OF_GRADIENT = 64
-# Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by the terms of one product:
-# n^3 operations, but few launches. On an H100, in float32, the search takes 1.4 ms at n = 128 and at n = 2048, the product
-# 0.3 ms at n = 1024 and 1.3 ms at n = 2048; products of values of 8 bytes take three times as long. For smaller graphs,
-# gradients need no predecessors.
+# Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by
+# the terms of one product: n^3 operations, but few launches. On an H100, in float32, the search
+# takes 1.4 ms at n = 128 and at n = 2048, the product 0.3 ms at n = 1024 and 1.3 ms at n = 2048;
+# products of values of 8 bytes take three times as long. For smaller graphs, gradients need no
+# predecessors.
 _LEAST_OF_PRODUCT = 65
 _MOST_OF_PRODUCT = {4: 1536, 8: 1024}
 # A search for terms with fewer tiles than this per multiprocessor uses smaller tiles.
@@ -96,12 +104,18 @@ class NvidiaEngine(TritonEngine):
     def __init__(self, spec: MatrixSpec, config: NvidiaConfig) -> None:
         super().__init__(spec, config)
         device = describe(spec.device)
-        self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
+        self._units, self._shared_memory, self._capability = (
+            device.units,
+            device.shared_memory,
+            device.capability,
+        )
         self._has_wgmma = device.has_wgmma
         self._counters = Counters()
 
     @staticmethod
-    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
+    def product_constants(
+        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+    ) -> dict[str, Any]:
         return {
             "NUM_STAGES": tiles.num_stages,
             "STRATEGY": strategy(dtype, nonnegative),
@@ -112,7 +126,9 @@ class NvidiaEngine(TritonEngine):
 
     def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
         launch = self.launch_by(self.config.product)
-        per_unit = _TILES_PER_UNIT.get(strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT)
+        per_unit = _TILES_PER_UNIT.get(
+            strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
+        )
         fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
         return launch if fills else self.launch_by(self.config.small_product)
 
@@ -126,42 +142,84 @@ class NvidiaEngine(TritonEngine):
         super().product(*ordinary)
 
     def _suits_exponents(self, update: Update) -> bool:
-        """Return whether to try an update by exponents: m n k >= l^3, and m, n and k >= l / 2, for l = exponents_from."""
+        """Return whether to try an update by exponents: m n k >= l^3, and m, n and k >= l / 2, for
+        l = exponents_from.
+        """
         least, (_, m, n), k = self.spec.exponents_from, update.c.shape, update.a.shape[2]
         if least is None or not self.spec.nonnegative or self.spec.dtype not in EXPONENT_DTYPES:
             return False
         rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
-        return min(m, n, k) >= least // 2 and m * n * k >= least**3 and not has_wide_strides(update, rows)
+        return (
+            min(m, n, k) >= least // 2
+            and m * n * k >= least**3
+            and not has_wide_strides(update, rows)
+        )
 
     def _multiply_by_exponents(self, update: Update) -> None:
         """Compute an update by exponents, and what that leaves as an ordinary product."""
         tiles = self.config.product
         shape, strides = shape_of(update), strides_of(update)
-        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=BLOCK_EDGE)
+        launch = make_launch(
+            type(self),
+            tiles,
+            self.spec.dtype,
+            True,
+            describe(self.spec.device),
+            NEEDED_TILE=BLOCK_EDGE,
+        )
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
             remaining = self.multiply_certain_tiles(part)
             grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
             launch.kernel(
-                grid, c, a, b, *shape, int(update.fresh), *update.skip, *strides,
-                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, remaining.uncertain,
-            )  # fmt: skip
+                grid,
+                c,
+                a,
+                b,
+                *shape,
+                int(update.fresh),
+                *update.skip,
+                *strides,
+                c,
+                a,
+                b,
+                0,
+                0,
+                0,
+                0,
+                *strides,
+                locks,
+                whole_tiles,
+                split_k,
+                remaining.uncertain,
+            )
 
     def multiply_certain_tiles(self, update: Update) -> Remaining:
-        """Compute the tiles of an update that are certain, unless a sample has few: see exponent_product."""
+        """Compute the tiles of an update that are certain, unless a sample has few: see
+        exponent_product.
+        """
         return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
         return matrix.dtype in EXPONENT_DTYPES
 
-    def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
+    def _grid(
+        self, shapes: list[Shape], tiles: GpuTiles, c: Block
+    ) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
-        words = tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)  # of C, per thread
+        words = (
+            tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)
+        )  # of C, per thread
         resident = max(1, (12 if words > 32 else 16) // tiles.num_warps)  # by product_registers
         least = min(k for m, _, k in shapes if m)
         whole, parts = split_k_tiles(count, least, self._units, resident, tiles.num_warps)
-        return (whole + (count - whole) * parts, 1, 1), (locks_for(c, self._units * resident), whole, parts, c)
+        return (whole + (count - whole) * parts, 1, 1), (
+            locks_for(c, self._units * resident),
+            whole,
+            parts,
+            c,
+        )
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
@@ -170,20 +228,30 @@ class NvidiaEngine(TritonEngine):
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
-            arrived, before = self._counters.next(batch, d.device, _arrivals(n, tile, count), sizes is not None)
-        launch = _closure_launcher(spec.dtype, spec.nonnegative, sizes is not None, tile, parts, *self._occupancy(count))
+            arrived, before = self._counters.next(
+                batch, d.device, _arrivals(n, tile, count), sizes is not None
+            )
+        launch = _closure_launcher(
+            spec.dtype, spec.nonnegative, sizes is not None, tile, parts, *self._occupancy(count)
+        )
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
     @classmethod
     def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
-        return is_readable(weights) and (check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize])
+        return is_readable(weights) and (
+            check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]
+        )
 
     @classmethod
     def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
-        return weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
+        return (
+            weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
+        )
 
-    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
         if n <= SMALL_GRAPHS[weights.itemsize]:
             return self._queue_small_graphs(weights, check)
@@ -193,46 +261,79 @@ class NvidiaEngine(TritonEngine):
         result = distances = weights.new_empty((batch, size, size))
         if size > n:
             result = weights.new_empty(weights.shape)
-        buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS)
+        buffer = result_buffer_for(
+            weights.device, compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS
+        )
         rows, counter, done = buffer.rows_for(batch * count)
         report, arrived, before = buffer.tensor, distances, 0
         if count > 1:
-            arrived, before = buffer.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
+            arrived, before = buffer.counters(
+                batch, _arrivals(n, tile, count) + 2 * count, sizes is not None
+            )
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
         nonnegative = self.spec.nonnegative and self.specializes_on_sign(weights)
         launch = _solve_launcher(
-            weights.dtype, nonnegative, n <= tile, size > n, alignment, sizes is not None, tile, parts, *self._occupancy(count)
+            weights.dtype,
+            nonnegative,
+            n <= tile,
+            size > n,
+            alignment,
+            sizes is not None,
+            tile,
+            parts,
+            *self._occupancy(count),
         )
         launches = 0
-        for operands in in_parts(distances, weights, result, distances if sizes is None else sizes, arrived, rows):
+        for operands in in_parts(
+            distances, weights, result, distances if sizes is None else sizes, arrived, rows
+        ):
             graphs = operands[0].shape[0]
             done += graphs * count
-            launch((count, graphs, 1), *operands, counter, report, n, before, done, *weights.stride())
+            launch(
+                (count, graphs, 1), *operands, counter, report, n, before, done, *weights.stride()
+            )
             report, launches = report[1:], launches + 1
         return result, PendingSolve(buffer, launches)
 
-    def _queue_small_graphs(self, weights: torch.Tensor, check: bool) -> tuple[Block, PendingRanges | None]:
+    def _queue_small_graphs(
+        self, weights: torch.Tensor, check: bool
+    ) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
-        launch, graphs = _small_graphs_launcher(weights.dtype, _size_of(n), sizes is not None, check)
+        launch, graphs = _small_graphs_launcher(
+            weights.dtype, _size_of(n), sizes is not None, check
+        )
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
-        pending, report, done = None, (distances, distances, distances), 0  # which are not written to
+        pending, report, done = (
+            None,
+            (distances, distances, distances),
+            0,
+        )  # which are not written to
         if check:
             buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1)
             rows, counter, done = buffer.rows_for(count)
             pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
         launch(
-            (count, 1, 1), distances, weights, distances if sizes is None else sizes, *report,
-            batch, n, done + count, *weights.stride(),
-        )  # fmt: skip
+            (count, 1, 1),
+            distances,
+            weights,
+            distances if sizes is None else sizes,
+            *report,
+            batch,
+            n,
+            done + count,
+            *weights.stride(),
+        )
         return distances, pending
 
     @classmethod
     def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         return weights.shape[-1] <= _MOST_VERTICES_OF_GRADIENT
 
-    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+    def weights_gradient(
+        self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
+    ) -> torch.Tensor:
         batch, n, _ = weights.shape
         result = torch.empty_like(gradient)
         launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
@@ -256,14 +357,19 @@ class NvidiaEngine(TritonEngine):
         launch((count, 1, 1), found, a, b, m, n, depth, depth)
         return found
 
-    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+    def predecessors(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor:
         found = None
-        # An absolute tolerance of 0 means that no weight of floats is negative; integers may have any sign.
+        # An absolute tolerance of 0 means that no weight of floats is negative; integers may have
+        # any sign.
         if isinstance(tolerance.absolute, int) and tolerance.absolute == 0:
             found = self.predecessors_if_nonnegative(weights, distances, tolerance)
         return super().predecessors(weights, distances, tolerance) if found is None else found
 
-    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
+    def predecessors_if_nonnegative(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor | None:
         """Find them as the terms of the product D W."""
         batch, n, _ = distances.shape
         if not _LEAST_OF_PRODUCT <= n <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
@@ -271,47 +377,71 @@ class NvidiaEngine(TritonEngine):
         edges = weights.clone(memory_format=torch.contiguous_format)
         if self.spec.sizes is not None:
             outside = torch.arange(n, device=weights.device) >= self.spec.sizes[:, None]
-            edges.masked_fill_(outside[:, :, None], self.no_edge)  # columns outside reach only pairs without a path
+            edges.masked_fill_(
+                outside[:, :, None], self.no_edge
+            )  # columns outside reach only pairs without a path
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
-        found = self._argmin(distances, edges, nonnegative=True)  # the sign of integers does not matter
+        found = self._argmin(
+            distances, edges, nonnegative=True
+        )  # the sign of integers does not matter
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
         launch = _check_terms_launcher(weights.dtype, tolerance.relative)
-        launch((batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride())
+        launch(
+            (batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride()
+        )
         cause = int(failed)
         if cause == 1:  # a loop: the search knows cycles of weight 0
             return super().predecessors(weights, distances, tolerance)
         return None if cause else found
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
-        """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
+        """Return the warps per program, how many programs must fit a multiprocessor, and whether
+        several share a graph.
+        """
         config = self.config
-        return config.closure_warps, config.closure_programs if count > 1 else config.batch_programs, count > 1
+        return (
+            config.closure_warps,
+            config.closure_programs if count > 1 else config.batch_programs,
+            count > 1,
+        )
 
     def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
-        """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
+        """Return the edge of a tile, how many programs share a graph, and into how many parts they
+        may divide a tile.
 
-        Of several programs, the first closes the tiles on the diagonal while the others compute panels and the remaining tiles:
-        see kernels.nvidia.closure. All programs must be resident to synchronize with each other. A batch that is launched in
-        parts has one program per graph.
+        Of several programs, the first closes the tiles on the diagonal while the others compute
+        panels and the remaining tiles: see kernels.nvidia.closure. All programs must be resident to
+        synchronize with each other. A batch that is launched in parts has one program per graph.
         """
         tile, most = self.config.closure_tile, self.config.closure_programs
         if n <= tile or batch >= self._units:
             return tile, 1, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
-        most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.spec.dtype.itemsize)))
+        most = max(
+            1, min(most, self._shared_memory // closure_bytes(tile, self.spec.dtype.itemsize))
+        )
         others = -(-n // tile) - 1
         per_unit = min(most, max(1, batch * others**2 // (_TILES_PER_PROGRAM * self._units)))
         count = min(others**2 + 1, self._units * per_unit // batch)
-        parts = next((parts for parts in _PARTS if tile // parts >= _MIN_PART and 2 * others * parts <= count - 1), 1)
+        parts = next(
+            (
+                parts
+                for parts in _PARTS
+                if tile // parts >= _MIN_PART and 2 * others * parts <= count - 1
+            ),
+            1,
+        )
         return tile, count, parts
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         return None if self._is_exact() else super().panel_buffers(like, rows, columns)
 
     def _is_exact(self) -> bool:
-        """Return whether sums are exact: then D D = D, and panels may be read after they were replaced."""
+        """Return whether sums are exact: then D D = D, and panels may be read after they were
+        replaced.
+        """
         return self.spec.nonnegative and not self.spec.dtype.is_floating_point
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
@@ -320,19 +450,30 @@ class NvidiaEngine(TritonEngine):
             part_of_row = block(row, (0, height), (min(start, width), min(stop, width)))
             part_of_column = block(column, (min(start, length), min(stop, length)), (0, height))
             if self._is_exact():
-                self.product(Update(part_of_row, d, part_of_row), Update(part_of_column, part_of_column, d))
+                self.product(
+                    Update(part_of_row, d, part_of_row), Update(part_of_column, part_of_column, d)
+                )
             elif part_of_row.numel() or part_of_column.numel():
                 multiply_in_stripes(self, d, part_of_row, part_of_column)
 
 
 def _arrivals(n: int, tile: int, count: int) -> int:
-    """Return how often the update programs of a closure arrive: each once per phase, two phases per diagonal tile."""
+    """Return how often the update programs of a closure arrive: each once per phase, two phases per
+    diagonal tile.
+    """
     return 2 * (count - 1) * -(-n // tile)
 
 
 @cache
 def _closure_launcher(
-    dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, cooperative: bool
+    dtype: torch.dtype,
+    nonnegative: bool,
+    sizes: bool,
+    tile: int,
+    parts: int,
+    warps: int,
+    programs: int,
+    cooperative: bool,
 ) -> Launcher:
     constants = {
         "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
@@ -353,14 +494,23 @@ def _argmin_launcher(
 
 @cache
 def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(_check_terms_kernel, {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4})
+    return Launcher(
+        _check_terms_kernel,
+        {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4},
+    )
 
 
 @cache
-def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bool) -> tuple[Launcher, int]:
-    """Return the launcher for graphs of at most `size` vertices, and the graphs that a program takes at a time."""
+def _small_graphs_launcher(
+    dtype: torch.dtype, size: int, sizes: bool, check: bool
+) -> tuple[Launcher, int]:
+    """Return the launcher for graphs of at most `size` vertices, and the graphs that a program
+    takes at a time.
+    """
     constants = small_graphs_constants(dtype, size)
-    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, **constants}), constants["C"].GRAPHS
+    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, **constants}), constants[
+        "C"
+    ].GRAPHS
 
 
 @cache
@@ -390,7 +540,18 @@ def _solve_launcher(
     cooperative: bool,
 ) -> Launcher:
     constants = solve_constants(
-        dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=single_tile, padded=padded, alignment=alignment
+        dtype,
+        nonnegative,
+        tile=tile,
+        warps=warps,
+        parts=parts,
+        single_tile=single_tile,
+        padded=padded,
+        alignment=alignment,
     )
-    constants |= {"SIZES": sizes, "COOPERATIVE": cooperative, "launch_cooperative_grid": cooperative}
+    constants |= {
+        "SIZES": sizes,
+        "COOPERATIVE": cooperative,
+        "launch_cooperative_grid": cooperative,
+    }
     return Launcher(_solve_kernel, constants | closure_options(warps, programs))

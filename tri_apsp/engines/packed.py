@@ -20,11 +20,14 @@ _COPY = 4
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def unpacked(values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n: int, fill: float | int) -> torch.Tensor:
+def unpacked(
+    values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n: int, fill: float | int
+) -> torch.Tensor:
     """Return some graphs of a packed tensor as matrices (graphs, n, n).
 
     Args:
-        values: (total,), of any dtype: graph g has sizes[g]^2 values in row order from starts[g] on.
+        values: (total,), of any dtype: graph g has sizes[g]^2 values in row order from starts[g]
+            on.
         starts, sizes: (graphs,) of int64 on the device of the values; sizes of at most n.
         fill: the value of padding.
     """
@@ -33,8 +36,12 @@ def unpacked(values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n:
     return matrices
 
 
-def pack_into(values: torch.Tensor, matrices: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
-    """Write the graphs of matrices (graphs, n, n) into a packed tensor, which is contiguous; see `unpacked`."""
+def pack_into(
+    values: torch.Tensor, matrices: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor
+) -> None:
+    """Write the graphs of matrices (graphs, n, n) into a packed tensor, which is contiguous; see
+    `unpacked`.
+    """
     _move(_stored(matrices), values, starts, sizes, 0, pack=True)
 
 
@@ -44,7 +51,13 @@ def _stored(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _move(
-    matrices: torch.Tensor, values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, fill: float | int, *, pack: bool
+    matrices: torch.Tensor,
+    values: torch.Tensor,
+    starts: torch.Tensor,
+    sizes: torch.Tensor,
+    fill: float | int,
+    *,
+    pack: bool,
 ) -> None:
     if not matrices.numel():
         return
@@ -64,17 +77,29 @@ def _move(
         (matrices[part].numpy(), flat, starts[part].numpy(), sizes[part].numpy(), padding)
         for part in (slice(first, first + graphs) for first in range(0, len(sizes), graphs))
     ]
-    run_tasks(kernels.pack if pack else kernels.unpack, tasks, _COPY * matrices.numel(), torch.get_num_threads())
+    run_tasks(
+        kernels.pack if pack else kernels.unpack,
+        tasks,
+        _COPY * matrices.numel(),
+        torch.get_num_threads(),
+    )
 
 
 def _move_on_gpu(
-    matrices: torch.Tensor, values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, fill: float | int, pack: bool
+    matrices: torch.Tensor,
+    values: torch.Tensor,
+    starts: torch.Tensor,
+    sizes: torch.Tensor,
+    fill: float | int,
+    pack: bool,
 ) -> None:
     graphs, n, _ = matrices.shape
     block = min(_BLOCK, 1 << max(5, (n * n - 1).bit_length()))
     blocks = -(-n * n // block)
     with current(values.device):
-        _launcher(pack, fill, n * n >= 1 << 31, block)((graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks)
+        _launcher(pack, fill, n * n >= 1 << 31, block)(
+            (graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks
+        )
 
 
 @cache
@@ -82,4 +107,6 @@ def _launcher(pack: bool, fill: float | int, wide: bool, block: int) -> Launcher
     assert has_triton()
     from tri_apsp.kernels.shared.packed import _packed_kernel
 
-    return Launcher(_packed_kernel, {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4})
+    return Launcher(
+        _packed_kernel, {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4}
+    )

@@ -21,12 +21,15 @@ from tri_apsp.semirings import floor, no_edge
 
 __all__ = ["PortableEngine"]
 
-# The largest slice of k that a program of the panels splits at a time: unrolling more only takes longer to compile.
+# The largest slice of k that a program of the panels splits at a time: unrolling more only takes
+# longer to compile.
 _PANEL_SLICE = 8
 
 
 class PortableEngine(TritonEngine):
-    """Every dtype, with what Triton makes of a plain add and min; the fallback and the reference of the GPU engines."""
+    """Every dtype, with what Triton makes of a plain add and min; the fallback and the reference of
+    the GPU engines.
+    """
 
     name = "portable"
     config: PortableConfig
@@ -34,12 +37,19 @@ class PortableEngine(TritonEngine):
     product_kernel = _product_kernel
 
     @staticmethod
-    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
+    def product_constants(
+        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+    ) -> dict[str, Any]:
         return {"num_stages": tiles.num_stages}
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
-        launch = _launcher(_closure_kernel, self.spec.dtype, self.config.closure_warps, BLOCK=triton.next_power_of_2(n))
+        launch = _launcher(
+            _closure_kernel,
+            self.spec.dtype,
+            self.config.closure_warps,
+            BLOCK=triton.next_power_of_2(n),
+        )
         launch((batch, 1, 1), d, n, *d.stride()[:2])
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
@@ -52,9 +62,13 @@ class PortableEngine(TritonEngine):
         m, n = column.shape[1], row.shape[2]
         step, block_k = self.config.panel, min(self.config.product.block_k, _PANEL_SLICE)
         launch = _launcher(
-            _panels_kernel, self.spec.dtype, self.config.panel_warps,
-            BLOCK=triton.next_power_of_2(size), BLOCK_K=block_k, PANEL=step,
-        )  # fmt: skip
+            _panels_kernel,
+            self.spec.dtype,
+            self.config.panel_warps,
+            BLOCK=triton.next_power_of_2(size),
+            BLOCK_K=block_k,
+            PANEL=step,
+        )
         for operands in in_parts(d, row, column):
             grid = triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0], 1
             launch(grid, *operands, size, m, n, *skip, *d.stride()[:2])
@@ -62,4 +76,6 @@ class PortableEngine(TritonEngine):
 
 @cache
 def _launcher(kernel: Any, dtype: torch.dtype, warps: int, **constants: int) -> Launcher:
-    return Launcher(kernel, {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **constants, "num_warps": warps})
+    return Launcher(
+        kernel, {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **constants, "num_warps": warps}
+    )

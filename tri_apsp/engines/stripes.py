@@ -1,4 +1,6 @@
-"""In-place products of panels with a closed block of any size, for engines whose programs run concurrently."""
+"""In-place products of panels with a closed block of any size, for engines whose programs run
+concurrently.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +13,39 @@ _TILE = 64
 
 
 def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block) -> None:
-    """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column (v, h).
+    """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column
+    (v, h).
 
-    A program must not read what another program has already replaced, or the rounding of floats would depend on the order in
-    which programs run. So each stripe is copied to a workspace and replaced by products of the copy, one stripe of each panel
-    at the same time. Where the engine has memory for it, the whole panel is one stripe.
+    A program must not read what another program has already replaced, or the rounding of floats
+    would depend on the order in which programs run. So each stripe is copied to a workspace and
+    replaced by products of the copy, one stripe of each panel at the same time. Where the engine
+    has memory for it, the whole panel is one stripe.
     """
     height, width, length = closed.shape[1], row.shape[2], column.shape[1]
     step = longest = max(width, length)
     buffers = engine.panel_buffers(row, height, longest)
     if buffers is None:
         step = _stripe_width(int(WORKSPACE / 2 * engine.spec.n**2), height, longest)
-        buffers = engine.scratch(row, height, min(step, width)), engine.scratch(column, min(step, length), height)
+        buffers = (
+            engine.scratch(row, height, min(step, width)),
+            engine.scratch(column, min(step, length), height),
+        )
     old_row, old_column = buffers
     for start in range(0, longest, step):
         across, down = (start, min(start + step, width)), (start, min(start + step, length))
         updates, copies = [], []
         if start < width:
-            stripe, old = block(row, (0, height), across), block(old_row, (0, height), (0, across[1] - start))
+            stripe, old = (
+                block(row, (0, height), across),
+                block(old_row, (0, height), (0, across[1] - start)),
+            )
             copies.append((old, stripe))
             updates.append(Update(stripe, closed, old))
         if start < length:
-            stripe, old = block(column, down, (0, height)), block(old_column, (0, down[1] - start), (0, height))
+            stripe, old = (
+                block(column, down, (0, height)),
+                block(old_column, (0, down[1] - start), (0, height)),
+            )
             copies.append((old, stripe))
             updates.append(Update(stripe, old, closed))
         engine.copy(*copies)
@@ -40,7 +53,9 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
 
 
 def _stripe_width(values: int, height: int, width: int) -> int:
-    """Return how many columns of `height` rows to process at a time in a workspace of `values`: whole tiles, in even parts."""
+    """Return how many columns of `height` rows to process at a time in a workspace of `values`:
+    whole tiles, in even parts.
+    """
     widest = max(1, values // height)
     if widest >= width:
         return width

@@ -1,4 +1,6 @@
-"""What the engines that launch Triton kernels share: products in pairs, initial matrices, and solves in one launch."""
+"""What the engines that launch Triton kernels share: products in pairs, initial matrices, and
+solves in one launch.
+"""
 
 from __future__ import annotations
 
@@ -57,16 +59,22 @@ class Launch(NamedTuple):
 
 
 class TritonEngine(Engine):
-    """Launches on the current stream of the current device; only predecessors() and value_ranges() block the host."""
+    """Launches on the current stream of the current device; only predecessors() and value_ranges()
+    block the host.
+    """
 
     config: GpuConfig
 
     product_kernel: ClassVar[Any]
-    """Its run-time arguments are those of kernels.portable.product._product_kernel, in order, and then those of _grid."""
+    """Its run-time arguments are those of kernels.portable.product._product_kernel, in order, and
+    then those of _grid.
+    """
 
     @staticmethod
     @abstractmethod
-    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
+    def product_constants(
+        tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device
+    ) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
 
     def launch_by(self, tiles: GpuTiles) -> Launch:
@@ -84,7 +92,9 @@ class TritonEngine(Engine):
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
-        return super().can_solve_in_place(weights) and weights.stride(-2) <= max(MAX_ROW_STRIDE, weights.shape[-1])
+        return super().can_solve_in_place(weights) and weights.stride(-2) <= max(
+            MAX_ROW_STRIDE, weights.shape[-1]
+        )
 
     @classmethod
     def operands(
@@ -116,7 +126,9 @@ class TritonEngine(Engine):
         return reader
 
     @classmethod
-    def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
+    def queue_edge_count(
+        cls, matrices: torch.Tensor, step: int, *, loops: bool
+    ) -> Callable[[], int]:
         return queue_edge_count(matrices, step, loops=loops)
 
     @classmethod
@@ -127,8 +139,12 @@ class TritonEngine(Engine):
         queue = reader or queue_without_result(weights)
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
-    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
-        """As Engine.queue_solve, with `check`, in three launches: initial matrix, closure, value range of the distances."""
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges | None]:
+        """As Engine.queue_solve, with `check`, in three launches: initial matrix, closure, value
+        range of the distances.
+        """
         reader = ValueRangeReader(weights, 2)
         distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)
@@ -141,12 +157,20 @@ class TritonEngine(Engine):
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
         return triton_gradients.argmin(a, b, c)
 
-    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         return triton_gradients.factor_gradients(gradient, chosen, depth)
 
-    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+    def predecessors(
+        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
+    ) -> torch.Tensor:
         sizes = self.spec.sizes
-        sizes = torch.full((len(weights),), weights.shape[-1], device=weights.device) if sizes is None else sizes
+        sizes = (
+            torch.full((len(weights),), weights.shape[-1], device=weights.device)
+            if sizes is None
+            else sizes
+        )
         parts = [
             find_predecessors(part[0], part[1], part[2], tolerance)
             for part in in_parts(weights, distances, sizes.to(torch.int32))
@@ -175,9 +199,17 @@ class TritonEngine(Engine):
             for t0, s0, t1, s1 in in_parts(*blocks):
                 _copy_launcher()(
                     (tiles, t0.shape[0], 1),
-                    t0, s0, *shapes[0], *t0.stride()[:2], *s0.stride()[:2],
-                    t1, s1, *shapes[1], *t1.stride()[:2], *s1.stride()[:2],
-                )  # fmt: skip
+                    t0,
+                    s0,
+                    *shapes[0],
+                    *t0.stride()[:2],
+                    *s0.stride()[:2],
+                    t1,
+                    s1,
+                    *shapes[1],
+                    *t1.stride()[:2],
+                    *s1.stride()[:2],
+                )
 
     def product(self, *updates: Update) -> None:
         for update in updates:
@@ -200,13 +232,24 @@ class TritonEngine(Engine):
             grid, more = self._grid(shapes, launch.tiles, operands[0])
             launch.kernel(
                 grid,
-                *operands[:3], *shapes[0], int(first.fresh), *first.skip, *strides_of(first),
-                *operands[3:], *shapes[1], int((second or first).fresh), *strides_of(second or first),
+                *operands[:3],
+                *shapes[0],
+                int(first.fresh),
+                *first.skip,
+                *strides_of(first),
+                *operands[3:],
+                *shapes[1],
+                int((second or first).fresh),
+                *strides_of(second or first),
                 *more,
-            )  # fmt: skip
+            )
 
-    def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
-        """Return the grid of products of `shapes` for each graph of C, and the further arguments of their kernel."""
+    def _grid(
+        self, shapes: list[Shape], tiles: GpuTiles, c: Block
+    ) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
+        """Return the grid of products of `shapes` for each graph of C, and the further arguments of
+        their kernel.
+        """
         return (programs(shapes, tiles), c.shape[0], 1), ()
 
 
@@ -220,20 +263,31 @@ def _copy_launcher() -> Launcher:
 
 @cache
 def make_launch(
-    engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device, **more: Any
+    engine: type[TritonEngine],
+    tiles: GpuTiles,
+    dtype: torch.dtype,
+    nonnegative: bool,
+    device: Device,
+    **more: Any,
 ) -> Launch:
     """Return how to launch products by `tiles`; `more` are constants in place of the engine's."""
     constants = {
-        "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype),
-        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
+        "NO_EDGE": no_edge(dtype),
+        "FLOOR": floor(dtype),
+        "BLOCK_M": tiles.block_m,
+        "BLOCK_N": tiles.block_n,
+        "BLOCK_K": tiles.block_k,
+        "GROUP_M": tiles.group_m,
         "num_warps": tiles.num_warps,
-    }  # fmt: skip
+    }
     constants |= engine.product_constants(tiles, dtype, nonnegative, device)
     return Launch(tiles, Launcher(engine.product_kernel, constants | more))
 
 
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
-    """Yield views of operands (batch, ...) with as many graphs as one launch takes, in parts as even as possible."""
+    """Yield views of operands (batch, ...) with as many graphs as one launch takes, in parts as
+    even as possible.
+    """
     batch = operands[0].shape[0]
     if batch <= MAX_GRAPHS:
         yield operands

@@ -41,13 +41,17 @@ def search_in_rounds(
     parents: Array,
     on_cycle: Array,
 ) -> torch.Tensor:
-    """Search weights (n, n) on a GPU for negative cycles; arguments and result as those of kernels.cpu.bellman_ford."""
+    """Search weights (n, n) on a GPU for negative cycles; arguments and result as those of
+    kernels.cpu.bellman_ford.
+    """
     from tri_apsp.kernels.cpu.bellman_ford import find_cycles
 
     is_float = weights.is_floating_point()
     _, absolute, relative = margins
     with current(weights.device):
-        potentials = weights.new_zeros(len(weights), dtype=torch.float64 if is_float else torch.int64)
+        potentials = weights.new_zeros(
+            len(weights), dtype=torch.float64 if is_float else torch.int64
+        )
         device_parents = weights.new_full((len(weights),), -1, dtype=torch.int64)
         device_labels = torch.from_numpy(labels).to(weights.device)
         added = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
@@ -57,7 +61,9 @@ def search_in_rounds(
             least, parent = _relax(weights, active, device_labels, potentials, added)
             least = least.clamp_(min=lowest)
             # `relative` is a float, and would turn int64 potentials into floats.
-            bound = potentials - (absolute + relative * potentials.abs()) if is_float else potentials
+            bound = (
+                potentials - (absolute + relative * potentials.abs()) if is_float else potentials
+            )
             changed = searched & (least < bound)
             potentials = torch.where(changed, least, potentials)
             device_parents = torch.where(changed, parent, device_parents)
@@ -77,14 +83,30 @@ def search_in_rounds(
 
 
 def _relax(
-    weights: torch.Tensor, active: torch.Tensor, labels: torch.Tensor, potentials: torch.Tensor, added: torch.Tensor
+    weights: torch.Tensor,
+    active: torch.Tensor,
+    labels: torch.Tensor,
+    potentials: torch.Tensor,
+    added: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the least potential of each vertex over edges from `active`, (n,), and from which of them."""
+    """Return the least potential of each vertex over edges from `active`, (n,), and from which of
+    them.
+    """
     n, count, blocks = len(weights), len(active), triton.cdiv(len(weights), _BLOCK)
     parts = min(count, triton.cdiv(_PROGRAMS_PER_UNIT * describe(weights.device).units, blocks))
     least, parent = potentials.new_empty(parts, n), active.new_empty(parts, n)
     _launcher(weights.dtype)(
-        (blocks, parts, 1), least, parent, active, labels, potentials, added, weights, count, n, *weights.stride()
+        (blocks, parts, 1),
+        least,
+        parent,
+        active,
+        labels,
+        potentials,
+        added,
+        weights,
+        count,
+        n,
+        *weights.stride(),
     )
     least, part = least.min(dim=0)
     return least, parent.gather(0, part[None])[0]
@@ -99,4 +121,9 @@ def relax_constants(dtype: torch.dtype) -> dict[str, float | int | bool]:
     """Return the constants of the kernel for weights of a dtype."""
     is_float = dtype.is_floating_point
     infinity = math.inf if is_float else torch.iinfo(torch.int64).max
-    return {"NO_EDGE": no_edge(dtype), "INFINITY": infinity, "INTEGER": not is_float, "BLOCK": _BLOCK}
+    return {
+        "NO_EDGE": no_edge(dtype),
+        "INFINITY": infinity,
+        "INTEGER": not is_float,
+        "BLOCK": _BLOCK,
+    }

@@ -1,4 +1,6 @@
-"""Gradients on a GPU: the launches of the kernels in tri_apsp.kernels.shared, in their order; the host does not block."""
+"""Gradients on a GPU: the launches of the kernels in tri_apsp.kernels.shared, in their order; the
+host does not block.
+"""
 
 from __future__ import annotations
 
@@ -26,31 +28,65 @@ def edge_gradient(gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.T
     """See Engine.edge_gradient."""
     batch, n, _ = gradient.shape
     programs = min(batch * n, _PROGRAMS * describe(gradient.device).units)
-    sums, ancestors = (gradient.new_empty((programs, 2, n), dtype=dtype) for dtype in (torch.int64, torch.int32))
+    sums, ancestors = (
+        gradient.new_empty((programs, 2, n), dtype=dtype) for dtype in (torch.int64, torch.int32)
+    )
 
     def add(largest: torch.Tensor, count_bits: int, edge_sums: torch.Tensor) -> None:
         launch = _launcher(gradients._edge_sums_kernel, _block(n))
-        launch((programs, 1, 1), edge_sums, sums, ancestors, gradient, predecessors, largest, batch * n, n, count_bits)
+        launch(
+            (programs, 1, 1),
+            edge_sums,
+            sums,
+            ancestors,
+            gradient,
+            predecessors,
+            largest,
+            batch * n,
+            n,
+            count_bits,
+        )
 
     return _summed(gradient, predecessors, [(batch, n, n)], add)[0]
 
 
-def factor_gradients(gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+def factor_gradients(
+    gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """See Engine.factor_gradients."""
     batch, m, n = gradient.shape
 
-    def add(largest: torch.Tensor, count_bits: int, a_sums: torch.Tensor, b_sums: torch.Tensor) -> None:
+    def add(
+        largest: torch.Tensor, count_bits: int, a_sums: torch.Tensor, b_sums: torch.Tensor
+    ) -> None:
         launch, blocks = _elementwise(gradients._factor_sums_kernel, m * n)
-        launch((batch * blocks, 1, 1), a_sums, b_sums, gradient, chosen, largest, m, n, depth, blocks, count_bits)
+        launch(
+            (batch * blocks, 1, 1),
+            a_sums,
+            b_sums,
+            gradient,
+            chosen,
+            largest,
+            m,
+            n,
+            depth,
+            blocks,
+            count_bits,
+        )
 
     of_a, of_b = _summed(gradient, chosen, [(batch, m, depth), (batch, depth, n)], add)
     return of_a, of_b
 
 
 def _summed(
-    gradient: torch.Tensor, chosen: torch.Tensor, shapes: list[tuple[int, int, int]], add: Callable[..., None]
+    gradient: torch.Tensor,
+    chosen: torch.Tensor,
+    shapes: list[tuple[int, int, int]],
+    add: Callable[..., None],
 ) -> list[torch.Tensor]:
-    """Return sums of gradients, of `shapes`; `add` launches the kernel that adds them up as whole numbers."""
+    """Return sums of gradients, of `shapes`; `add` launches the kernel that adds them up as whole
+    numbers.
+    """
     batch, values = gradient.shape[0], gradient[0].numel()
     count_bits = values.bit_length()
     largest = gradient.new_zeros(batch, dtype=torch.int64)
@@ -67,7 +103,9 @@ def _summed(
 
 
 def _elementwise(kernel: Any, values: int) -> tuple[Launcher, int]:
-    """Return the launcher of a kernel that reads or writes each value of a graph once, and its programs per graph."""
+    """Return the launcher of a kernel that reads or writes each value of a graph once, and its
+    programs per graph.
+    """
     block = _block(values)
     return _launcher(kernel, block), triton.cdiv(values, block)
 
@@ -88,7 +126,9 @@ def argmin(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     if found.numel():
         constants = argmin_constants()
         tiles = triton.cdiv(m, constants["BLOCK_M"]) * triton.cdiv(n, constants["BLOCK_N"])
-        _argmin_launcher()((batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2])
+        _argmin_launcher()(
+            (batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2]
+        )
     return found
 
 

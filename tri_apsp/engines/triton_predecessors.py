@@ -1,7 +1,8 @@
 """Predecessors on GPUs: the launches of the kernels in tri_apsp.kernels.shared, in their order.
 
-The host blocks once, to read which sources may have a loop of predecessors. If there are any, it also blocks after each search
-of a strip, to count the pairs that are left, and once before the queues.
+The host blocks once, to read which sources may have a loop of predecessors. If there are any, it
+also blocks after each search of a strip, to count the pairs that are left, and once before the
+queues.
 """
 
 from __future__ import annotations
@@ -27,20 +28,24 @@ __all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 _TILE = (32, 64)
 # Sources in a strip, whose distances are transposed at a time.
 _WIDTH = 2048
-# A program of one warp that searches lists: bytes of its distances from each vertex (those from all vertices fit the L2 cache),
-# vertices, and edges between two tests of whether the search is over.
+# A program of one warp that searches lists: bytes of its distances from each vertex (those from all
+# vertices fit the L2 cache), vertices, and edges between two tests of whether the search is over.
 _LANE_BYTES, _GROUP, _CHUNK = 512, 4, 16
 # The tile of a program that searches all edges.
 _SEARCH_TILE = (32, 64)
-# Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
+# Pairs for each place in a list of tight edges. If there are more such edges, all edges are
+# searched.
 _PAIRS_PER_EDGE = 8
-# Values at a time of a program that owns a whole row; and of one that searches the queue of a source.
+# Values at a time of a program that owns a whole row; and of one that searches the queue of a
+# source.
 _BLOCK, _QUEUE_BLOCK = 256, 32
 # Rows of a program that looks for nearest vertices.
 _ROWS = 8
-# Searches of a strip go on while one finds at least this share of the pairs that are left; then each source has its queue.
+# Searches of a strip go on while one finds at least this share of the pairs that are left; then
+# each source has its queue.
 _LEAST_SHARE = 1 / 8
-# Of each listed edge, when edges are sorted by their source: keys, order, sorted edges, and what torch.sort allocates.
+# Of each listed edge, when edges are sorted by their source: keys, order, sorted edges, and what
+# torch.sort allocates.
 _BYTES_TO_SORT = 48
 
 # The constants of each kernel beside those of the dtype.
@@ -56,18 +61,27 @@ _ONE_WARP = predecessors._search_lists_kernel, fewest_edges._fewest_edges_kernel
 
 
 def workspace(weights: torch.Tensor) -> float:
-    """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
+    """Return the memory of find_predecessors() beside its result, in matrices of the size of
+    `weights`.
+    """
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
     # Bytes for each pair of vertices.
-    edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]  # sources, targets, weights; bits, counts and ends
-    # Predecessors, distances and a mask; with it the distances reached before, or a copy of it in int32 while it is counted.
+    edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[
+        0
+    ]  # sources, targets, weights; bits, counts and ends
+    # Predecessors, distances and a mask; with it the distances reached before, or a copy of it in
+    # int32 while it is counted.
     strip = min(1.0, _WIDTH / n) * (4 + itemsize + 1 + max(itemsize, 4))
     queues = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
     return (edge_lists + max(strip, queues)) / itemsize
 
 
-def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
-    """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see Engine.predecessors."""
+def find_predecessors(
+    weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance
+) -> torch.Tensor:
+    """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see
+    Engine.predecessors.
+    """
     if not distances.numel():
         return torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
     return _Search(weights, distances, sizes, tolerance).run()
@@ -84,9 +98,13 @@ class _Strip:
 
 
 class _Search:
-    """The search for the predecessors of one call: tensors that its launches share, and the launches in their order."""
+    """The search for the predecessors of one call: tensors that its launches share, and the
+    launches in their order.
+    """
 
-    def __init__(self, weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> None:
+    def __init__(
+        self, weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance
+    ) -> None:
         self.weights, self.distances, self.sizes = weights, distances, sizes
         self.batch, self.n, _ = distances.shape
         self.launch = partial(_launch, distances.dtype, tolerance.relative)
@@ -108,9 +126,15 @@ class _Search:
             self._collect(strip)
         del strip  # frees its memory before that of another one is allocated
         self.launch(
-            predecessors._search_rest_kernel, (self.n, self.batch, 1), self.pred, self.flags, self.weights, self.distances,
-            self.margins, *self.strides,
-        )  # fmt: skip
+            predecessors._search_rest_kernel,
+            (self.n, self.batch, 1),
+            self.pred,
+            self.flags,
+            self.weights,
+            self.distances,
+            self.margins,
+            *self.strides,
+        )
         loops = self.flags == int(predecessors.POSSIBLE_LOOP.value)
         if bool(loops.any()):
             self._find_fewest_edges(loops)
@@ -120,24 +144,45 @@ class _Search:
         batch, n, blocks, like = self.batch, self.n, self.blocks, self.distances
         tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
         nearest, parts = like.new_empty((batch, n)), like.new_empty((batch, blocks, n))
-        self.launch(tight_edges._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, like, batch * n, n)
+        self.launch(
+            tight_edges._nearest_kernel,
+            (triton.cdiv(batch * n, _ROWS), 1, 1),
+            nearest,
+            like,
+            batch * n,
+            n,
+        )
         graph = self.weights, like, self.margins
         self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
         masks, counts = self.pred.new_empty((2, batch, n, blocks))
-        self.launch(tight_edges._count_kernel, tiles, masks, counts, parts.amax(1), *graph, *self.strides)
+        self.launch(
+            tight_edges._count_kernel, tiles, masks, counts, parts.amax(1), *graph, *self.strides
+        )
         self.shortest, self.ends = nearest.amin(1), counts.view(-1).cumsum(0)
         self.sources, self.targets = self.pred.new_empty((2, self.capacity))
         self.lengths = like.new_empty(self.capacity)
         self.launch(
-            tight_edges._list_kernel, (triton.cdiv(n * blocks, _BLOCK), batch, 1), self.sources, self.targets, self.lengths,
-            self.ends, masks, counts, self.weights, self.capacity, blocks, *self.strides,
-        )  # fmt: skip
+            tight_edges._list_kernel,
+            (triton.cdiv(n * blocks, _BLOCK), batch, 1),
+            self.sources,
+            self.targets,
+            self.lengths,
+            self.ends,
+            masks,
+            counts,
+            self.weights,
+            self.capacity,
+            blocks,
+            *self.strides,
+        )
 
     def _strips(self) -> Iterator[_Strip]:
         """Yield the strips in turn, each in the memory of the one before it."""
         batch, n = self.batch, self.n
         widest = min(n, _WIDTH)
-        distances, pred = (like.new_empty(batch * n * widest) for like in (self.distances, self.pred))
+        distances, pred = (
+            like.new_empty(batch * n * widest) for like in (self.distances, self.pred)
+        )
         for i0 in range(0, n, widest):
             width = min(widest, n - i0)
             shape = batch, n, width
@@ -145,27 +190,69 @@ class _Search:
             strip = _Strip(i0, width, distances[:size].view(shape), pred[:size].view(shape))
             grid = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
             self.launch(
-                predecessors._transpose_kernel, grid, strip.distances, strip.predecessors, self.weights, self.distances,
-                self.margins, i0, width, *self.strides,
-            )  # fmt: skip
+                predecessors._transpose_kernel,
+                grid,
+                strip.distances,
+                strip.predecessors,
+                self.weights,
+                self.distances,
+                self.margins,
+                i0,
+                width,
+                *self.strides,
+            )
             yield strip
 
     def _search(self, strip: _Strip, reachable: torch.Tensor) -> None:
-        """Search for the missing predecessors of a strip, among the vertices whose distance in `reachable` is not no_edge."""
+        """Search for the missing predecessors of a strip, among the vertices whose distance in
+        `reachable` is not no_edge.
+        """
         width, n = strip.width, self.n
         of_strip = strip.predecessors, strip.distances, reachable
         limits = self.margins, self.capacity, self.blocks, width
-        listed = triton.cdiv(width, _LANE_BYTES // reachable.itemsize) * triton.cdiv(n, _GROUP), self.batch, 1
-        self.launch(predecessors._search_lists_kernel, listed, *of_strip, self.sources, self.lengths, self.ends, *limits, n)
+        listed = (
+            triton.cdiv(width, _LANE_BYTES // reachable.itemsize) * triton.cdiv(n, _GROUP),
+            self.batch,
+            1,
+        )
+        self.launch(
+            predecessors._search_lists_kernel,
+            listed,
+            *of_strip,
+            self.sources,
+            self.lengths,
+            self.ends,
+            *limits,
+            n,
+        )
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), self.batch, 1
-        self.launch(predecessors._search_kernel, whole, *of_strip, self.weights, self.sizes, self.ends, *limits, *self.strides)
+        self.launch(
+            predecessors._search_kernel,
+            whole,
+            *of_strip,
+            self.weights,
+            self.sizes,
+            self.ends,
+            *limits,
+            *self.strides,
+        )
 
     def _collect(self, strip: _Strip) -> None:
         grid = triton.cdiv(strip.width, _TILE[0]) * triton.cdiv(self.n, _TILE[1]), self.batch, 1
         self.launch(
-            predecessors._collect_kernel, grid, self.pred, self.flags, self.shortest, strip.predecessors, self.weights,
-            self.distances, self.margins, strip.i0, strip.width, *self.strides,
-        )  # fmt: skip
+            predecessors._collect_kernel,
+            grid,
+            self.pred,
+            self.flags,
+            self.shortest,
+            strip.predecessors,
+            self.weights,
+            self.distances,
+            self.margins,
+            strip.i0,
+            strip.width,
+            *self.strides,
+        )
 
     def _find_fewest_edges(self, loops: torch.Tensor) -> None:
         """Find the predecessors of the sources in `loops` (batch, n) again, by the fewest edges."""
@@ -173,7 +260,9 @@ class _Search:
             self._search_queues()
 
     def _search_by_edges(self, loops: torch.Tensor) -> bool:
-        """Extend the paths from `loops` by one edge at a time; return whether pairs are left for queues."""
+        """Extend the paths from `loops` by one edge at a time; return whether pairs are left for
+        queues.
+        """
         queues_needed = False
         for strip in self._strips():
             pred = strip.predecessors
@@ -184,12 +273,16 @@ class _Search:
             remaining: float = math.inf
             while True:
                 unreached = pred == int(predecessors.SEARCH.value)
-                # torch converts the mask to the dtype of the sum: int32, which holds the count of a graph, needs half of int64.
+                # torch converts the mask to the dtype of the sum: int32, which holds the count of a
+                # graph, needs half of int64.
                 before, remaining = remaining, int(unreached.sum((1, 2), dtype=torch.int32).sum())
                 if remaining == 0 or remaining > (1 - _LEAST_SHARE) * before:
                     break
-                # Paths grow by one edge: only vertices reached before this search may be predecessors.
-                self._search(strip, strip.distances.masked_fill(unreached, no_edge(strip.distances.dtype)))
+                # Paths grow by one edge: only vertices reached before this search may be
+                # predecessors.
+                self._search(
+                    strip, strip.distances.masked_fill(unreached, no_edge(strip.distances.dtype))
+                )
             queues_needed |= remaining > 0
             self._collect(strip)
         return queues_needed
@@ -200,10 +293,14 @@ class _Search:
         count = int(self.ends[-1])
         targets, lengths, ends = self.targets, self.lengths, self.ends
         if listed := count <= self.capacity:
-            # The lists are by target, and the queues need them by source: sort the edges by row = graph * n + source.
+            # The lists are by target, and the queues need them by source: sort the edges by row =
+            # graph * n + source.
             graph_ends = self.ends[n * self.blocks - 1 :: n * self.blocks].contiguous()
             places = torch.arange(count, device=ends.device)
-            rows_of_edges = torch.bucketize(places, graph_ends, out_int32=True, right=True) * n + self.sources[:count]
+            rows_of_edges = (
+                torch.bucketize(places, graph_ends, out_int32=True, right=True) * n
+                + self.sources[:count]
+            )
             rows_of_edges, order = rows_of_edges.sort(stable=True)
             targets, lengths = targets[order], lengths[order]
             # Where the edges of each row end.
@@ -212,9 +309,21 @@ class _Search:
         programs = min(row_count, _programs(self.distances))
         queues = self.pred.new_empty((programs, n))
         self.launch(
-            fewest_edges._fewest_edges_kernel, (programs, 1, 1), self.pred, self.flags, queues, targets, lengths, ends,
-            self.weights, self.distances, self.margins, int(listed), row_count, *self.strides,
-        )  # fmt: skip
+            fewest_edges._fewest_edges_kernel,
+            (programs, 1, 1),
+            self.pred,
+            self.flags,
+            queues,
+            targets,
+            lengths,
+            ends,
+            self.weights,
+            self.distances,
+            self.margins,
+            int(listed),
+            row_count,
+            *self.strides,
+        )
 
 
 def _programs(like: torch.Tensor) -> int:
@@ -222,25 +331,40 @@ def _programs(like: torch.Tensor) -> int:
     return 32 * describe(like.device).units
 
 
-def _launch(dtype: torch.dtype, relative: float, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
+def _launch(
+    dtype: torch.dtype,
+    relative: float,
+    kernel: Any,
+    grid: tuple[int, int, int],
+    *args: torch.Tensor | int,
+) -> None:
     _launcher(kernel, dtype, relative)(grid, *args)
 
 
 @cache
 def _launcher(kernel: Any, dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(kernel, predecessor_constants(kernel, dtype, relative) | {"num_warps": warps(kernel)})
+    return Launcher(
+        kernel, predecessor_constants(kernel, dtype, relative) | {"num_warps": warps(kernel)}
+    )
 
 
 def warps(kernel: Any) -> int:
-    """Return the warps of a program; a pass over tiles needs fewer registers per thread with more of them."""
+    """Return the warps of a program; a pass over tiles needs fewer registers per thread with more
+    of them.
+    """
     return 1 if kernel in _ONE_WARP else 4 if kernel in _CONSTANTS else 8
 
 
 def predecessor_constants(kernel: Any, dtype: torch.dtype, relative: float) -> dict[str, Any]:
-    """Return the constants of a kernel for weights of a dtype, and the relative part of their tolerance."""
+    """Return the constants of a kernel for weights of a dtype, and the relative part of their
+    tolerance.
+    """
     constants = {
-        "NO_EDGE": no_edge(dtype), "INTEGER": not dtype.is_floating_point, "RELATIVE": relative,
-        "LANES": _LANE_BYTES // dtype.itemsize, "LOWEST": -float("inf") if dtype.is_floating_point else floor(dtype),
+        "NO_EDGE": no_edge(dtype),
+        "INTEGER": not dtype.is_floating_point,
+        "RELATIVE": relative,
+        "LANES": _LANE_BYTES // dtype.itemsize,
+        "LOWEST": -float("inf") if dtype.is_floating_point else floor(dtype),
         **_CONSTANTS.get(kernel, {"ROWS": _TILE[0], "COLUMNS": _TILE[1]}),
-    }  # fmt: skip
+    }
     return {name: value for name, value in constants.items() if name in kernel.arg_names}

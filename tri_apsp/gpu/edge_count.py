@@ -14,15 +14,16 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["queue_edge_count"]
 
-# A program reads this many values at a time, and up to this many programs are launched per multiprocessor: enough loads in
-# flight to fill the memory bandwidth.
+# A program reads this many values at a time, and up to this many programs are launched per
+# multiprocessor: enough loads in flight to fill the memory bandwidth.
 _BLOCK, _WARPS, _PROGRAMS_PER_UNIT = 4096, 8, 4
 
 
 def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
     """As Engine.queue_edge_count; less than 2^30 rows are read.
 
-    The function that is returned does not keep the memory of the matrices. It frees the result buffer.
+    The function that is returned does not keep the memory of the matrices. It frees the result
+    buffer.
     """
     device, (batch, m, n) = matrices.device, matrices.shape
     rows_read = -(-m // step)
@@ -30,7 +31,14 @@ def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Calla
     buffer = result_buffer_for(device, torch.int32, -(-programs // ROW))
     with current(device):
         _launcher(matrices.dtype, loops)(
-            (programs, 1, 1), matrices, buffer.tensor, batch * rows_read, rows_read, n, step, *matrices.stride()
+            (programs, 1, 1),
+            matrices,
+            buffer.tensor,
+            batch * rows_read,
+            rows_read,
+            n,
+            step,
+            *matrices.stride(),
         )
 
     def read() -> int:
@@ -47,4 +55,7 @@ def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Calla
 def _launcher(dtype: torch.dtype, loops: bool) -> Launcher:
     from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 
-    return Launcher(_count_edges_kernel, {"NO_EDGE": no_edge(dtype), "LOOPS": loops, "BLOCK": _BLOCK, "num_warps": _WARPS})
+    return Launcher(
+        _count_edges_kernel,
+        {"NO_EDGE": no_edge(dtype), "LOOPS": loops, "BLOCK": _BLOCK, "num_warps": _WARPS},
+    )

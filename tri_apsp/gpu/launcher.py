@@ -1,4 +1,6 @@
-"""Launching compiled Triton kernels in 15 us of host time, instead of the 40 us that Triton takes to look a kernel up again."""
+"""Launching compiled Triton kernels in 15 us of host time, instead of the 40 us that Triton takes
+to look a kernel up again.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def has_triton() -> bool:
 class Launcher:
     """A kernel with its constants; a call launches it on the current stream of the current device.
 
-    Triton compiles a kernel separately for the dtypes of its arguments, and for which of them are 1, multiples of 16, or wider
-    than 32 bits. The launcher caches the compiled kernel by that key; Triton itself would bind and hash all arguments again.
+    Triton compiles a kernel separately for the dtypes of its arguments, and for which of them are
+    1, multiples of 16, or wider than 32 bits. The launcher caches the compiled kernel by that key;
+    Triton itself would bind and hash all arguments again.
 
     Args:
         kernel: a kernel whose last arguments are its constexprs.
@@ -50,13 +53,17 @@ class Launcher:
     def __call__(self, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
         """Launch `grid` programs; the first of `args` is a tensor on the current device.
 
-        If that tensor is one of the device "meta", the kernel is only compiled, for the current device.
+        If that tensor is one of the device "meta", the kernel is only compiled, for the current
+        device.
         """
         first = args[0]
         assert isinstance(first, torch.Tensor)
         index = first.get_device()
         if index < 0 and first.is_meta:
-            kernel, started = self._kernel.warmup(*args, grid=grid, **self._constants), _STARTED.get()
+            kernel, started = (
+                self._kernel.warmup(*args, grid=grid, **self._constants),
+                _STARTED.get(),
+            )
             if started is not None:
                 started(kernel)
             return
@@ -74,7 +81,17 @@ class Launcher:
         known = self._compiled.get(key)
         if known is not None and not _has_hooks():
             run, function, metadata = known
-            run(*grid, raw_stream(index), function, metadata, None, None, None, *values, *self._constexprs)
+            run(
+                *grid,
+                raw_stream(index),
+                function,
+                metadata,
+                None,
+                None,
+                None,
+                *values,
+                *self._constexprs,
+            )
             return
         compiled = self._kernel[grid](*args, **self._constants)
         if compiled is not None and self._caches:  # Triton's interpreter compiles nothing
@@ -83,9 +100,11 @@ class Launcher:
 
 @contextmanager
 def compiling_side_by_side() -> Iterator[None]:
-    """Compile and load the kernels of launches inside a `with` side by side; leaving it waits for them.
+    """Compile and load the kernels of launches inside a `with` side by side; leaving it waits for
+    them.
 
-    Triton compiles mostly without holding the interpreter's lock; another process compiles the C code that launches a kernel.
+    Triton compiles mostly without holding the interpreter's lock; another process compiles the C
+    code that launches a kernel.
     """
     from triton import AsyncCompileMode
 
@@ -109,7 +128,9 @@ def compiling_side_by_side() -> Iterator[None]:
 
 
 def _has_hooks() -> bool:
-    """Return whether a profiler or another tool has registered hooks that Triton calls at each launch."""
+    """Return whether a profiler or another tool has registered hooks that Triton calls at each
+    launch.
+    """
     runtime = _runtime()
     return bool(runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls)
 

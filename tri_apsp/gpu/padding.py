@@ -1,6 +1,8 @@
-"""Padding matrices so that kernels move rows 16 bytes at a time, which Triton does only where 16 divides sizes and strides.
+"""Padding matrices so that kernels move rows 16 bytes at a time, which Triton does only where 16
+divides sizes and strides.
 
-A graph of n vertices is then stored with the next multiple of 16 rows and columns; no edge touches the added vertices.
+A graph of n vertices is then stored with the next multiple of 16 rows and columns; no edge touches
+the added vertices.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from tri_apsp.semirings import no_edge
 __all__ = ["ALIGNMENT", "aligned", "pad_operands", "padded_size"]
 
 ALIGNMENT = 16
-# Graphs of up to this many vertices gain nothing: the tiles of the kernels are larger than the graph.
+# Graphs of up to this many vertices gain nothing: the tiles of the kernels are larger than the
+# graph.
 _LEAST = 64
-# From this many operations per graph on, aligning the rows of a product saves more time than it takes: on an H200 a product of
-# n = 700 takes 279 us aligned and 215 us as it is in int16, and the same time in float32; one of n = 2500 takes 853 us aligned
-# and 1133 us as it is in int16, 1264 us and 1349 us in float32.
+# From this many operations per graph on, aligning the rows of a product saves more time than it
+# takes: on an H200 a product of n = 700 takes 279 us aligned and 215 us as it is in int16, and the
+# same time in float32; one of n = 2500 takes 853 us aligned and 1133 us as it is in int16, 1264 us
+# and 1349 us in float32.
 _MIN_PRODUCT = 1 << 31
 
 
@@ -28,18 +32,24 @@ def aligned(n: int) -> int:
 
 
 def padded_size(graphs: torch.Tensor, matrices: float) -> int:
-    """Return with how many rows and columns to store each of the `graphs` (batch, n, n), which are on a GPU.
+    """Return with how many rows and columns to store each of the `graphs` (batch, n, n), which are
+    on a GPU.
 
     Args:
         graphs: the weights.
         matrices: how many matrices of the padded size the solve needs, the result included.
 
     Returns:
-        The next multiple of 16, or n where padding gains nothing or the matrices would not fit the free memory.
+        The next multiple of 16, or n where padding gains nothing or the matrices would not fit the
+        free memory.
     """
     batch, n, _ = graphs.shape
     size = aligned(n)
-    if size == n or n <= _LEAST or not fits_memory(matrices * batch * size**2 * graphs.itemsize, graphs.device):
+    if (
+        size == n
+        or n <= _LEAST
+        or not fits_memory(matrices * batch * size**2 * graphs.itemsize, graphs.device)
+    ):
         return n
     return size
 
@@ -47,14 +57,19 @@ def padded_size(graphs: torch.Tensor, matrices: float) -> int:
 def pad_operands(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
-    """Return copies of operands a (batch, m, k), b (batch, k, n), c (batch, m, n) or None with aligned rows.
+    """Return copies of operands a (batch, m, k), b (batch, k, n), c (batch, m, n) or None with
+    aligned rows.
 
-    k and n are padded to multiples of 16 with no_edge, so that the product of the copies may have more than n columns. None:
-    the product is too small to gain by it, the rows are aligned already, or the copies do not fit the free memory.
+    k and n are padded to multiples of 16 with no_edge, so that the product of the copies may have
+    more than n columns. None: the product is too small to gain by it, the rows are aligned already,
+    or the copies do not fit the free memory.
     """
     batch, m, k = a.shape
     n = b.shape[2]
-    ready = all(x.stride(2) == 1 and x.stride(1) % ALIGNMENT == x.data_ptr() % ALIGNMENT == 0 for x in (a, b))
+    ready = all(
+        x.stride(2) == 1 and x.stride(1) % ALIGNMENT == x.data_ptr() % ALIGNMENT == 0
+        for x in (a, b)
+    )
     padded_k, padded_n = aligned(k), aligned(n)
     size = batch * (m * padded_k + padded_k * padded_n + 2 * m * padded_n) * a.itemsize
     if (ready and n == padded_n) or m * k * n < _MIN_PRODUCT or not fits_memory(size, a.device):

@@ -1,6 +1,8 @@
-"""Memory that kernels need besides matrices: pinned result buffers that the host reads, counters, and locks.
+"""Memory that kernels need besides matrices: pinned result buffers that the host reads, counters,
+and locks.
 
-All are kept from solve to solve, because allocating them takes the host longer than launching the kernel.
+All are kept from solve to solve, because allocating them takes the host longer than launching the
+kernel.
 """
 
 from __future__ import annotations
@@ -12,22 +14,29 @@ from tri_apsp.device import is_captured, raw_stream
 __all__ = ["ROW", "Counters", "ResultBuffer", "locks_for", "result_buffer_for"]
 
 ROW = 8
-"""Values per row of a result buffer: what one solve in one launch reports (see kernels.nvidia.solve)."""
+"""Values per row of a result buffer: what one solve in one launch reports (see
+kernels.nvidia.solve).
+"""
 
 _MIN_ROWS = 1024
 
 
 class Counters:
-    """A counter per graph that only grows, at which the programs of a launch synchronize; and its expected state."""
+    """A counter per graph that only grows, at which the programs of a launch synchronize; and its
+    expected state.
+    """
 
     def __init__(self) -> None:
         self._counters: torch.Tensor | None = None
         self._expected = 0
 
-    def next(self, batch: int, device: torch.device, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
+    def next(
+        self, batch: int, device: torch.device, increments: int, uneven: bool
+    ) -> tuple[torch.Tensor, int]:
         """Return the counters (batch,) and the value that they have before the next launch.
 
-        The launch adds `increments` to each counter. If `uneven`, it adds less to some, and the counters cannot be reused.
+        The launch adds `increments` to each counter. If `uneven`, it adds less to some, and the
+        counters cannot be reused.
         """
         before = self._expected
         if self._counters is None or before + increments > 1 << 30:
@@ -40,7 +49,8 @@ class Counters:
 
 
 class ResultBuffer:
-    """Pinned host memory into which one solve at a time reports, with the counters and device rows that it uses.
+    """Pinned host memory into which one solve at a time reports, with the counters and device rows
+    that it uses.
 
     Attributes:
         device: of the kernels that write to the buffer.
@@ -58,12 +68,18 @@ class ResultBuffer:
 
     def counters(self, batch: int, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
         """As Counters.next, for solves of `batch` graphs."""
-        return self._counters.setdefault(batch, Counters()).next(batch, self.device, increments, uneven)
+        return self._counters.setdefault(batch, Counters()).next(
+            batch, self.device, increments, uneven
+        )
 
     def rows_for(self, programs: int) -> tuple[torch.Tensor, torch.Tensor, int]:
-        """Return rows (at least `programs`, ROW) on the device, a counter that each program increases by 1, and its value."""
+        """Return rows (at least `programs`, ROW) on the device, a counter that each program
+        increases by 1, and its value.
+        """
         if self._program_rows.shape[0] < programs:
-            self._program_rows = self.tensor.new_empty((_capacity(programs), ROW), device=self.device)
+            self._program_rows = self.tensor.new_empty(
+                (_capacity(programs), ROW), device=self.device
+            )
         return self._program_rows, *self._done.next(1, self.device, programs, uneven=False)
 
     def free(self) -> None:
@@ -82,7 +98,9 @@ _IN_USE: set[ResultBuffer] = set()
 def result_buffer_for(device: torch.device, dtype: torch.dtype, rows: int) -> ResultBuffer:
     """Return a buffer of at least `rows` rows of `dtype`, for exclusive use until it is freed."""
     try:
-        buffer = _FREE.setdefault((device, dtype), []).pop()  # one operation, so that threads may solve at the same time
+        buffer = _FREE.setdefault(
+            (device, dtype), []
+        ).pop()  # one operation, so that threads may solve at the same time
     except IndexError:
         pass
     else:
@@ -98,10 +116,12 @@ _LOCKS: dict[tuple[torch.device, int, int], torch.Tensor] = {}
 
 
 def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
-    """Return `count` locks of int32, all 0, on the device of `like`, for a launch on the current stream.
+    """Return `count` locks of int32, all 0, on the device of `like`, for a launch on the current
+    stream.
 
-    Every launch leaves its locks at 0, and launches of one stream run one after another, so all launches of a stream share
-    them. A CUDA graph that is being captured gets its own locks, since it may run beside later launches of this stream.
+    Every launch leaves its locks at 0, and launches of one stream run one after another, so all
+    launches of a stream share them. A CUDA graph that is being captured gets its own locks, since
+    it may run beside later launches of this stream.
     """
     device = like.device
     if is_captured(device):
@@ -114,5 +134,7 @@ def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def _capacity(rows: int) -> int:
-    """Return how many rows to allocate for a need of `rows`: a power of two, so that buffers seldom grow."""
+    """Return how many rows to allocate for a need of `rows`: a power of two, so that buffers seldom
+    grow.
+    """
     return max(_MIN_ROWS, 1 << (rows - 1).bit_length())

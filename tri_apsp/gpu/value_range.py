@@ -1,4 +1,5 @@
-"""The value range of tensors on a GPU, read by kernels into pinned result buffers; the host blocks once for all of them.
+"""The value range of tensors on a GPU, read by kernels into pinned result buffers; the host blocks
+once for all of them.
 
 Small solves are bound by launches and by how often the host blocks.
 """
@@ -17,11 +18,17 @@ from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, bounded_distances, limits
 
-__all__ = ["PendingSolve", "ValueRangeQueue", "ValueRangeReader", "is_readable", "queue_without_result"]
+__all__ = [
+    "PendingSolve",
+    "ValueRangeQueue",
+    "ValueRangeReader",
+    "is_readable",
+    "queue_without_result",
+]
 
-# A program holds a tile of this many bytes, and this many programs run on each multiprocessor: enough loads in flight to fill
-# the memory bandwidth, and few enough registers. A tile is one row, or several rows of one of three widths, so that a new size
-# of the tensor needs no new kernel.
+# A program holds a tile of this many bytes, and this many programs run on each multiprocessor:
+# enough loads in flight to fill the memory bandwidth, and few enough registers. A tile is one row,
+# or several rows of one of three widths, so that a new size of the tensor needs no new kernel.
 _TILE_BYTES = 8192
 _PROGRAMS_PER_UNIT = 4
 _WARPS = 8
@@ -35,7 +42,8 @@ _EXTREMES = 5
 def is_readable(tensor: torch.Tensor) -> bool:
     """Return whether ValueRangeReader can read a tensor (batch, m, n).
 
-    A tensor on the device "meta" counts as one on a GPU: its kernels are compiled, and nothing runs.
+    A tensor on the device "meta" counts as one on a GPU: its kernels are compiled, and nothing
+    runs.
     """
     if tensor.device.type not in ("cuda", "meta") or not tensor.numel() or not has_triton():
         return False
@@ -54,7 +62,8 @@ class _Layout(NamedTuple):
 def _layout(tensor: torch.Tensor) -> _Layout:
     """Return a layout (batch, m, n) with the same values, in the order in which they lie in memory.
 
-    Dimensions that are contiguous with each other are merged, so that any dense tensor is one row. Repeated values count once.
+    Dimensions that are contiguous with each other are merged, so that any dense tensor is one row.
+    Repeated values count once.
     """
     return _merged(tuple(tensor.shape), tensor.stride())
 
@@ -74,19 +83,29 @@ def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
 def _tile(dtype: torch.dtype, rows: int, n: int) -> tuple[int, int]:
     """Return the rows and columns of a tile for `rows` rows of `n` values."""
     tile = _TILE_BYTES // max(4, dtype.itemsize)
-    width = tile if rows == 1 or n > 2 * tile else next((width for width in _WIDTHS if n <= width), _WIDTHS[-1])
+    width = (
+        tile
+        if rows == 1 or n > 2 * tile
+        else next((width for width in _WIDTHS if n <= width), _WIDTHS[-1])
+    )
     return tile // width, width
 
 
 @cache
-def _value_range_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool) -> Launcher:
+def _value_range_launcher(
+    dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool
+) -> Launcher:
     from tri_apsp.kernels.shared.value_range import _value_range_kernel
 
-    return Launcher(_value_range_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal})
+    return Launcher(
+        _value_range_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal}
+    )
 
 
 @cache
-def _initial_matrix_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool) -> Launcher:
+def _initial_matrix_launcher(
+    dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool
+) -> Launcher:
     from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 
     infinity = no_edge(dtype)
@@ -98,8 +117,13 @@ def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
     """Return the constants that both kernels take."""
     smallest, largest = limits(dtype)
     return {
-        "SMALLEST": smallest, "LARGEST": largest, "ROWS": rows, "BLOCK": width, "num_warps": _WARPS, "num_stages": 1,
-    }  # fmt: skip
+        "SMALLEST": smallest,
+        "LARGEST": largest,
+        "ROWS": rows,
+        "BLOCK": width,
+        "num_warps": _WARPS,
+        "num_stages": 1,
+    }
 
 
 class _Queued(NamedTuple):
@@ -122,43 +146,77 @@ class ValueRangeQueue:
         self._most, self._extremes = most, extremes
         self._queued: list[_Queued] = []
 
-    def queue(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
-        """Queue the value range of a readable tensor; see value_range.value_range for the arguments."""
+    def queue(
+        self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False
+    ) -> None:
+        """Queue the value range of a readable tensor; see value_range.value_range for the
+        arguments.
+        """
         rows, m, n, strides = _layout(tensor)
         tile_rows, width = _tile(tensor.dtype, rows, n)
         batch, _, length = tensor.shape
         stride_b, stride_m, stride_n = tensor.stride()
         programs, first = self._next(-(-rows // tile_rows) * -(-n // width), below, diagonal)
         _value_range_launcher(tensor.dtype, tile_rows, width, below, diagonal)(
-            (programs, 1, 1), tensor, tensor, self._extremes, first, self._most, rows, m, n, *strides,
-            batch * length, length, stride_b, stride_m + stride_n,
-        )  # fmt: skip
+            (programs, 1, 1),
+            tensor,
+            tensor,
+            self._extremes,
+            first,
+            self._most,
+            rows,
+            m,
+            n,
+            *strides,
+            batch * length,
+            length,
+            stride_b,
+            stride_m + stride_n,
+        )
 
-    def initial_matrix(self, weights: torch.Tensor, sizes: torch.Tensor | None, size: int | None = None) -> torch.Tensor:
-        """Queue a copy of weights (batch, n, n) that a solve can start from, and the value range of the weights below no_edge.
+    def initial_matrix(
+        self, weights: torch.Tensor, sizes: torch.Tensor | None, size: int | None = None
+    ) -> torch.Tensor:
+        """Queue a copy of weights (batch, n, n) that a solve can start from, and the value range of
+        the weights below no_edge.
 
         Args:
             weights: (batch, n, n), readable.
-            sizes: (batch,), the leading vertices of each graph; the others are padding. None: no padding.
+            sizes: (batch,), the leading vertices of each graph; the others are padding. None: no
+                padding.
             size: rows and columns of the copy, at least n. None: n.
 
         Returns:
-            The copy (batch, size, size), contiguous, without a positive value on the diagonal, no_edge in all padding. The
-            value range is that of the weights without padding, and of 0.
+            The copy (batch, size, size), contiguous, without a positive value on the diagonal,
+            no_edge in all padding. The value range is that of the weights without padding, and of
+            0.
         """
         batch, n, _ = weights.shape
         size = n if size is None else size
         matrix = weights.new_empty((batch, size, size))
         tile_rows, width = _tile(weights.dtype, batch * size, size)
-        programs, first = self._next(-(-batch * size // tile_rows) * -(-size // width), no_edge(weights.dtype), False)
+        programs, first = self._next(
+            -(-batch * size // tile_rows) * -(-size // width), no_edge(weights.dtype), False
+        )
         _initial_matrix_launcher(weights.dtype, tile_rows, width, sizes is not None, size > n)(
-            (programs, 1, 1), matrix, weights, weights if sizes is None else sizes, self._extremes, first, self._most,
-            batch * size, n, size, *weights.stride(),
-        )  # fmt: skip
+            (programs, 1, 1),
+            matrix,
+            weights,
+            weights if sizes is None else sizes,
+            self._extremes,
+            first,
+            self._most,
+            batch * size,
+            n,
+            size,
+            *weights.stride(),
+        )
         return matrix
 
     def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
-        """Return how many programs to launch for the next value range, and the index at which they store their extremes."""
+        """Return how many programs to launch for the next value range, and the index at which they
+        store their extremes.
+        """
         programs = min(tiles, self._most)
         first = len(self._queued) * _EXTREMES * self._most
         self._queued.append(_Queued(programs, below, diagonal))
@@ -166,7 +224,9 @@ class ValueRangeQueue:
 
 
 def queue_without_result(like: torch.Tensor) -> ValueRangeQueue:
-    """Return a queue for one kernel whose extremes are not read: they go to device memory, since only read() frees a buffer."""
+    """Return a queue for one kernel whose extremes are not read: they go to device memory, since
+    only read() frees a buffer.
+    """
     most = _max_programs(like)
     return ValueRangeQueue(most, like.new_empty(_EXTREMES * most))
 
@@ -181,23 +241,30 @@ class ValueRangeReader(ValueRangeQueue):
     Each program of a kernel stores its extremes in a pinned result buffer; read() combines them.
 
     Args:
-        like: a tensor of the dtype and on the device of the tensors to read, which must be the current device.
+        like: a tensor of the dtype and on the device of the tensors to read, which must be the
+            current device.
         count: how many value ranges may be queued.
     """
 
     def __init__(self, like: torch.Tensor, count: int = 1) -> None:
         most = _max_programs(like)
         self._device, self._count = like.device, count
-        self._buffer = result_buffer_for(like.device, like.dtype, -(-count * _EXTREMES * most // ROW))
+        self._buffer = result_buffer_for(
+            like.device, like.dtype, -(-count * _EXTREMES * most // ROW)
+        )
         self._wait: Callable[[], None] = partial(synchronize_stream, like.device)
         super().__init__(most, self._buffer.tensor)
 
     def finish_queueing(self) -> None:
-        """Declare that nothing more is queued: read() then blocks only for work that was queued before this call."""
+        """Declare that nothing more is queued: read() then blocks only for work that was queued
+        before this call.
+        """
         self._wait = record_event(self._device)
 
     def read(self) -> list[ValueRange]:
-        """Block until the queued kernels have finished, and return their value ranges in order; may be called once."""
+        """Block until the queued kernels have finished, and return their value ranges in order; may
+        be called once.
+        """
         buffer = self._buffer
         self._wait()
         if self._device.type == "meta":  # kernels were compiled, not run
@@ -223,7 +290,8 @@ class ValueRangeReader(ValueRangeQueue):
 
 
 class PendingSolve:
-    """The value ranges of weights and distances that a queued solve in one launch will store: see kernels.nvidia.solve.
+    """The value ranges of weights and distances that a queued solve in one launch will store: see
+    kernels.nvidia.solve.
 
     A very large batch takes several launches, each of which stores one row of the result buffer.
 
@@ -237,7 +305,9 @@ class PendingSolve:
         self._buffer, self._launches, self._n = buffer, launches, n
 
     def read(self) -> list[ValueRange]:
-        """Block until the solve has finished; return the ranges of the weights, where NaN counts as -inf, and the distances."""
+        """Block until the solve has finished; return the ranges of the weights, where NaN counts as
+        -inf, and the distances.
+        """
         buffer = self._buffer
         synchronize_stream(buffer.device)
         if buffer.device.type == "meta":  # kernels were compiled, not run
@@ -246,11 +316,28 @@ class PendingSolve:
         if self._launches > 1:
             rows = buffer.values[: self._launches]
             row = [*rows[:, :3].min(axis=0).tolist(), *rows[:, 3:].max(axis=0).tolist()]
-        lowest, distance_lowest, lowest_diagonal, highest, below, distance_highest, distance_below, _ = row
+        (
+            lowest,
+            distance_lowest,
+            lowest_diagonal,
+            highest,
+            below,
+            distance_highest,
+            distance_below,
+            _,
+        ) = row
         smallest, _ = limits(buffer.tensor.dtype)
         buffer.free()
         weights = ValueRange(lowest, highest, None if below == smallest else below)
         if self._n is not None:
-            return [weights, bounded_distances(weights, distance_lowest, lowest_diagonal, self._n, buffer.tensor.dtype)]
+            return [
+                weights,
+                bounded_distances(
+                    weights, distance_lowest, lowest_diagonal, self._n, buffer.tensor.dtype
+                ),
+            ]
         distance_below = None if distance_below == smallest else distance_below
-        return [weights, ValueRange(distance_lowest, distance_highest, distance_below, lowest_diagonal)]
+        return [
+            weights,
+            ValueRange(distance_lowest, distance_highest, distance_below, lowest_diagonal),
+        ]

@@ -1,4 +1,6 @@
-"""The files of NumPy and torch, `.npy`, `.npz` and `.pt`: dense weights, and sparse matrices of SciPy and torch."""
+"""The files of NumPy and torch, `.npy`, `.npz` and `.pt`: dense weights, and sparse matrices of
+SciPy and torch.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,22 @@ def read_npy(source: Source) -> DenseGraph:
         InputError: for any other content, such as objects.
     """
     with open_input(source) as place:
-        # A plain file is mapped, so that a matrix larger than the memory is refused before it is loaded.
+        # A plain file is mapped, so that a matrix larger than the memory is refused before it is
+        # loaded.
         mode: Any = "c" if isinstance(place, Path) else None
         array = np.load(place, mmap_mode=mode, allow_pickle=False)
         if not isinstance(array, np.ndarray):
-            raise InputError(f"a .npy file must hold one array, but {source} is an archive; rename it to .npz.")
+            raise InputError(
+                f"a .npy file must hold one array, but {source} is an archive; rename it to .npz."
+            )
     return _dense(array, f"the array in {source}")
 
 
 def read_npz(source: Source) -> Graph:
     """Return the graph of a `.npz` file.
 
-    The archive holds a single array or one named `weights`, of shape (n, n); or a sparse matrix as scipy.sparse.save_npz
-    writes it, in which every stored entry is an edge.
+    The archive holds a single array or one named `weights`, of shape (n, n); or a sparse matrix as
+    scipy.sparse.save_npz writes it, in which every stored entry is an edge.
 
     Raises:
         InputError: for any other content, such as objects.
@@ -49,7 +54,9 @@ def read_npz(source: Source) -> Graph:
     with open_input(source) as place:
         archive = np.load(place, allow_pickle=False)
         if isinstance(archive, np.ndarray):
-            raise InputError(f"a .npz file must be an archive, but {source} is a single array; rename it to .npy.")
+            raise InputError(
+                f"a .npz file must be an archive, but {source} is a single array; rename it to .npy."
+            )
         with archive:
             names = sorted(archive.files)
             if not {"format", "shape", "data"} <= set(names):
@@ -84,7 +91,11 @@ def read_pt(source: Source) -> Graph:
             f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save the weights alone."
         )
     tensor, name = tensor.detach(), f"the tensor in {source}"
-    return _dense_tensor(tensor, name) if tensor.layout == torch.strided else _sparse_tensor(tensor, name)
+    return (
+        _dense_tensor(tensor, name)
+        if tensor.layout == torch.strided
+        else _sparse_tensor(tensor, name)
+    )
 
 
 def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
@@ -115,7 +126,8 @@ def _sparse_tensor(tensor: torch.Tensor, name: str) -> EdgeList:
             "convert it with .to_dense().to_sparse_csr(), and save it again."
         )
     entries = tensor.to_sparse(layout=torch.sparse_coo)
-    # indices() and values() would require coalesced entries, in which those at one place are added up.
+    # indices() and values() would require coalesced entries, in which those at one place are added
+    # up.
     places, values = entries._indices().numpy(), entries._values().numpy()
     return edges_of_sparse(coo_array((values, tuple(places)), shape=tuple(tensor.shape)), name)
 
@@ -127,7 +139,9 @@ def _check_tensor(tensor: torch.Tensor, name: str) -> None:
             f"{dtype_name(tensor.dtype)}; {remedy_for(tensor.dtype)}, and save it again."
         )
     if tensor.ndim != 2:
-        raise InputError(f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix.")
+        raise InputError(
+            f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix."
+        )
 
 
 def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:
@@ -135,7 +149,9 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
     values = tensor.detach().cpu().contiguous()
     if extension == ".pt":
         # torch.save would write the whole storage of a view.
-        torch.save(values.clone() if values.untyped_storage().nbytes() > values.nbytes else values, stream)
+        torch.save(
+            values.clone() if values.untyped_storage().nbytes() > values.nbytes else values, stream
+        )
     elif extension == ".npz":
         named: dict[str, Any] = {key: values.numpy()}
         np.savez(stream, **named)

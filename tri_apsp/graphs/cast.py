@@ -1,4 +1,6 @@
-"""Converting weights between dtypes: "no edge" stays "no edge", and a value that the new dtype cannot hold is refused."""
+"""Converting weights between dtypes: "no edge" stays "no edge", and a value that the new dtype
+cannot hold is refused.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,30 @@ from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
 __all__ = ["Cast", "cast_weights", "check_dense", "warn_of_rounding", "whole_end", "widen"]
 
-# Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of any size.
+# Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
+# any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
 
 
 def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Convert dense weights to `dtype`: the "no edge" of the old dtype becomes the "no edge" of the new one.
+    """Convert dense weights to `dtype`: the "no edge" of the old dtype becomes the "no edge" of the
+    new one.
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
         dtype: one of these five dtypes.
 
     Returns:
-        A new contiguous tensor of the same shape on the same device, or `weights` itself if it has `dtype` already.
-        A float is rounded to the nearest float of `dtype`.
+        A new contiguous tensor of the same shape on the same device, or `weights` itself if it has
+        `dtype` already. A float is rounded to the nearest float of `dtype`.
 
     Warns:
         RoundingWarning: once, if a whole number is not exact in `dtype`.
 
     Raises:
-        InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is an integer.
+        InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is
+            an integer.
         DistanceRangeError: for a value that `dtype` cannot hold; integers hold [-no_edge, no_edge).
         TooLargeError: if the result does not fit the memory of the device.
 
@@ -66,7 +71,9 @@ class Cast:
         self._rounded: int | None = None
 
     def __call__(self, values: torch.Tensor) -> torch.Tensor:
-        """Return values of any shape, which include neither NaN nor -inf, in the dtype; errors as `cast_weights`."""
+        """Return values of any shape, which include neither NaN nor -inf, in the dtype; errors as
+        `cast_weights`.
+        """
         result = _cast(values, self._dtype)
         if self._rounded is None and self._dtype.is_floating_point:
             self._rounded = _first_rounded(values, result)
@@ -84,7 +91,9 @@ def whole_end(dtype: torch.dtype) -> int:
 
 
 def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
-    """Issue the RoundingWarning of a float dtype; `found` names the whole number that it does not hold exactly."""
+    """Issue the RoundingWarning of a float dtype; `found` names the whole number that it does not
+    hold exactly.
+    """
     remedy = "float64 or int64" if dtype == torch.float32 else "int64"
     warn_caller(
         f"{dtype_name(dtype)} is exact for whole numbers below {whole_end(dtype)} only, but {found}; use {remedy} for exact "
@@ -94,14 +103,23 @@ def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
 
 
 def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
-    """Return a whole number among `values` that `result`, in a float dtype, does not hold exactly; None if there is none."""
+    """Return a whole number among `values` that `result`, in a float dtype, does not hold exactly;
+    None if there is none.
+    """
     limits = torch.finfo if values.is_floating_point() else torch.iinfo
     end = whole_end(result.dtype)
-    if limits(values.dtype).max <= end or (values.is_floating_point() and values.dtype.itemsize <= result.dtype.itemsize):
+    if limits(values.dtype).max <= end or (
+        values.is_floating_point() and values.dtype.itemsize <= result.dtype.itemsize
+    ):
         return None
     # From 2**53 on a float64 is whole, whether or not the number that it was rounded from is.
-    within = values != no_edge(values.dtype) if not values.is_floating_point() else values.abs() < whole_end(torch.float64)
-    # A whole number that is beyond `end` but exact is no reason to warn; neither is a fraction, which is rounded as always.
+    within = (
+        values != no_edge(values.dtype)
+        if not values.is_floating_point()
+        else values.abs() < whole_end(torch.float64)
+    )
+    # A whole number that is beyond `end` but exact is no reason to warn; neither is a fraction,
+    # which is rounded as always.
     large = values[within & (values.abs() > end)]
     wrong = large[(large == large.trunc()) & (large.to(result.dtype).to(large.dtype) != large)]
     return int(wrong[0]) if wrong.numel() else None
@@ -129,7 +147,9 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
                 f"weights must be whole numbers to be stored as {dtype_name(dtype)}, but one is "
                 f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
             )
-        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)  # before the conversion to int64, which would wrap
+        _refuse_outside(
+            finite, finite.abs() >= _INT64_END, dtype
+        )  # before the conversion to int64, which would wrap
         whole = finite.to(torch.int64)
     else:
         missing = values == no_edge(values.dtype)
@@ -151,12 +171,16 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
 
 
 def _remedy(outside: torch.Tensor, dtype: torch.dtype) -> str:
-    """Return the narrowest dtypes that hold all whole numbers `outside` exactly, of which `dtype` holds none."""
+    """Return the narrowest dtypes that hold all whole numbers `outside` exactly, of which `dtype`
+    holds none.
+    """
     if dtype.is_floating_point:
         return remedy_beyond(dtype)
     most = abs(outside).amax().item()
     exact = [next((wide for wide in (torch.int32, torch.int64) if most < no_edge(wide)), None)]
-    exact += [next((wide for wide in (torch.float32, torch.float64) if most <= whole_end(wide)), None)]
+    exact += [
+        next((wide for wide in (torch.float32, torch.float64) if most <= whole_end(wide)), None)
+    ]
     names = [dtype_name(wide) for wide in exact if wide is not None]
     return f"use {' or '.join(names)}" if names else remedy_beyond(torch.int64)
 
@@ -169,12 +193,15 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
         name: what error messages call the tensor.
 
     Raises:
-        InputError: for another shape, layout or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
+        InputError: for another shape, layout or dtype, for NaN or -inf, or for an integer outside
+            [-no_edge, no_edge].
 
     Cost: one pass over the matrix.
     """
     if weights.layout != torch.strided:
-        raise InputError(f"{name} must be a dense tensor, but has layout {weights.layout}; {remedy_of_sparse()}.")
+        raise InputError(
+            f"{name} must be a dense tensor, but has layout {weights.layout}; {remedy_of_sparse()}."
+        )
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
             f"{name} must be square, (n, n) or (batch, n, n), but has shape {tuple(weights.shape)}; "
@@ -187,7 +214,9 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     if low != low or low == -float("inf"):
         value = "NaN" if low != low else "-inf"
         where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
-        raise InputError(f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the edge is missing.")
+        raise InputError(
+            f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the edge is missing."
+        )
     if not weights.is_floating_point() and (low < -missing or high > missing):
         raise InputError(
             f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where {missing} means no "
@@ -197,13 +226,15 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Return real values of any NumPy dtype as int64 where every one is a whole number below 2**53, else as float64.
+    """Return real values of any NumPy dtype as int64 where every one is a whole number below 2**53,
+    else as float64.
 
     Integers stay exact up to 2**62 - 2; larger ones round to float64.
     """
     if values.dtype.kind == "f":
         reals = values.astype(np.float64, copy=False)
-        # Every float64 from 2**53 on is whole, whether or not the number that it was rounded from is.
+        # Every float64 from 2**53 on is whole, whether or not the number that it was rounded from
+        # is.
         whole = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
         return reals.astype(np.int64) if whole else reals
     limit = no_edge(torch.int64)

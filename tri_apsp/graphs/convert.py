@@ -33,7 +33,8 @@ def from_numpy(
     *,
     missing: float | None = None,
 ) -> torch.Tensor:
-    """Return the dense weights that a NumPy array holds: entry [i, j] is the weight of the edge i -> j.
+    """Return the dense weights that a NumPy array holds: entry [i, j] is the weight of the edge i
+    -> j.
 
     An adjacency matrix in which 0 means no edge, as NetworkX and SciPy make them, needs `missing`:
 
@@ -41,35 +42,43 @@ def from_numpy(
         from_numpy(sparse.toarray(), missing=0)
 
     Args:
-        array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)` in int16, int32 and
-            int64; a masked entry of a masked array is no edge as well. In an array of bool, True is an edge of weight 1 and
-            False is no edge.
-        dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then be one of these, or takes
-            float32 for bool.
+        array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)`
+            in int16, int32 and int64; a masked entry of a masked array is no edge as well. In an
+            array of bool, True is an edge of weight 1 and False is no edge.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then
+            be one of these, or takes float32 for bool.
         device: of the result.
         missing: another value that means no edge, such as 0 or NaN; None: there is none.
 
     Returns:
-        A new tensor of the shape of `array`, which shares no memory with it; its diagonal is 0 where it was not negative.
+        A new tensor of the shape of `array`, which shares no memory with it; its diagonal is 0
+        where it was not negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+            float32.
 
     Raises:
-        InputError: for another shape; for complex numbers or objects; for another dtype of `array` without the
-            argument `dtype`; for NaN or -inf; or for a fraction where `dtype` is an integer.
+        InputError: for another shape; for complex numbers or objects; for another dtype of `array`
+            without the argument `dtype`; for NaN or -inf; or for a fraction where `dtype` is an
+            integer.
         DistanceRangeError: for a value that `dtype` cannot hold.
         TooLargeError: if the result does not fit the memory of `device`.
     """
     if not isinstance(array, np.ndarray):
-        raise InputError(f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray.")
+        raise InputError(
+            f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray."
+        )
     if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
-        raise InputError(f"`missing` must be a number, but is {missing!r}; give the value that means no edge, such as 0.")
+        raise InputError(
+            f"`missing` must be a number, but is {missing!r}; give the value that means no edge, such as 0."
+        )
     target = _target_dtype(array.dtype, dtype, "`array`")
     place = resolve(str(device))
     if array.ndim in (2, 3):
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
-    # Masked and missing entries become 0 first, since their values are arbitrary and must not decide the dtype.
+    # Masked and missing entries become 0 first, since their values are arbitrary and must not
+    # decide the dtype.
     numbers, absent = np.ma.getdata(array), np.ma.getmask(array)
     if numbers.dtype == np.bool_:
         numbers, absent = np.ones(numbers.shape, np.float32), absent | ~numbers
@@ -89,22 +98,25 @@ def from_numpy(
 def from_scipy(
     matrix: sparray | spmatrix, dtype: torch.dtype | None = None, device: torch.device | str = "cpu"
 ) -> torch.Tensor:
-    """Return the dense weights of a SciPy sparse matrix: every stored entry is an edge, every other pair is no edge.
+    """Return the dense weights of a SciPy sparse matrix: every stored entry is an edge, every other
+    pair is no edge.
 
     Args:
-        matrix: (n, n), in any format; not changed. A stored zero is an edge of weight 0, but no edge in the formats bsr and
-            dia, which pad with zeros. A stored inf, or no_edge(dtype) in int16, int32 and int64, is no edge. Of several
-            entries at one place the smallest counts (SciPy would add them up). In a matrix of bool, a stored True is an edge
-            of weight 1, and a stored False is no edge.
-        dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these, or takes
-            float32 for bool.
+        matrix: (n, n), in any format; not changed. A stored zero is an edge of weight 0, but no
+            edge in the formats bsr and dia, which pad with zeros. A stored inf, or no_edge(dtype)
+            in int16, int32 and int64, is no edge. Of several entries at one place the smallest
+            counts (SciPy would add them up). In a matrix of bool, a stored True is an edge of
+            weight 1, and a stored False is no edge.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then
+            be one of these, or takes float32 for bool.
         device: where the result goes.
 
     Returns:
         (n, n) tensor; its diagonal is 0 where no negative entry is stored.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+            float32.
 
     Raises:
         InputError, DistanceRangeError, TooLargeError: as `from_numpy`.
@@ -121,43 +133,61 @@ def from_networkx(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> torch.Tensor:
-    """Return the dense weights of a NetworkX graph, directed or not, with or without parallel edges.
+    """Return the dense weights of a NetworkX graph, directed or not, with or without parallel
+    edges.
 
     Args:
-        graph: an edge of an undirected graph counts in both directions; of parallel edges the lightest counts.
-        weight: the edge attribute that holds the weight; an edge without it weighs 1. None: every edge weighs 1.
-        nodelist: the nodes that become vertices 0, 1, ..., each once; None takes `list(graph.nodes)`. Edges of other
-            nodes are left out.
-        dtype: float32, float64, int16, int32 or int64; never derived from the weights, which are Python numbers.
+        graph: an edge of an undirected graph counts in both directions; of parallel edges the
+            lightest counts.
+        weight: the edge attribute that holds the weight; an edge without it weighs 1. None: every
+            edge weighs 1.
+        nodelist: the nodes that become vertices 0, 1, ..., each once; None takes
+            `list(graph.nodes)`. Edges of other nodes are left out.
+        dtype: float32, float64, int16, int32 or int64; never derived from the weights, which are
+            Python numbers.
         device: of the result.
 
     Returns:
         (n, n) tensor; its diagonal is 0 where no loop is negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+            float32.
 
     Raises:
-        InputError: for another kind of graph; for a node that is listed twice or is not in the graph; for a weight that is
-            not a real number, is NaN or -inf, or is a fraction where `dtype` is an integer.
+        InputError: for another kind of graph; for a node that is listed twice or is not in the
+            graph; for a weight that is not a real number, is NaN or -inf, or is a fraction where
+            `dtype` is an integer.
         DistanceRangeError: for a weight that `dtype` cannot hold.
         TooLargeError: if the result does not fit the memory of `device`.
     """
-    if isinstance(graph, type) or not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
-        raise InputError(f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with networkx.Graph.")
+    if isinstance(graph, type) or not all(
+        hasattr(graph, name) for name in ("nodes", "edges", "is_directed")
+    ):
+        raise InputError(
+            f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with networkx.Graph."
+        )
     if weight is not None and not isinstance(weight, str):
-        raise InputError(f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or None.")
+        raise InputError(
+            f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or None."
+        )
     try:
         nodes = list(graph.nodes if nodelist is None else nodelist)
         index = {node: position for position, node in enumerate(nodes)}
     except TypeError:
-        raise InputError(f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes.") from None
+        raise InputError(
+            f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes."
+        ) from None
     if len(index) < len(nodes):
         twice = next(node for position, node in enumerate(nodes) if index[node] != position)
-        raise InputError(f"`nodelist` must list each node once, but repeats {twice!r}; remove the repetition.")
+        raise InputError(
+            f"`nodelist` must list each node once, but repeats {twice!r}; remove the repetition."
+        )
     for node in nodes:
         if node not in graph:
-            raise InputError(f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or leave it out.")
+            raise InputError(
+                f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or leave it out."
+            )
     sources, targets, weights = [], [], []
     for source, target, attributes in graph.edges(data=True):
         if source in index and target in index:
@@ -165,7 +195,9 @@ def from_networkx(
             sources.append(index[source])
             targets.append(index[target])
             weights.append(_number(value, source, target))
-    edges = EdgeList(len(nodes), np.array(sources, np.int64), np.array(targets, np.int64), _numbers(weights))
+    edges = EdgeList(
+        len(nodes), np.array(sources, np.int64), np.array(targets, np.int64), _numbers(weights)
+    )
     return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
 
 
@@ -187,18 +219,24 @@ def _numbers(values: list[float | int]) -> npt.NDArray[np.int64] | npt.NDArray[n
         return np.array(values, np.float64)
     except OverflowError:
         bits = max(value.bit_length() for value in values if isinstance(value, int))
-        raise InputError(f"edge weights must fit a float64, but one has {bits} bits; scale them.") from None
+        raise InputError(
+            f"edge weights must fit a float64, but one has {bits} bits; scale them."
+        ) from None
 
 
 def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
-    """Return the stored entries of a sparse matrix as edges, as `from_scipy` does; error messages call the matrix `name`.
+    """Return the stored entries of a sparse matrix as edges, as `from_scipy` does; error messages
+    call the matrix `name`.
 
     Raises:
-        InputError: for a matrix that is not square, sparse and real, or is damaged; for NaN or -inf.
+        InputError: for a matrix that is not square, sparse and real, or is damaged; for NaN or
+            -inf.
     """
     layout = getattr(matrix, "format", None)
     if layout not in _SPARSE_FORMATS:
-        remedy = "convert an array with from_numpy" if layout is None else "convert it with .tocsr()"
+        remedy = (
+            "convert an array with from_numpy" if layout is None else "convert it with .tocsr()"
+        )
         raise InputError(
             f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
             f"{type(matrix).__name__ if layout is None else layout}; {remedy}."
@@ -212,7 +250,9 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
         try:
             matrix.check_format(full_check=True)
         except ValueError as error:
-            raise InputError(f"{name} must be a valid sparse matrix, but is not: {error}; build it anew.") from None
+            raise InputError(
+                f"{name} must be a valid sparse matrix, but is not: {error}; build it anew."
+            ) from None
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
@@ -220,10 +260,21 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     _check_entries(entries, name)
     weights = entries.data
     if matrix.dtype == np.bool_:
-        return EdgeList(matrix.shape[0], entries.row[weights], entries.col[weights], np.ones(int(weights.sum()), np.int64))
+        return EdgeList(
+            matrix.shape[0],
+            entries.row[weights],
+            entries.col[weights],
+            np.ones(int(weights.sum()), np.int64),
+        )
     dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if dtype is not None and not dtype.is_floating_point and (absent := weights == no_edge(dtype)).any():
-        return EdgeList(matrix.shape[0], entries.row[~absent], entries.col[~absent], weights[~absent])
+    if (
+        dtype is not None
+        and not dtype.is_floating_point
+        and (absent := weights == no_edge(dtype)).any()
+    ):
+        return EdgeList(
+            matrix.shape[0], entries.row[~absent], entries.col[~absent], weights[~absent]
+        )
     return EdgeList(matrix.shape[0], entries.row, entries.col, weights)
 
 
@@ -240,7 +291,9 @@ def _check_entries(entries: Any, name: str) -> None:
 
 
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """Return a tensor of the same numbers, which shares the memory of `array` if that has native byte order."""
+    """Return a tensor of the same numbers, which shares the memory of `array` if that has native
+    byte order.
+    """
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
@@ -261,4 +314,6 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
 
 def _check_real(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold real numbers, but has dtype {dtype.name}; {remedy_for(dtype)}.")
+        raise InputError(
+            f"{name} must hold real numbers, but has dtype {dtype.name}; {remedy_for(dtype)}."
+        )

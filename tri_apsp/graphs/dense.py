@@ -26,10 +26,12 @@ class DenseGraph:
 
     Args:
         weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
-        base: the number that messages give to vertex 0: that of the first vertex in the file the weights were read from.
+        base: the number that messages give to vertex 0: that of the first vertex in the file the
+            weights were read from.
 
     Raises:
-        InputError: for another shape or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
+        InputError: for another shape or dtype, for NaN or -inf, or for an integer outside
+            [-no_edge, no_edge].
     """
 
     weights: torch.Tensor
@@ -39,7 +41,9 @@ class DenseGraph:
         check_dense(self.weights)
         if self.weights.ndim != 2:
             shape = tuple(self.weights.shape)
-            raise InputError(f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch.")
+            raise InputError(
+                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch."
+            )
 
     @property
     def n(self) -> int:
@@ -48,7 +52,9 @@ class DenseGraph:
 
     @property
     def edges(self) -> int:
-        """The number of entries that are not "no edge", on the diagonal only of the negative ones; one pass over the matrix."""
+        """The number of entries that are not "no edge", on the diagonal only of the negative ones;
+        one pass over the matrix.
+        """
         missing, diagonal = no_edge(self.weights.dtype), self.weights.diagonal()
         present = sum(int((rows < missing).sum()) for _, rows in self._row_blocks())
         return present - int(((diagonal >= 0) & (diagonal < missing)).sum())
@@ -72,7 +78,8 @@ class DenseGraph:
             RoundingWarning: once, if a whole number is not exact in `dtype`.
 
         Raises:
-            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
+            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
+                of `device`.
             InputError: for an integer `dtype` and a weight that is not a whole number.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
@@ -87,14 +94,18 @@ class DenseGraph:
         return result
 
     def blocks(self) -> Iterator[EdgeList]:
-        """Yield the edges in order of source and target, one block of rows at a time; of the loops only the negative ones."""
+        """Yield the edges in order of source and target, one block of rows at a time; of the loops
+        only the negative ones.
+        """
         missing = no_edge(self.weights.dtype)
         for first, rows in self._row_blocks():
             present = rows < missing
             diagonal = present.diagonal(first)
             diagonal &= rows.diagonal(first) < 0
             sources, targets = present.nonzero(as_tuple=True)
-            yield EdgeList(self.n, (sources + first).numpy(), targets.numpy(), rows[present].numpy())
+            yield EdgeList(
+                self.n, (sources + first).numpy(), targets.numpy(), rows[present].numpy()
+            )
 
     def _row_blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
         step = max(1, _BLOCK // max(1, self.n))
@@ -103,4 +114,6 @@ class DenseGraph:
 
 
 Graph: TypeAlias = EdgeList | DenseGraph
-"""What readers and generators return: `n`, `edges`, `natural_dtype`, `to_weights(dtype, device)` and `blocks()`."""
+"""What readers and generators return: `n`, `edges`, `natural_dtype`, `to_weights(dtype, device)`
+and `blocks()`.
+"""

@@ -1,4 +1,5 @@
-"""DIMACS shortest-path files, `.gr`: `c` comments, one `p sp n m`, then m arcs `a source target weight`, from vertex 1.
+"""DIMACS shortest-path files, `.gr`: `c` comments, one `p sp n m`, then m arcs `a source target
+weight`, from vertex 1.
 
 Source: 9th DIMACS Implementation Challenge, "Shortest Paths", file formats.
 """
@@ -33,11 +34,15 @@ def read_dimacs(text: Text) -> EdgeList:
                 f"with {fields[0]!r}; add the header or move it up."
             )
         if len(fields) != 4 or fields[1] != "sp":
-            raise InputError(f"the header of {text.name} must be `p sp n m`, but line {number} is {line!r}; correct it.")
+            raise InputError(
+                f"the header of {text.name} must be `p sp n m`, but line {number} is {line!r}; correct it."
+            )
         n = parse_count(fields[2], text.name, number, "vertices")
         arcs = parse_count(fields[3], text.name, number, "arcs")
         return parse_edges(text.after(number), _GRAMMAR, base=1, n=n, expected=arcs)
-    raise InputError(f"{text.name} must have a header `p sp n m`, but holds comments only; add the header.")
+    raise InputError(
+        f"{text.name} must have a header `p sp n m`, but holds comments only; add the header."
+    )
 
 
 def write_dimacs(graph: Graph, stream: BinaryIO) -> None:

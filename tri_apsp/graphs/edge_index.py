@@ -1,4 +1,6 @@
-"""Batches of graphs in the layout of PyTorch Geometric: one list of edges for all graphs, and the graph of each vertex."""
+"""Batches of graphs in the layout of PyTorch Geometric: one list of edges for all graphs, and the
+graph of each vertex.
+"""
 
 from __future__ import annotations
 
@@ -26,32 +28,42 @@ def from_edge_index(
     dtype: torch.dtype | None = None,
     check: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return dense weights of the graphs of a batch in the layout of PyTorch Geometric, and their sizes.
+    """Return dense weights of the graphs of a batch in the layout of PyTorch Geometric, and their
+    sizes.
 
         weights, sizes = tri_apsp.from_edge_index(data.edge_index, data.edge_weight, data.batch)
         distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
 
     Args:
-        edge_index: (2, edges) of int64 or int32, the vertices from which and to which each edge leads.
-        edge_weight: (edges,) of float32, float64, int16, int32 or int64, on the same device; None: every edge weighs 1.
-        batch: (num_nodes,) of int64 or int32, the graph of each vertex, in ascending order; None: all are of the first graph.
-        num_nodes: the vertices of all graphs; None: as many as `batch` has, or up to the last one that has an edge.
-        max_num_nodes: n of the result, at least the vertices of the largest graph; None: as many as that has, for which the
-            host waits.
+        edge_index: (2, edges) of int64 or int32, the vertices from which and to which each edge
+            leads.
+        edge_weight: (edges,) of float32, float64, int16, int32 or int64, on the same device; None:
+            every edge weighs 1.
+        batch: (num_nodes,) of int64 or int32, the graph of each vertex, in ascending order; None:
+            all are of the first graph.
+        num_nodes: the vertices of all graphs; None: as many as `batch` has, or up to the last one
+            that has an edge.
+        max_num_nodes: n of the result, at least the vertices of the largest graph; None: as many as
+            that has, for which the host waits.
         batch_size: the number of graphs; None: that which `batch` shows, for which the host waits.
-        dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are solved fastest.
-        check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or `batch`, `max_num_nodes` and
-            `batch_size`, the host waits for nothing; values that break a rule give an undefined result, or an error of torch.
+        dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are
+            solved fastest.
+        check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or
+            `batch`, `max_num_nodes` and `batch_size`, the host waits for nothing; values that break
+            a rule give an undefined result, or an error of torch.
 
     Returns:
-        weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest, no_edge where there is none,
-            and at most 0 on the diagonal. Differentiable by `edge_weight`; of parallel edges of one weight, each gets a share.
-            Values of the weights are not checked, which shortest_paths does; an integer beyond no_edge is no edge.
-        sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind them are padding.
+        weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest,
+            no_edge where there is none, and at most 0 on the diagonal. Differentiable by
+            `edge_weight`; of parallel edges of one weight, each gets a share. Values of the weights
+            are not checked, which shortest_paths does; an integer beyond no_edge is no edge.
+        sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind them
+            are padding.
 
     Raises:
-        InputError: another shape, dtype or device; a vertex out of range; `batch` is not in ascending order; an edge between
-            two graphs; more vertices than `max_num_nodes`, or more graphs than `batch_size`.
+        InputError: another shape, dtype or device; a vertex out of range; `batch` is not in
+            ascending order; an edge between two graphs; more vertices than `max_num_nodes`, or more
+            graphs than `batch_size`.
         TooLargeError: the result does not fit the memory of the device.
 
     Cost: a pass over the edges and one over the result; the host waits once at most.
@@ -59,12 +71,21 @@ def from_edge_index(
     _check_tensors(edge_index, edge_weight, batch, dtype)
     _check_counts(batch, num_nodes=num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size)
     known = len(batch) if batch is not None else num_nodes
-    if check or known is None or max_num_nodes is None or (batch_size is None and batch is not None):
+    if (
+        check
+        or known is None
+        or max_num_nodes is None
+        or (batch_size is None and batch is not None)
+    ):
         values = _Values.read(edge_index, batch, known)
         if check:
             _check_values(values, batch is not None, known, max_num_nodes, batch_size)
         known = values.last + 1 if known is None else known
-        max_num_nodes = (values.largest if batch is not None else known) if max_num_nodes is None else max_num_nodes
+        max_num_nodes = (
+            (values.largest if batch is not None else known)
+            if max_num_nodes is None
+            else max_num_nodes
+        )
         batch_size = values.graphs if batch_size is None and batch is not None else batch_size
     graphs = 1 if batch_size is None else batch_size
     weights = _no_edges(graphs, max_num_nodes, edge_weight, dtype, edge_index.device)
@@ -74,7 +95,9 @@ def from_edge_index(
     weights.diagonal(dim1=1, dim2=2).fill_(0)
     if weights.numel() and edge_index.numel():
         weights = _with_edges(weights, edge_index, edge_weight, batch)
-    return weights, sizes.index_add_(0, batch.to(torch.int64), torch.ones_like(batch, dtype=torch.int64))
+    return weights, sizes.index_add_(
+        0, batch.to(torch.int64), torch.ones_like(batch, dtype=torch.int64)
+    )
 
 
 class _Values(NamedTuple):
@@ -97,7 +120,9 @@ class _Values(NamedTuple):
     largest: int
 
     @classmethod
-    def read(cls, edge_index: torch.Tensor, batch: torch.Tensor | None, known: int | None) -> _Values:
+    def read(
+        cls, edge_index: torch.Tensor, batch: torch.Tensor | None, known: int | None
+    ) -> _Values:
         """Read all values at once."""
         none = edge_index.new_full((1,), -1, dtype=torch.int64)
         ends = edge_index.flatten().to(torch.int64)
@@ -108,17 +133,29 @@ class _Values(NamedTuple):
             ends = edge_index.clamp(0, len(batch) - 1)
             place = _places(batch)
             crossing = (batch[ends[0]] != batch[ends[1]]).sum()
-            found += [batch[0], batch[-1] + 1, (batch[1:] < batch[:-1]).sum(), crossing, place.amax() + 1]
+            found += [
+                batch[0],
+                batch[-1] + 1,
+                (batch[1:] < batch[:-1]).sum(),
+                crossing,
+                place.amax() + 1,
+            ]
         return cls(*torch.stack([value.reshape(()).to(torch.int64) for value in found]).tolist())
 
 
 def _check_values(
-    values: _Values, has_batch: bool, known: int | None, max_num_nodes: int | None, batch_size: int | None
+    values: _Values,
+    has_batch: bool,
+    known: int | None,
+    max_num_nodes: int | None,
+    batch_size: int | None,
 ) -> None:
     vertices = values.last + 1 if known is None else known
     if values.first < 0 or values.last >= vertices:
         vertex = values.first if values.first < 0 else values.last
-        raise InputError(f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct that edge.")
+        raise InputError(
+            f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct that edge."
+        )
     if values.unordered or values.lowest < 0:
         what = (
             f"one is {values.lowest}; count them from 0"
@@ -132,7 +169,9 @@ def _check_values(
             "another; remove them, or correct `batch`."
         )
     if has_batch and batch_size is not None and values.graphs > batch_size:
-        raise InputError(f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is {batch_size}; raise it.")
+        raise InputError(
+            f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is {batch_size}; raise it."
+        )
     largest = values.largest if has_batch else vertices
     if max_num_nodes is not None and largest > max_num_nodes:
         raise InputError(
@@ -141,7 +180,11 @@ def _check_values(
 
 
 def _no_edges(
-    graphs: int, n: int, edge_weight: torch.Tensor | None, dtype: torch.dtype | None, device: torch.device
+    graphs: int,
+    n: int,
+    edge_weight: torch.Tensor | None,
+    dtype: torch.dtype | None,
+    device: torch.device,
 ) -> torch.Tensor:
     of_weights = edge_weight.dtype if edge_weight is not None else dtype or torch.float32
     if not torch.compiler.is_compiling():  # which cannot trace it
@@ -155,9 +198,14 @@ def _places(batch: torch.Tensor) -> torch.Tensor:
 
 
 def _with_edges(
-    weights: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, batch: torch.Tensor
+    weights: torch.Tensor,
+    edge_index: torch.Tensor,
+    edge_weight: torch.Tensor | None,
+    batch: torch.Tensor,
 ) -> torch.Tensor:
-    """Return the weights (graphs, n, n), at most those of the edges; in their memory, unless an edge has a gradient."""
+    """Return the weights (graphs, n, n), at most those of the edges; in their memory, unless an
+    edge has a gradient.
+    """
     n = weights.shape[-1]
     place = _places(batch)
     source, target = edge_index.to(torch.int64)
@@ -171,22 +219,32 @@ def _with_edges(
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (not isinstance(value, SupportsIndex) or isinstance(value, bool) or operator.index(value) < 0):
-            raise InputError(f"`{name}` must be a whole number from 0 on, but is {shown(value)}; give one, or leave it out.")
+        if value is not None and (
+            not isinstance(value, SupportsIndex)
+            or isinstance(value, bool)
+            or operator.index(value) < 0
+        ):
+            raise InputError(
+                f"`{name}` must be a whole number from 0 on, but is {shown(value)}; give one, or leave it out."
+            )
     if batch is not None and counts["num_nodes"] not in (None, len(batch)):
         raise InputError(
             f"`num_nodes` must be {len(batch)}, the length of `batch`, but is {counts['num_nodes']}; leave it out."
         )
 
 
-def _check_tensors(edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.dtype | None) -> None:
+def _check_tensors(
+    edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.dtype | None
+) -> None:
     """Check types, shapes, dtypes and devices."""
     given = {"edge_index": edge_index, "edge_weight": edge_weight, "batch": batch}
     for name, tensor in given.items():
         if tensor is None and name != "edge_index":
             continue
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
-            raise InputError(f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with torch.as_tensor.")
+            raise InputError(
+                f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with torch.as_tensor."
+            )
         if name != "edge_weight" and tensor.dtype not in (torch.int64, torch.int32):
             raise InputError(
                 f"`{name}` must have dtype int64 or int32, but has {dtype_name(tensor.dtype)}; call .to(torch.int64)."
@@ -200,7 +258,9 @@ def _check_tensors(edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.d
             f"`edge_index` must have shape (2, edges), but has {tuple(edge_index.shape)}; transpose it if need be."
         )
     if batch is not None and batch.dim() != 1:
-        raise InputError(f"`batch` must have shape (num_nodes,), but has {tuple(batch.shape)}; flatten it.")
+        raise InputError(
+            f"`batch` must have shape (num_nodes,), but has {tuple(batch.shape)}; flatten it."
+        )
     if edge_weight is None:
         if dtype is not None:
             no_edge(dtype)  # refuses other dtypes

@@ -27,18 +27,21 @@ _BLOCK = 1 << 18
 class EdgeList:
     """`n` vertices 0..n-1 and directed edges `sources[e] -> targets[e]` of weight `weights[e]`.
 
-    Parallel edges (of which the lightest counts), loops, and the weights 0 and inf (no edge) are allowed.
+    Parallel edges (of which the lightest counts), loops, and the weights 0 and inf (no edge) are
+    allowed.
 
     Args:
         n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
         sources: (edges,) integers in 0..n-1; stored as int64.
         targets: as `sources`.
-        weights: (edges,) integers or floats; stored as int64 if every weight is a whole number, of magnitude below 2**62 - 1
-            in integers and 2**53 in floats; else as float64.
-        base: the number that messages give to vertex 0: that of the first vertex in the file the edges were read from.
+        weights: (edges,) integers or floats; stored as int64 if every weight is a whole number, of
+            magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
+        base: the number that messages give to vertex 0: that of the first vertex in the file the
+            edges were read from.
 
     Raises:
-        InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that is NaN or -inf.
+        InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that
+            is NaN or -inf.
     """
 
     n: int
@@ -49,12 +52,20 @@ class EdgeList:
 
     def __post_init__(self) -> None:
         if not 0 <= self.n <= MAX_VERTICES:
-            raise InputError(f"`n` must lie in 0..2**62, but is {self.n}; give the number of vertices.")
+            raise InputError(
+                f"`n` must lie in 0..2**62, but is {self.n}; give the number of vertices."
+            )
         for name, kinds in (("sources", "iu"), ("targets", "iu"), ("weights", "iuf")):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray):
-                raise InputError(f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use np.asarray.")
-            if array.ndim != 1 or array.shape != self.sources.shape or array.dtype.kind not in kinds:
+                raise InputError(
+                    f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use np.asarray."
+                )
+            if (
+                array.ndim != 1
+                or array.shape != self.sources.shape
+                or array.dtype.kind not in kinds
+            ):
                 raise InputError(
                     f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one per edge, "
                     f"but has shape {array.shape} and dtype {array.dtype} for {counted(self.sources.size, 'edge')}; convert it."
@@ -70,7 +81,9 @@ class EdgeList:
         weights = widen(self.weights)
         if weights.dtype.kind == "f" and not np.all(weights > -np.inf):
             edge = int(np.flatnonzero(~(weights > -np.inf))[0])
-            source, target = (int(vertices[edge]) + self.base for vertices in (self.sources, self.targets))
+            source, target = (
+                int(vertices[edge]) + self.base for vertices in (self.sources, self.targets)
+            )
             raise weight_error("`weights`", weights[edge], source, target)
         object.__setattr__(self, "weights", weights)
 
@@ -85,7 +98,8 @@ class EdgeList:
         return torch.float32
 
     def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
-        """Return the dense weights W with W[i, j] = min over edges i -> j, no_edge where there is none, W[i, i] <= 0.
+        """Return the dense weights W with W[i, j] = min over edges i -> j, no_edge where there is
+        none, W[i, i] <= 0.
 
         Args:
             dtype: float32, float64, int16, int32 or int64.
@@ -98,7 +112,8 @@ class EdgeList:
             RoundingWarning: once, if a whole number is not exact in `dtype`.
 
         Raises:
-            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
+            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
+                of `device`.
             InputError: for an integer `dtype` and a weight that is not a whole number.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
@@ -118,7 +133,9 @@ class EdgeList:
         return result
 
     def both_ways(self) -> EdgeList:
-        """Return the undirected graph of these edges: adds the reverse of every edge except loops, with the same weight."""
+        """Return the undirected graph of these edges: adds the reverse of every edge except loops,
+        with the same weight.
+        """
         reversible = self.sources != self.targets
         return EdgeList(
             self.n,
@@ -133,11 +150,15 @@ class EdgeList:
         for start in range(0, self.edges, _BLOCK):
             part = slice(start, start + _BLOCK)
             kept = self.weights[part] < np.inf
-            yield EdgeList(self.n, self.sources[part][kept], self.targets[part][kept], self.weights[part][kept])
+            yield EdgeList(
+                self.n, self.sources[part][kept], self.targets[part][kept], self.weights[part][kept]
+            )
 
 
 def outside_error(name: str, n: int, source: int, target: int) -> InputError:
-    """Return the error of an edge of the graph `name` that leads from or to another vertex than its n."""
+    """Return the error of an edge of the graph `name` that leads from or to another vertex than its
+    n.
+    """
     return InputError(
         f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to {target}; correct it, or enlarge "
         f"{name}."

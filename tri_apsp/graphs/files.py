@@ -1,4 +1,6 @@
-"""Graphs as bytes: files and streams, the format by file name, decompression, and atomic replacement of a file."""
+"""Graphs as bytes: files and streams, the format by file name, decompression, and atomic
+replacement of a file.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Source:
 
     Attributes:
         place: a path or a stream.
-        extension: the format, as the extension of a file without ".gz"; the first bytes tell whether they are compressed.
+        extension: the format, as the extension of a file without ".gz"; the first bytes tell
+            whether they are compressed.
     """
 
     place: Path | BinaryIO
@@ -37,7 +40,13 @@ class Source:
         if isinstance(self.place, Path):
             return str(self.place)
         name = getattr(self.place, "name", None)
-        return "standard input" if name == "<stdin>" else name if isinstance(name, str) else "the stream"
+        return (
+            "standard input"
+            if name == "<stdin>"
+            else name
+            if isinstance(name, str)
+            else "the stream"
+        )
 
 
 def to_path(value: object, argument: str) -> Path:
@@ -53,7 +62,9 @@ def to_path(value: object, argument: str) -> Path:
             return Path(path)
     except (TypeError, ValueError):
         pass
-    raise InputError(f"`{argument}` must be a path that a file can have, but is {value!r}; give a str or a pathlib.Path.")
+    raise InputError(
+        f"`{argument}` must be a path that a file can have, but is {value!r}; give a str or a pathlib.Path."
+    )
 
 
 def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -> str:
@@ -77,8 +88,8 @@ def read_bytes(source: Source) -> bytes:
     """Return the content of a file or a stream, decompressed if it begins as gzip does.
 
     Raises:
-        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is compressed but damaged; for a
-            stream of text.
+        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is
+            compressed but damaged; for a stream of text.
     """
     data = _read(source)
     if data.startswith(_GZIP):
@@ -96,23 +107,34 @@ def read_bytes(source: Source) -> bytes:
 
 def _read(source: Source) -> bytes:
     try:
-        data: object = source.place.read_bytes() if isinstance(source.place, Path) else source.place.read()
+        data: object = (
+            source.place.read_bytes() if isinstance(source.place, Path) else source.place.read()
+        )
     except FileNotFoundError:
-        raise InputError(f"a graph file must exist, but there is no {source}; check the name.") from None
+        raise InputError(
+            f"a graph file must exist, but there is no {source}; check the name."
+        ) from None
     except IsADirectoryError:
-        raise InputError(f"a graph must be read from a file, but {source} is a folder; name a file in it.") from None
+        raise InputError(
+            f"a graph must be read from a file, but {source} is a folder; name a file in it."
+        ) from None
     except (OSError, ValueError) as error:  # a ValueError if the stream is closed
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InputError(f"a graph file must be readable, but {source} is not ({reason}); check it.") from error
+        raise InputError(
+            f"a graph file must be readable, but {source} is not ({reason}); check it."
+        ) from error
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     found = "is text" if isinstance(data, str) else f"returns {type(data).__name__}"
-    raise InputError(f"a stream must be binary, but {source} {found}; open it in mode 'rb', or give its .buffer.")
+    raise InputError(
+        f"a stream must be binary, but {source} {found}; open it in mode 'rb', or give its .buffer."
+    )
 
 
 @contextmanager
 def open_input(source: Source) -> Iterator[BinaryIO | Path]:
-    """Yield what NumPy and torch load from: the path itself, or the bytes if they are compressed or come from a stream.
+    """Yield what NumPy and torch load from: the path itself, or the bytes if they are compressed or
+    come from a stream.
 
     Raises:
         InputError: as `read_bytes`; and if the loader fails, with its reason.
@@ -132,7 +154,9 @@ def open_input(source: Source) -> Iterator[BinaryIO | Path]:
 
 
 def _is_uncompressed(path: Path) -> bool:
-    """Return whether `path` is a file that can be read, is not empty and does not begin as gzip does."""
+    """Return whether `path` is a file that can be read, is not empty and does not begin as gzip
+    does.
+    """
     try:
         if not path.is_file():  # such as a pipe, of which no byte must be read twice
             return False
@@ -144,9 +168,13 @@ def _is_uncompressed(path: Path) -> bool:
 
 def _reason(error: Exception) -> str:
     words = str(error).lower()
-    if "object arrays" in words or "python objects" in words:  # NumPy continues with how to load them, which may run code
+    if (
+        "object arrays" in words or "python objects" in words
+    ):  # NumPy continues with how to load them, which may run code
         return "its values are Python objects"
-    if "pickle" in words or "weights only" in words:  # what the loaders suppose of any unknown content
+    if (
+        "pickle" in words or "weights only" in words
+    ):  # what the loaders suppose of any unknown content
         return "it is damaged, or of another format"
     if isinstance(error, gzip.BadGzipFile):  # which shows the first bytes
         return "it is damaged"
@@ -156,9 +184,11 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete; on failure it is removed. Symbolic links are followed.
+    """Open a file that replaces `path` once it is complete; on failure it is removed. Symbolic
+    links are followed.
 
-    The bytes are compressed if the name ends in ".gz", without a time stamp, so that equal content gives equal files.
+    The bytes are compressed if the name ends in ".gz", without a time stamp, so that equal content
+    gives equal files.
 
     Raises:
         InputError: if the operating system cannot write the file, as on a full disk.

@@ -1,4 +1,5 @@
-"""Random graphs by seed: the same seed gives the same graph, as long as NumPy does not change its generator.
+"""Random graphs by seed: the same seed gives the same graph, as long as NumPy does not change its
+generator.
 
 Weights are whole numbers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
 """
@@ -19,11 +20,22 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
 
-__all__ = ["GENERATORS", "Kind", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
+__all__ = [
+    "GENERATORS",
+    "Kind",
+    "chain",
+    "complete",
+    "erdos_renyi",
+    "generate",
+    "grid",
+    "grid_of",
+    "sparse_rows",
+]
 
 _LIGHTEST, _HEAVIEST = 1, 16
 
-# Most bytes that a generator has allocated per vertex and per edge at one time: the arrays of an EdgeList, and temporary ones.
+# Most bytes that a generator has allocated per vertex and per edge at one time: the arrays of an
+# EdgeList, and temporary ones.
 _VERTEX_BYTES, _EDGE_BYTES = 16, 48
 
 Kind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
@@ -35,19 +47,24 @@ def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Gr
     Args:
         kind: a key of `GENERATORS`.
         n: vertices.
-        p: probability of an edge, in [0, 1]; required for kind "erdos_renyi", and not allowed for others.
+        p: probability of an edge, in [0, 1]; required for kind "erdos_renyi", and not allowed for
+            others.
         seed: not negative.
 
     Raises:
-        InputError: for another kind, an n outside 0..2**62, a negative seed, or a p that is missing, out of range or not
-            allowed.
+        InputError: for another kind, an n outside 0..2**62, a negative seed, or a p that is
+            missing, out of range or not allowed.
         TooLargeError: before anything is allocated, if the graph does not fit the memory.
     """
     if kind not in GENERATORS:
-        raise InputError(f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these.")
+        raise InputError(
+            f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these."
+        )
     if kind == "erdos_renyi":
         if p is None:
-            raise InputError("`p` must be given for kind erdos_renyi, but is not; pass the probability of an edge.")
+            raise InputError(
+                "`p` must be given for kind erdos_renyi, but is not; pass the probability of an edge."
+            )
         return erdos_renyi(n, p, seed)
     if p is not None:
         raise InputError(f"`p` is for kind erdos_renyi, but is {p} for kind {kind}; leave it out.")
@@ -56,7 +73,8 @@ def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Gr
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
-    """Return a graph in which each ordered pair i != j is an edge with probability `p`, independently.
+    """Return a graph in which each ordered pair i != j is an edge with probability `p`,
+    independently.
 
     Args:
         n: vertices.
@@ -73,14 +91,18 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
     """
     rng = _generator(n, seed)
     if not 0 <= p <= 1:
-        raise InputError(f"`p` must be a probability in [0, 1], but is {p}; divide a percentage by 100.")
+        raise InputError(
+            f"`p` must be a probability in [0, 1], but is {p}; divide a percentage by 100."
+        )
     _check_edges(n, p * n * (n - 1))
-    # The number of edges of a row is binomial; for a given number, all sets of that many targets are equally likely.
+    # The number of edges of a row is binomial; for a given number, all sets of that many targets
+    # are equally likely.
     return _rows(n, rng.binomial(max(0, n - 1), p, size=n), rng)
 
 
 def sparse_rows(n: int, seed: int = 0) -> EdgeList:
-    """Return a graph with exactly n // 4 edges from each vertex, to different vertices other than itself.
+    """Return a graph with exactly n // 4 edges from each vertex, to different vertices other than
+    itself.
 
     Args:
         n: vertices.
@@ -104,7 +126,11 @@ def _rows(n: int, degrees: npt.NDArray[np.int64], rng: np.random.Generator) -> E
     targets = np.empty(int(degrees.sum()), np.int64)
     end = 0
     for row, degree in enumerate(degrees.tolist()):
-        chosen = np.sort(rng.choice(n - 1, size=degree, replace=False, shuffle=False)) if degree else targets[:0]
+        chosen = (
+            np.sort(rng.choice(n - 1, size=degree, replace=False, shuffle=False))
+            if degree
+            else targets[:0]
+        )
         start, end = end, end + degree
         targets[start:end] = chosen + (chosen >= row)  # skips the row itself
     return EdgeList(n, np.repeat(np.arange(n), degrees), targets, _weights(rng, len(targets)))
@@ -133,7 +159,8 @@ def complete(n: int, seed: int = 0) -> DenseGraph:
 
 
 def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
-    """Return a grid: vertex (r, c), number r * columns + c, has an edge to each of its up to 4 neighbours.
+    """Return a grid: vertex (r, c), number r * columns + c, has an edge to each of its up to 4
+    neighbours.
 
     Args:
         rows: not negative.
@@ -153,7 +180,9 @@ def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
 
 
 def grid_of(n: int, seed: int = 0) -> EdgeList:
-    """Return a grid of `n` vertices in ceil(sqrt(n)) columns, whose last row may be shorter; otherwise as `grid`."""
+    """Return a grid of `n` vertices in ceil(sqrt(n)) columns, whose last row may be shorter;
+    otherwise as `grid`.
+    """
     return _grid(n, math.isqrt(n - 1) + 1 if n > 0 else 0, seed)
 
 
@@ -165,11 +194,17 @@ def _grid(n: int, columns: int, seed: int) -> EdgeList:
     left = vertices[:-1][vertices[1:] % max(1, columns) != 0]
     upper = vertices[: max(0, n - columns)]
     sources, targets = np.concatenate([left, upper]), np.concatenate([left + 1, upper + columns])
-    return EdgeList(n, np.concatenate([sources, targets]), np.concatenate([targets, sources]), _weights(rng, 2 * len(sources)))
+    return EdgeList(
+        n,
+        np.concatenate([sources, targets]),
+        np.concatenate([targets, sources]),
+        _weights(rng, 2 * len(sources)),
+    )
 
 
 def chain(n: int, seed: int = 0) -> EdgeList:
-    """Return the path 0 -> 1 -> ... -> n - 1, whose longest shortest path has n - 1 edges, the most that are possible.
+    """Return the path 0 -> 1 -> ... -> n - 1, whose longest shortest path has n - 1 edges, the most
+    that are possible.
 
     Args:
         n: vertices.
@@ -192,7 +227,9 @@ def _generator(n: int, seed: int) -> np.random.Generator:
         if value < 0:
             raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
     if n > MAX_VERTICES:
-        raise InputError("`n` must be at most 2**62, the largest number of vertices, but is greater; pass fewer vertices.")
+        raise InputError(
+            "`n` must be at most 2**62, the largest number of vertices, but is greater; pass fewer vertices."
+        )
     return np.random.default_rng(seed)
 
 
@@ -203,7 +240,12 @@ def _check_edges(n: int, edges: float) -> None:
         TooLargeError: with the bytes needed and the bytes free.
     """
     what = f"a graph of {counted(n, 'vertex', 'vertices')} and about {edges:.3g} edges, while it is generated,"
-    require_memory(what, _VERTEX_BYTES * n + _EDGE_BYTES * edges, torch.device("cpu"), "generate fewer vertices")
+    require_memory(
+        what,
+        _VERTEX_BYTES * n + _EDGE_BYTES * edges,
+        torch.device("cpu"),
+        "generate fewer vertices",
+    )
 
 
 def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
@@ -211,10 +253,22 @@ def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
 
 
 GENERATORS: dict[Kind, tuple[Callable[..., Graph], str]] = {
-    "erdos_renyi": (erdos_renyi, "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges"),
+    "erdos_renyi": (
+        erdos_renyi,
+        "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges",
+    ),
     "complete": (complete, "each ordered pair of vertices is an edge: n (n - 1) edges"),
-    "sparse_rows": (sparse_rows, "from each vertex n // 4 edges to others, drawn at random: n (n // 4) edges"),
-    "grid": (grid_of, "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges"),
-    "chain": (chain, "the path 0 -> 1 -> ... -> n - 1, of the largest possible diameter: n - 1 edges"),
+    "sparse_rows": (
+        sparse_rows,
+        "from each vertex n // 4 edges to others, drawn at random: n (n // 4) edges",
+    ),
+    "grid": (
+        grid_of,
+        "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges",
+    ),
+    "chain": (
+        chain,
+        "the path 0 -> 1 -> ... -> n - 1, of the largest possible diameter: n - 1 edges",
+    ),
 }
 """The function of each kind that `generate` takes, and what the kind is, in a line for --help."""

@@ -1,6 +1,8 @@
-"""MatrixMarket files, `.mtx`: a sparse matrix by its entries (coordinate) or a dense one by its columns (array).
+"""MatrixMarket files, `.mtx`: a sparse matrix by its entries (coordinate) or a dense one by its
+columns (array).
 
-SciPy reads and writes them. This module also refuses damaged files that SciPy would read without an error.
+SciPy reads and writes them. This module also refuses damaged files that SciPy would read without an
+error.
 
 Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935.
 """
@@ -37,11 +39,13 @@ _REAL = b".eEinftyINFTY" + _WHOLE
 def read_matrix_market(text: Text) -> Graph:
     """Return the graph of a `.mtx` file.
 
-    In the coordinate format every stored entry is an edge, also a zero; in a pattern it weighs 1. In the array format every
-    entry is an edge. A symmetric matrix stores each edge once; it counts in both directions.
+    In the coordinate format every stored entry is an edge, also a zero; in a pattern it weighs 1.
+    In the array format every entry is an edge. A symmetric matrix stores each edge once; it counts
+    in both directions.
 
     Raises:
-        InputError: for content that the format does not allow, with its line, and for a matrix that is not square or real.
+        InputError: for content that the format does not allow, with its line, and for a matrix that
+            is not square or real.
         TooLargeError: before anything is allocated, for an array that does not fit the memory.
     """
     from scipy.io import mminfo, mmread  # slow to import, and no other format needs it
@@ -71,9 +75,17 @@ def read_matrix_market(text: Text) -> Graph:
         raise _damage(body, width, entries, allowed)
     try:
         # mmread crashes on an array without rows, and on trailing text without a line break.
-        matrix = mmread(io.BytesIO(text.data + b"\n")) if n or layout == "coordinate" else np.empty((0, 0))
+        matrix = (
+            mmread(io.BytesIO(text.data + b"\n"))
+            if n or layout == "coordinate"
+            else np.empty((0, 0))
+        )
     except (ValueError, OverflowError) as error:
-        raise (_damage(body, width, entries, allowed) if "Truncated" in str(error) else _explained(text, error, 1)) from error
+        raise (
+            _damage(body, width, entries, allowed)
+            if "Truncated" in str(error)
+            else _explained(text, error, 1)
+        ) from error
     if layout == "coordinate":
         return dataclasses.replace(edges_of_sparse(matrix, f"the matrix in {text.name}"), base=1)
     weights = torch.from_numpy(matrix)
@@ -82,7 +94,9 @@ def read_matrix_market(text: Text) -> Graph:
 
 
 def _size_line(text: Text) -> int:
-    """Return the number of the first line after line 1 that is not a comment, or of the last line if there is none."""
+    """Return the number of the first line after line 1 that is not a comment, or of the last line
+    if there is none.
+    """
     number = 1
     for number, line in text.lines():
         if number > 1 and not line.lstrip().startswith("%"):
@@ -97,13 +111,20 @@ def _explained(text: Text, error: Exception, line: int) -> InputError:
     if prefix:
         line, message = int(prefix[1]), message[prefix.end() :]
     lines = text.data.decode("latin-1").splitlines()
-    place = f"line {line} is {lines[line - 1].strip()[:60]!r}" if line <= len(lines) else f"ends at line {len(lines)}"
+    place = (
+        f"line {line} is {lines[line - 1].strip()[:60]!r}"
+        if line <= len(lines)
+        else f"ends at line {len(lines)}"
+    )
     reason = message.rstrip(" .:")
-    return InputError(f"{text.name} must be a whole MatrixMarket file, but {place} ({reason}); correct it or copy it again.")
+    return InputError(
+        f"{text.name} must be a whole MatrixMarket file, but {place} ({reason}); correct it or copy it again."
+    )
 
 
 def _is_sound(body: Text, width: int, entries: int, allowed: bytes) -> bool:
-    """Return whether the entries have none of the faults that mmread ignores: missing or extra fields, text, or -inf.
+    """Return whether the entries have none of the faults that mmread ignores: missing or extra
+    fields, text, or -inf.
 
     Args:
         body: the lines after the size line.
@@ -113,11 +134,17 @@ def _is_sound(body: Text, width: int, entries: int, allowed: bytes) -> bool:
     """
     blank = np.frombuffer(b"\n" + body.data, np.uint8) <= ord(" ")
     fields = np.count_nonzero(blank[:-1] > blank[1:])
-    return fields == entries * width and not body.data.translate(None, allowed) and b"-inf" not in body.data.lower()
+    return (
+        fields == entries * width
+        and not body.data.translate(None, allowed)
+        and b"-inf" not in body.data.lower()
+    )
 
 
 def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
-    """Return the error that names the first damaged line, or states that lines are missing; arguments of `_is_sound`."""
+    """Return the error that names the first damaged line, or states that lines are missing;
+    arguments of `_is_sound`.
+    """
     number = body.first - 1
     for index, (number, line) in enumerate(body.lines()):
         if index == entries:
@@ -142,7 +169,9 @@ def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
 
 
 def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
-    """Write a graph in the coordinate format, general, with field integer if all weights are whole, else real."""
+    """Write a graph in the coordinate format, general, with field integer if all weights are whole,
+    else real.
+    """
     from scipy.io import mmwrite
     from scipy.sparse import coo_array
 
@@ -151,4 +180,8 @@ def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
     sources = np.concatenate([none, *(block.sources for block in blocks)])
     targets = np.concatenate([none, *(block.targets for block in blocks)])
     weights = np.concatenate([none, *(block.weights for block in blocks)])
-    mmwrite(stream, coo_array((weights, (sources, targets)), shape=(graph.n, graph.n)), symmetry="general")
+    mmwrite(
+        stream,
+        coo_array((weights, (sources, targets)), shape=(graph.n, graph.n)),
+        symmetry="general",
+    )

@@ -24,7 +24,9 @@ Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""
 
-READ_FORMATS: tuple[str, ...] = tuple(f".{name}{packed}" for packed in ("", ".gz") for name in FORMATS)
+READ_FORMATS: tuple[str, ...] = tuple(
+    f".{name}{packed}" for packed in ("", ".gz") for name in FORMATS
+)
 """The file name extensions that name a format."""
 
 _EDGE_TEXTS = (".txt", ".csv", ".tsv")
@@ -45,27 +47,33 @@ def read_graph(
     """Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
 
     Args:
-        source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt blanks, .csv
-            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt, dense or sparse); each also with .gz. Or a
-            binary stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in both.
-        dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense matrix, else float32.
+        source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge
+            list (.txt blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz),
+            torch (.pt, dense or sparse); each also with .gz. Or a binary stream, such as
+            sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in
+            both.
+        dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
+            matrix, else float32.
         device: of the result.
-        format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says. A stream needs it.
-        base: the number of the first vertex of an edge list, 0 or 1; None: as a comment in the file declares.
-        vertices: the number of vertices of an edge list; None: as a comment in the file declares, or else up to the largest
-            vertex.
+        format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says.
+            A stream needs it.
+        base: the number of the first vertex of an edge list, 0 or 1; None: as a comment in the file
+            declares.
+        vertices: the number of vertices of an edge list; None: as a comment in the file declares,
+            or else up to the largest vertex.
         directed: False: each edge of a file that lists edges counts in both directions.
 
     Returns:
-        A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever number it has there; of parallel edges the
-        lightest counts; the diagonal is 0 where it is not negative.
+        A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever number it has there;
+        of parallel edges the lightest counts; the diagonal is 0 where it is not negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+            float32.
 
     Raises:
-        InputError: for a file that cannot be read or breaks a rule of its format, with the line in a text format; for a
-            fraction where `dtype` is an integer.
+        InputError: for a file that cannot be read or breaks a rule of its format, with the line in
+            a text format; for a fraction where `dtype` is an integer.
         DistanceRangeError: for a weight that `dtype` cannot hold.
         TooLargeError: before they are allocated, if the weights do not fit the memory of `device`.
 
@@ -86,8 +94,8 @@ def load_graph(
     """Read a graph before its weights are allocated; arguments and errors as `read_graph`.
 
     Returns:
-        An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList` allocates nothing of size n^2
-        before its `to_weights` has checked the memory.
+        An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList`
+        allocates nothing of size n^2 before its `to_weights` has checked the memory.
     """
     opened = _source(source, format)
     extension = opened.extension
@@ -114,7 +122,9 @@ def load_graph(
 
 def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) -> Source:
     if format is not None and format not in FORMATS:
-        raise InputError(f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; choose one of these.")
+        raise InputError(
+            f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; choose one of these."
+        )
     if isinstance(source, (str, os.PathLike)):
         path = to_path(source, "source")
         if format is not None:
@@ -122,7 +132,9 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
         extension = file_format(path, READ_FORMATS, "rename it, or give its format (--format)")
         return Source(path, extension.removesuffix(".gz"))
     if not hasattr(source, "read"):
-        raise InputError(f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give one of these.")
+        raise InputError(
+            f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give one of these."
+        )
     if format is None:
         raise InputError(
             f"{Source(source, '')} must come with its format, but none is given; add --format with one of "
@@ -131,7 +143,9 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
     return Source(source, f".{format}")
 
 
-def _edge_text_arguments(source: Source, base: object, vertices: object) -> tuple[int | None, int | None]:
+def _edge_text_arguments(
+    source: Source, base: object, vertices: object
+) -> tuple[int | None, int | None]:
     """Return `base` and `vertices`, each None or an int, after a check."""
     if source.extension not in _EDGE_TEXTS:
         for name, value in (("base", base), ("vertices", vertices)):
@@ -142,14 +156,20 @@ def _edge_text_arguments(source: Source, base: object, vertices: object) -> tupl
                 )
     first, count = _whole(base), _whole(vertices)
     if base is not None and first not in (0, 1):
-        raise InputError(f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex.")
+        raise InputError(
+            f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
+        )
     if vertices is not None and (count is None or count < 0):
-        raise InputError(f"`vertices` must be a whole number from 0, but is {vertices!r}; pass the number of vertices.")
+        raise InputError(
+            f"`vertices` must be a whole number from 0, but is {vertices!r}; pass the number of vertices."
+        )
     return first, count
 
 
 def _whole(value: Any) -> int | None:
-    """Return an integer of any type, such as one of NumPy, as an int; None for anything else, and for a bool."""
+    """Return an integer of any type, such as one of NumPy, as an int; None for anything else, and
+    for a bool.
+    """
     try:
         return None if isinstance(value, bool) else operator.index(value)
     except TypeError:

@@ -1,7 +1,8 @@
 """Lines of `source target weight`, of which every text format here consists after its header.
 
-A file is parsed at most twice. NumPy's parser reads a million lines in a fraction of a second, but it does not report the line
-of an error, and it rejects some lines that are valid. Then a slow parser, which defines the format, reads line by line.
+A file is parsed at most twice. NumPy's parser reads a million lines in a fraction of a second, but
+it does not report the line of an error, and it rejects some lines that are valid. Then a slow
+parser, which defines the format, reads line by line.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ __all__ = ["Grammar", "Text", "parse_count", "parse_edges", "write_rows"]
 # Control characters other than tabs, line breaks and form feeds.
 _CONTROL = bytes([*range(0x09), *range(0x0E, 0x20), 0x7F])
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,9 @@ class Text:
     first: int = 1
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield each line that is not blank with its number in the file, without line break and surrounding spaces."""
+        """Yield each line that is not blank with its number in the file, without line break and
+        surrounding spaces.
+        """
         for number, line in enumerate(io.BytesIO(self.data), self.first):
             # The formats are ASCII except for comments, of which latin-1 decodes every byte.
             text = line.decode("latin-1").strip(" \r\n")
@@ -52,7 +57,9 @@ class Text:
         Raises:
             InputError: for a control character, with its line.
         """
-        if len(self.data.translate(None, _CONTROL)) == len(self.data):  # five times as fast as a regular expression
+        if len(self.data.translate(None, _CONTROL)) == len(
+            self.data
+        ):  # five times as fast as a regular expression
             return
         start = next(index for index, byte in enumerate(self.data) if byte in _CONTROL)
         line = self.first + self.data.count(b"\n", 0, start)
@@ -71,9 +78,11 @@ class Text:
 
 @dataclass(frozen=True)
 class Grammar:
-    """How a format writes an edge: after `marker`, with `delimiter` between its fields (None: blanks).
+    """How a format writes an edge: after `marker`, with `delimiter` between its fields (None:
+    blanks).
 
-    A line that starts with `comment` is skipped. If `comment` is a letter, a blank or the end of the line must follow it.
+    A line that starts with `comment` is skipped. If `comment` is a letter, a blank or the end of
+    the line must follow it.
     """
 
     comment: str
@@ -107,11 +116,19 @@ class Grammar:
                 remedy = f"separate the fields by {self.separator}, or correct the line"
         else:
             found = f"holds names instead of numbers: {shown!r}"
-        return InputError(f"each line of {name} must be an edge, `{shape}`, but line {number} {found}; {remedy}.")
+        return InputError(
+            f"each line of {name} must be an edge, `{shape}`, but line {number} {found}; {remedy}."
+        )
 
 
 def parse_edges(
-    text: Text, grammar: Grammar, *, base: int, n: int | None = None, expected: int | None = None, columns: int = 3
+    text: Text,
+    grammar: Grammar,
+    *,
+    base: int,
+    n: int | None = None,
+    expected: int | None = None,
+    columns: int = 3,
 ) -> EdgeList:
     """Parse the edges that fill the rest of a file.
 
@@ -124,8 +141,8 @@ def parse_edges(
         columns: 3, or 2 if edges have no weight, which then is 1.
 
     Raises:
-        InputError: for a line that is malformed, is one too many, names a vertex outside the range, or has the weight NaN or
-            -inf; or for fewer edges than expected.
+        InputError: for a line that is malformed, is one too many, names a vertex outside the range,
+            or has the weight NaN or -inf; or for fewer edges than expected.
     """
     table = _parse_fast(text.data, grammar, columns)
     if table is None or not _is_sound(table, base, n, expected):
@@ -159,7 +176,8 @@ def _parse_fast(data: bytes, grammar: Grammar, columns: int) -> _Table | None:
             weights = table["weight"] if columns == 3 else np.ones(len(table), np.int64)
             if _has_overflow(weights, body):
                 return None
-            # Copied, since arithmetic on a column of the table is slow, and a view of it keeps the whole table allocated.
+            # Copied, since arithmetic on a column of the table is slow, and a view of it keeps the
+            # whole table allocated.
             return table["source"].copy(), table["target"].copy(), weights.copy()
     return None
 
@@ -173,7 +191,9 @@ def _without_comments(data: bytes, grammar: Grammar) -> bytes:
     return body.rstrip(b" \n")
 
 
-def _load(body: bytes, dtype: np.dtype[Any], delimiter: str | None = None) -> npt.NDArray[Any] | None:
+def _load(
+    body: bytes, dtype: np.dtype[Any], delimiter: str | None = None
+) -> npt.NDArray[Any] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # older NumPy only warns when it cuts 1.5 down to 1
@@ -198,12 +218,16 @@ def _is_sound(table: _Table, base: int, n: int | None, expected: int | None) -> 
 
 
 def _has_overflow(weights: npt.NDArray[Any], body: bytes) -> bool:
-    """Return whether some weight is too large for a float64: infinite, although its text is a number."""
+    """Return whether some weight is too large for a float64: infinite, although its text is a
+    number.
+    """
     infinite = int(np.isinf(weights).sum()) if weights.dtype.kind == "f" else 0
     return infinite > 0 and infinite != body.lower().count(b"inf")
 
 
-def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expected: int | None, columns: int) -> _Table:
+def _parse_slowly(
+    text: Text, grammar: Grammar, base: int, n: int | None, expected: int | None, columns: int
+) -> _Table:
     """Parse line by line, and raise the error of the first line that is wrong."""
     sources: list[int] = []
     targets: list[int] = []
@@ -225,9 +249,14 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
                 "more; correct the header or remove the line."
             )
         for field, ends in zip(marked, (sources, targets), strict=False):
-            # More than 30 digits are out of range, and int raises an error of its own for thousands of them.
+            # More than 30 digits are out of range, and int raises an error of its own for thousands
+            # of them.
             if not _WHOLE.fullmatch(field) or len(field) > 30 or not base <= int(field) <= last:
-                allowed = "none at all for 0 vertices" if n == 0 else f"whole numbers from {base} to {last if n else '2**62'}"
+                allowed = (
+                    "none at all for 0 vertices"
+                    if n == 0
+                    else f"whole numbers from {base} to {last if n else '2**62'}"
+                )
                 raise InputError(
                     f"vertices in {text.name} must be {allowed}, "
                     f"but line {number} has {field!r}; correct the line{'' if n is None else ' or the vertex count'}."
@@ -239,7 +268,11 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
             f"{text.name} must list the {counted(expected, 'edge')} that its header announces, but ends after "
             f"{len(sources)}, at line {number}; the file is cut short: copy it again or correct the header."
         )
-    kind = np.int64 if all(isinstance(weight, int) and abs(weight) < 2**62 for weight in weights) else np.float64
+    kind = (
+        np.int64
+        if all(isinstance(weight, int) and abs(weight) < 2**62 for weight in weights)
+        else np.float64
+    )
     return np.array(sources, np.int64), np.array(targets, np.int64), np.array(weights, kind)
 
 
@@ -247,10 +280,13 @@ def parse_number(field: str, name: str, line: int) -> float | int:
     """Return a weight, as an int if it is written as one.
 
     Raises:
-        InputError: for text that is not a number, for NaN and -inf, and for a number that no float64 holds.
+        InputError: for text that is not a number, for NaN and -inf, and for a number that no
+            float64 holds.
     """
     if not _NUMBER.fullmatch(field):
-        raise InputError(f"weights in {name} must be numbers, but line {line} has {field!r}; correct the line.")
+        raise InputError(
+            f"weights in {name} must be numbers, but line {line} has {field!r}; correct the line."
+        )
     # No dtype holds a number of more than 300 digits, and float returns inf for it.
     value = int(field) if _WHOLE.fullmatch(field) and len(field) < 300 else float(field)
     if value != value or value == -float("inf"):
@@ -280,9 +316,19 @@ def parse_count(field: str, name: str, line: int, what: str) -> int:
     return int(field)
 
 
-def write_rows(graph: Graph, stream: BinaryIO, *, marker: str = "", separator: str = " ", base: int) -> None:
-    """Write one line per edge, with the weight in the shortest form that is read back as the same number."""
+def write_rows(
+    graph: Graph, stream: BinaryIO, *, marker: str = "", separator: str = " ", base: int
+) -> None:
+    """Write one line per edge, with the weight in the shortest form that is read back as the same
+    number.
+    """
     for block in graph.blocks():
-        columns = ((block.sources + base).tolist(), (block.targets + base).tolist(), block.weights.tolist())
-        rows = (f"{marker}{u}{separator}{v}{separator}{w}\n" for u, v, w in zip(*columns, strict=True))
+        columns = (
+            (block.sources + base).tolist(),
+            (block.targets + base).tolist(),
+            block.weights.tolist(),
+        )
+        rows = (
+            f"{marker}{u}{separator}{v}{separator}{w}\n" for u, v, w in zip(*columns, strict=True)
+        )
         stream.write("".join(rows).encode())

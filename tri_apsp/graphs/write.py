@@ -1,4 +1,6 @@
-"""Write distances and graphs in the format of the file extension; a file appears complete or not at all."""
+"""Write distances and graphs in the format of the file extension; a file appears complete or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ GRAPH_FORMATS: tuple[str, ...] = (
 """The file name extensions that `write_graph` supports."""
 
 
-def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS) -> tuple[Path, str]:
+def check_output(
+    path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS
+) -> tuple[Path, str]:
     """Check that a path can be written to, before the hours of work whose result is written there.
 
     Args:
@@ -54,22 +58,31 @@ def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE
         The path, and its extension without ".gz".
 
     Raises:
-        InputError: for another extension, a folder that does not exist or is not writable, or a path that is a folder.
+        InputError: for another extension, a folder that does not exist or is not writable, or a
+            path that is a folder.
     """
     target = to_path(path, "path")
     try:
         is_folder, is_device = target.is_dir(), target.exists() and not target.is_file()
     except OSError as error:  # such as a name that is too long
-        raise InputError(f"an output must be writable, but {target} is not ({error.strerror}); choose another.") from None
+        raise InputError(
+            f"an output must be writable, but {target} is not ({error.strerror}); choose another."
+        ) from None
     if is_folder:
         raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
     if is_device:
-        raise InputError(f"an output must be a file, but {target} is a device or a pipe; name a file.")
+        raise InputError(
+            f"an output must be a file, but {target} is a device or a pipe; name a file."
+        )
     extension = file_format(target, formats).removesuffix(".gz")
     if not target.parent.is_dir():
-        raise InputError(f"the folder of an output must exist, but {target.parent} does not; create it.")
+        raise InputError(
+            f"the folder of an output must exist, but {target.parent} does not; create it."
+        )
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise InputError(f"the folder of an output must be writable, but {target.parent} is not; choose another.")
+        raise InputError(
+            f"the folder of an output must be writable, but {target.parent} is not; choose another."
+        )
     return target, extension
 
 
@@ -77,16 +90,16 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
     """Write a distance matrix to a file, which appears complete or not at all.
 
     Args:
-        distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; float32, float64, int16, int32 or int64;
-            on any device.
-        path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the tensor as it is, so
-            an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds one line per row, as
-            numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype, and one through a
-            negative cycle `-inf`.
+        distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; float32,
+            float64, int16, int32 or int64; on any device.
+        path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the
+            tensor as it is, so an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv`
+            holds one line per row, as numpy.loadtxt(path, delimiter=",") reads it, and an
+            unreachable pair is `inf` in every dtype, and one through a negative cycle `-inf`.
 
     Raises:
-        InputError: for another extension, dtype or shape; for a folder that does not exist or is not writable; for a batch in
-            `.csv`; or if the disk is full.
+        InputError: for another extension, dtype or shape; for a folder that does not exist or is
+            not writable; for a batch in `.csv`; or if the disk is full.
 
     Cost: O(n^2).
     """
@@ -97,7 +110,9 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             "result.distances."
         )
     if distances.layout != torch.strided:
-        raise InputError(f"`distances` must be a dense tensor, but has layout {distances.layout}; call .to_dense() on it.")
+        raise InputError(
+            f"`distances` must be a dense tensor, but has layout {distances.layout}; call .to_dense() on it."
+        )
     if distances.dtype not in DTYPES:
         raise InputError(
             f"`distances` must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but have {dtype_name(distances.dtype)}; "
@@ -138,12 +153,15 @@ def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str])
             write_array(predecessors, stream, extension, "predecessors")
 
 
-def write_vertex_values(values: torch.Tensor, path: str | os.PathLike[str], name: str, base: int = 0) -> None:
+def write_vertex_values(
+    values: torch.Tensor, path: str | os.PathLike[str], name: str, base: int = 0
+) -> None:
     """Write a number for each vertex.
 
     Args:
         values: (n,) of float64 on the CPU.
-        path: ends in one of `VERTEX_FORMATS`; a `.csv` has the columns `vertex` and `name`, the other formats hold the tensor.
+        path: ends in one of `VERTEX_FORMATS`; a `.csv` has the columns `vertex` and `name`, the
+            other formats hold the tensor.
         name: what the values are; the key in `.npz`.
         base: the number of the first vertex in `.csv`.
 
@@ -154,7 +172,10 @@ def write_vertex_values(values: torch.Tensor, path: str | os.PathLike[str], name
     with open_output(target) as stream:
         if extension == ".csv":
             stream.write(f"vertex,{name}\n".encode())
-            stream.writelines(f"{vertex},{value!r}\n".encode() for vertex, value in enumerate(values.tolist(), base))
+            stream.writelines(
+                f"{vertex},{value!r}\n".encode()
+                for vertex, value in enumerate(values.tolist(), base)
+            )
         else:
             write_array(values, stream, extension, name)
 
@@ -168,7 +189,9 @@ def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
     for row in distances:
         values = row.tolist()
         if spec == "%d" and (missing in values or -missing in values):
-            stream.write((",".join(words.get(value, str(value)) for value in values) + "\n").encode())
+            stream.write(
+                (",".join(words.get(value, str(value)) for value in values) + "\n").encode()
+            )
         else:
             stream.write((line % tuple(values)).encode())
 
@@ -177,10 +200,11 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write a graph; `load_graph` returns the same edges in the same order.
 
     Args:
-        graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight inf, and the loops of a
-            dense graph that are not negative, which change no distance.
-        path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and declare that in their first line. `.npy`, `.npz`
-            (key `weights`) and `.pt` hold dense weights: those of a `DenseGraph`, or of an `EdgeList` in float32.
+        graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight
+            inf, and the loops of a dense graph that are not negative, which change no distance.
+        path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and declare that in their
+            first line. `.npy`, `.npz` (key `weights`) and `.pt` hold dense weights: those of a
+            `DenseGraph`, or of an `EdgeList` in float32.
 
     Raises:
         InputError: for a path that `check_output` refuses, or if the disk is full.
@@ -195,5 +219,9 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         elif extension in (".txt", ".csv", ".tsv"):
             write_edge_text(graph, stream, extension)
         else:
-            weights = graph.weights if isinstance(graph, DenseGraph) else graph.to_weights(graph.natural_dtype)
+            weights = (
+                graph.weights
+                if isinstance(graph, DenseGraph)
+                else graph.to_weights(graph.natural_dtype)
+            )
             write_array(weights, stream, extension, "weights")

@@ -1,6 +1,8 @@
-"""The encodings of Graphormer for batches of graphs: how far vertices are apart, and which edges lie between them.
+"""The encodings of Graphormer for batches of graphs: how far vertices are apart, and which edges
+lie between them.
 
-Source: Ying et al., Do Transformers Really Perform Bad for Graph Representation?, NeurIPS 2021, section 3.1.
+Source: Ying et al., Do Transformers Really Perform Bad for Graph Representation?, NeurIPS 2021,
+section 3.1.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ class Encodings(NamedTuple):
     """The encodings of a batch of graphs, padded to the largest.
 
     Attributes:
-        spatial_positions: (batch, n, n) of int64, an index for an embedding of max_distance + 3 rows: the edges of a shortest
-            path, at most max_distance; max_distance + 1 where there is no path; max_distance + 2 in the padding.
-        edge_paths: (batch, n, n, max_distance) of int64: the columns of `edge_index` that a shortest path takes, from its first
-            edge to at most max_distance, then -1. Of parallel edges it takes the first, of several shortest paths that of
-            shortest_paths(..., predecessors=True).
+        spatial_positions: (batch, n, n) of int64, an index for an embedding of max_distance + 3
+            rows: the edges of a shortest path, at most max_distance; max_distance + 1 where there
+            is no path; max_distance + 2 in the padding.
+        edge_paths: (batch, n, n, max_distance) of int64: the columns of `edge_index` that a
+            shortest path takes, from its first edge to at most max_distance, then -1. Of parallel
+            edges it takes the first, of several shortest paths that of shortest_paths(...,
+            predecessors=True).
         sizes: (batch,) of int64, the vertices of each graph.
     """
 
@@ -51,7 +55,8 @@ def encodings(
     max_num_nodes: int | None = None,
     batch_size: int | None = None,
 ) -> Encodings:
-    """Return spatial positions and edge paths of unweighted graphs, in the layout of PyTorch Geometric.
+    """Return spatial positions and edge paths of unweighted graphs, in the layout of PyTorch
+    Geometric.
 
     Args:
         edge_index, batch, num_nodes, max_num_nodes, batch_size: as for from_edge_index.
@@ -61,13 +66,26 @@ def encodings(
         InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8 (max_distance + 12) bytes.
+    Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8
+    (max_distance + 12) bytes.
     """
     max_distance = check_max_distance(max_distance)
     weights, sizes = from_edge_index(
-        edge_index, None, batch, num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size, dtype=torch.int32
+        edge_index,
+        None,
+        batch,
+        num_nodes,
+        max_num_nodes=max_num_nodes,
+        batch_size=batch_size,
+        dtype=torch.int32,
     )
-    check_memory(weights.shape[-1], len(sizes), torch.int64, weights.device, matrices=max_distance + _MATRICES)
+    check_memory(
+        weights.shape[-1],
+        len(sizes),
+        torch.int64,
+        weights.device,
+        matrices=max_distance + _MATRICES,
+    )
     if weights.shape[-1] <= _MOST_OF_INT16:
         weights = torch.where(weights <= 1, weights, no_edge(torch.int16)).to(torch.int16)
     result = shortest_paths(weights, sizes=sizes, check=False, predecessors=True)
@@ -75,9 +93,17 @@ def encodings(
     predecessors = result.predecessors.to(torch.int64)
     n = weights.shape[-1]
     vertex = torch.arange(n, device=weights.device)
-    reachable = (predecessors >= 0) | ((vertex[:, None] == vertex) & (vertex < sizes[:, None])[:, :, None])
+    reachable = (predecessors >= 0) | (
+        (vertex[:, None] == vertex) & (vertex < sizes[:, None])[:, :, None]
+    )
     distances = torch.where(reachable, result.distances.to(torch.int64), max_distance + 1)
-    paths = _edge_paths(predecessors, distances, reachable, _first_parallel_edges(edge_index, batch, weights), max_distance)
+    paths = _edge_paths(
+        predecessors,
+        distances,
+        reachable,
+        _first_parallel_edges(edge_index, batch, weights),
+        max_distance,
+    )
     outside = vertex >= sizes[:, None]
     positions = torch.where(reachable, distances.clamp(max=max_distance), max_distance + 1)
     positions.masked_fill_(outside[:, :, None] | outside[:, None, :], max_distance + 2)
@@ -92,8 +118,8 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
         edge_features: (edges, features).
 
     Returns:
-        (batch, n, n, max_distance, features) of the dtype of `edge_features`, by which it is differentiable. With weights w
-        (max_distance, features), the edge encoding c of the paper is
+        (batch, n, n, max_distance, features) of the dtype of `edge_features`, by which it is
+        differentiable. With weights w (max_distance, features), the edge encoding c of the paper is
         (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
 
     Raises:
@@ -105,7 +131,11 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
         ("edge_paths", edge_paths, "a tensor of int64, as encodings() returns"),
         ("edge_features", edge_features, "a tensor (edges, features)"),
     ):
-        if not isinstance(tensor, torch.Tensor) or (name == "edge_paths" and tensor.dtype != torch.int64) or not tensor.dim():
+        if (
+            not isinstance(tensor, torch.Tensor)
+            or (name == "edge_paths" and tensor.dtype != torch.int64)
+            or not tensor.dim()
+        ):
             raise InputError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
     if edge_features.device != edge_paths.device:
         raise InputError(
@@ -130,11 +160,15 @@ def check_max_distance(value: Any) -> int:
         InputError: no whole number from 1 on.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
-        raise InputError(f"`max_distance` must be a whole number from 1 on, but is {shown(value)}; give one.")
+        raise InputError(
+            f"`max_distance` must be a whole number from 1 on, but is {shown(value)}; give one."
+        )
     return operator.index(value)
 
 
-def _first_parallel_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, weights: torch.Tensor) -> torch.Tensor:
+def _first_parallel_edges(
+    edge_index: torch.Tensor, batch: torch.Tensor | None, weights: torch.Tensor
+) -> torch.Tensor:
     """Return the first column of `edge_index` with each edge, (batch, n, n) of int64."""
     graphs, n, _ = weights.shape
     edges = edge_index.shape[1]
@@ -143,7 +177,9 @@ def _first_parallel_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, 
     if batch is None:
         place = source * n + target
     else:
-        start = torch.searchsorted(batch, torch.arange(graphs, dtype=batch.dtype, device=batch.device))
+        start = torch.searchsorted(
+            batch, torch.arange(graphs, dtype=batch.dtype, device=batch.device)
+        )
         graph = batch[source].to(torch.int64)
         place = (graph * n + source - start[graph]) * n + target - start[graph]
     first.scatter_reduce_(0, place, torch.arange(edges, device=weights.device), "amin")
@@ -151,7 +187,11 @@ def _first_parallel_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, 
 
 
 def _edge_paths(
-    predecessors: torch.Tensor, distances: torch.Tensor, reachable: torch.Tensor, edges: torch.Tensor, max_distance: int
+    predecessors: torch.Tensor,
+    distances: torch.Tensor,
+    reachable: torch.Tensor,
+    edges: torch.Tensor,
+    max_distance: int,
 ) -> torch.Tensor:
     """Return the edges of each path from its first on; all are (batch, n, n)."""
     graphs, n, _ = predecessors.shape
@@ -159,7 +199,8 @@ def _edge_paths(
     source = torch.arange(n, device=predecessors.device)[:, None]
     before = torch.where(predecessors >= 0, predecessors, source)
     vertex = torch.arange(n, device=predecessors.device).expand(graphs, n, n).contiguous()
-    # From far vertices to the last before them that is near enough: each round doubles how far a path is followed.
+    # From far vertices to the last before them that is near enough: each round doubles how far a
+    # path is followed.
     nearer = torch.where(reachable & (distances > max_distance), before, vertex)
     for _ in range(max(1, n).bit_length()):
         nearer = nearer.gather(2, nearer)
@@ -169,6 +210,8 @@ def _edge_paths(
         edge = flat.gather(1, (previous * n + vertex).flatten(1)).view(graphs, n, n)
         moves = reachable & (previous != vertex)
         item = torch.where(moves, distances.gather(2, vertex) - 1, 0)
-        paths.scatter_reduce_(3, item.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3), "amax")
+        paths.scatter_reduce_(
+            3, item.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3), "amax"
+        )
         vertex = torch.where(moves, previous, vertex)
     return paths

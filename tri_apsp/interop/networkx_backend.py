@@ -1,11 +1,13 @@
 """The backend "tri_apsp" of NetworkX: its functions, which NetworkX calls in place of its own.
 
-Each has the signature, the results and the errors of the function of the same name in NetworkX. What differs: of several
-shortest paths another may be returned, nodes at equal distance may come in another order, float distances may differ by
-rounding, and if any weight is a float, all distances but 0 are floats. NetworkX itself runs what cannot be served: `can_run`
-declines arguments, and NotImplementedError weights.
+Each has the signature, the results and the errors of the function of the same name in NetworkX.
+What differs: of several shortest paths another may be returned, nodes at equal distance may come in
+another order, float distances may differ by rounding, and if any weight is a float, all distances
+but 0 are floats. NetworkX itself runs what cannot be served: `can_run` declines arguments, and
+NotImplementedError weights.
 
-torch is imported by the first call of a function, not with this module, because NetworkX asks `can_run` and `should_run` first.
+torch is imported by the first call of a function, not with this module, because NetworkX asks
+`can_run` and `should_run` first.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def convert_from_nx(
     name: str | None = None,
     graph_name: str | None = None,
 ) -> Graph:
-    """Return a NetworkX graph as a graph of this backend; the edge attributes that are asked for are read now."""
+    """Return a NetworkX graph as a graph of this backend; the edge attributes that are asked for
+    are read now.
+    """
     return Graph(graph, edge_attrs or [None])
 
 
@@ -59,7 +63,9 @@ def _solve(graph: Graph, attribute: str | None, **options: Any) -> Solution:
 
 
 def _serves(function: Function) -> Function:
-    """Decorate a function of this backend: graphs are converted, and one without nodes, which needs no solve, is NetworkX's."""
+    """Decorate a function of this backend: graphs are converted, and one without nodes, which needs
+    no solve, is NetworkX's.
+    """
 
     @functools.wraps(function)
     def run(G: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,16 +82,25 @@ def _infinity() -> float:
 
 
 def _floyd_warshall(graph: Graph, weight: str | None, **options: Any) -> Solution:
-    """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle no error."""
+    """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle
+    no error.
+    """
     try:
         return _solve(graph, weight, missing=1.0, negative=True, **options)
     except nx.NetworkXUnbounded as error:
-        raise NotImplementedError("tri_apsp leaves the Floyd-Warshall of graphs with a negative cycle to NetworkX") from error
+        raise NotImplementedError(
+            "tri_apsp leaves the Floyd-Warshall of graphs with a negative cycle to NetworkX"
+        ) from error
 
 
 def _distances(solution: Solution) -> dict[Node, defaultdict[Node, Any]]:
-    rows = (zip(solution.nodes, solution.row(place), strict=True) for place in range(len(solution.nodes)))
-    return {node: defaultdict(_infinity, row) for node, row in zip(solution.nodes, rows, strict=True)}
+    rows = (
+        zip(solution.nodes, solution.row(place), strict=True)
+        for place in range(len(solution.nodes))
+    )
+    return {
+        node: defaultdict(_infinity, row) for node, row in zip(solution.nodes, rows, strict=True)
+    }
 
 
 @_serves
@@ -113,7 +128,9 @@ def floyd_warshall_predecessor_and_distance(
 
 
 @_serves
-def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: str | None = "weight") -> npt.NDArray[np.float64]:
+def floyd_warshall_numpy(
+    G: Graph, nodelist: Any = None, weight: str | None = "weight"
+) -> npt.NDArray[np.float64]:
     if nodelist is None:
         return _floyd_warshall(G, weight, loops=False).distances
     if not (len(nodelist) == len(G) == len(set(nodelist))):
@@ -147,7 +164,9 @@ def all_pairs_dijkstra(
     G: Graph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, tuple[dict[Node, Any], dict[Node, list[Node]]]]]:
     solution, limit = _solve(G, weight, predecessors=True), _limit(cutoff)
-    return _by_source(solution, lambda place: (solution.lengths(place, limit), solution.paths(place, limit)))
+    return _by_source(
+        solution, lambda place: (solution.lengths(place, limit), solution.paths(place, limit))
+    )
 
 
 @_serves
@@ -167,36 +186,48 @@ def all_pairs_dijkstra_path_length(
 
 
 @_serves
-def all_pairs_bellman_ford_path(G: Graph, weight: str | None = "weight") -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+def all_pairs_bellman_ford_path(
+    G: Graph, weight: str | None = "weight"
+) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     solution = _solve(G, weight, negative=True, predecessors=True)
     return _by_source(solution, solution.paths)
 
 
 @_serves
-def all_pairs_bellman_ford_path_length(G: Graph, weight: str | None = "weight") -> Iterator[tuple[Node, dict[Node, Any]]]:
+def all_pairs_bellman_ford_path_length(
+    G: Graph, weight: str | None = "weight"
+) -> Iterator[tuple[Node, dict[Node, Any]]]:
     solution = _solve(G, weight, negative=True)
     return _by_source(solution, solution.lengths)
 
 
 def _edges_within(cutoff: float | None) -> float:
-    """Return the most edges of a path within a cutoff: NetworkX's search takes one more step while it is above the level."""
+    """Return the most edges of a path within a cutoff: NetworkX's search takes one more step while
+    it is above the level.
+    """
     return float("inf") if cutoff is None else float(np.ceil(cutoff))
 
 
 @_serves
-def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+def all_pairs_shortest_path(
+    G: Graph, cutoff: float | None = None
+) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     solution, limit = _solve(G, None, predecessors=True), _edges_within(cutoff)
     return _by_source(solution, lambda place: solution.paths(place, limit))
 
 
 @_serves
-def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, Any]]]:
+def all_pairs_shortest_path_length(
+    G: Graph, cutoff: float | None = None
+) -> Iterator[tuple[Node, dict[Node, Any]]]:
     solution, limit = _solve(G, None), _edges_within(cutoff)
     return _by_source(solution, lambda place: solution.lengths(place, limit))
 
 
 @_serves
-def average_shortest_path_length(G: Graph, weight: str | None = None, method: str | None = None) -> float:
+def average_shortest_path_length(
+    G: Graph, weight: str | None = None, method: str | None = None
+) -> float:
     method = method or ("unweighted" if weight is None else "dijkstra")
     n = len(G)
     if n == 1:
@@ -213,7 +244,9 @@ def average_shortest_path_length(G: Graph, weight: str | None = None, method: st
 
 
 @_serves
-def eccentricity(G: Graph, v: None = None, sp: None = None, weight: str | None = None) -> dict[Node, Any]:
+def eccentricity(
+    G: Graph, v: None = None, sp: None = None, weight: str | None = None
+) -> dict[Node, Any]:
     solution = _solve(G, weight)
     farthest = solution.distances.max(axis=1)
     if np.isinf(farthest).any():
@@ -233,14 +266,18 @@ def radius(G: Graph, e: None = None, usebounds: bool = False, weight: str | None
 
 
 @_serves
-def center(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
+def center(
+    G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None
+) -> list[Node]:
     found = eccentricity(G, weight=weight)
     smallest = min(found.values())
     return [node for node, value in found.items() if value == smallest]
 
 
 @_serves
-def periphery(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
+def periphery(
+    G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None
+) -> list[Node]:
     found = eccentricity(G, weight=weight)
     largest = max(found.values())
     return [node for node, value in found.items() if value == largest]
@@ -256,19 +293,25 @@ def wiener_index(G: Graph, weight: str | None = None) -> Any:
 
 
 @_serves
-def harmonic_centrality(G: Graph, nbunch: None = None, distance: str | None = None, sources: None = None) -> dict[Node, Any]:
+def harmonic_centrality(
+    G: Graph, nbunch: None = None, distance: str | None = None, sources: None = None
+) -> dict[Node, Any]:
     solution = _solve(G, distance)
     distances = solution.distances
     counted = (distances != 0) & (distances < np.inf)
     sums = np.divide(1, distances, out=np.zeros_like(distances), where=counted).sum(axis=0)
     return {
         node: value if reached else 0
-        for node, value, reached in zip(solution.nodes, sums.tolist(), counted.any(axis=0).tolist(), strict=True)
+        for node, value, reached in zip(
+            solution.nodes, sums.tolist(), counted.any(axis=0).tolist(), strict=True
+        )
     }
 
 
 @_serves
-def closeness_centrality(G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True) -> dict[Node, float]:
+def closeness_centrality(
+    G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True
+) -> dict[Node, float]:
     solution = _solve(G, distance)
     found = solution.distances < np.inf
     totals = np.where(found, solution.distances, 0).sum(axis=0)  # towards each node

@@ -1,4 +1,6 @@
-"""A NetworkX graph as this backend keeps it: its nodes, and arrays of its edges for each attribute that was asked for."""
+"""A NetworkX graph as this backend keeps it: its nodes, and arrays of its edges for each attribute
+that was asked for.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ class Edges:
 
 
 class Graph:
-    """A NetworkX graph converted for this backend; NetworkX caches it on the original until that is changed.
+    """A NetworkX graph converted for this backend; NetworkX caches it on the original until that is
+    changed.
 
     Attributes:
         original: the NetworkX graph.
@@ -97,7 +100,14 @@ class Graph:
         columns = np.fromiter(map(self.index.__getitem__, targets), np.int64, len(targets))
         kinds = set(map(type, values))
         if strange := kinds - _WHOLE - _REAL - {_Missing}:
-            return Edges(rows, columns, np.empty(0), False, False, f"a weight is of type {strange.pop().__name__}")
+            return Edges(
+                rows,
+                columns,
+                np.empty(0),
+                False,
+                False,
+                f"a weight is of type {strange.pop().__name__}",
+            )
         missing, whole = _Missing in kinds, not kinds & _REAL
         if missing:
             values = [1 if value is _MISSING else value for value in values]
@@ -105,7 +115,14 @@ class Graph:
             weights = np.array(values, np.float64)
         except OverflowError:
             weights = np.array([np.inf])
-        return Edges(rows, columns, weights, missing, whole, _obstacle(weights, len(self), not kinds <= {_Missing, *_REAL}))
+        return Edges(
+            rows,
+            columns,
+            weights,
+            missing,
+            whole,
+            _obstacle(weights, len(self), not kinds <= {_Missing, *_REAL}),
+        )
 
 
 def _getter(attribute: str | None) -> Callable[[dict[Any, Any]], Any]:
@@ -114,7 +131,9 @@ def _getter(attribute: str | None) -> Callable[[dict[Any, Any]], Any]:
 
 
 def _obstacle(weights: npt.NDArray[np.float64], n: int, integers: bool) -> str:
-    """Return why a graph of n nodes with these weights cannot be solved, `integers` if some are of an integer type."""
+    """Return why a graph of n nodes with these weights cannot be solved, `integers` if some are of
+    an integer type.
+    """
     longest = float(np.abs(weights).max(initial=0)) * n
     if not np.isfinite(longest):
         return "a weight is NaN, or a path of these weights exceeds a float"

@@ -1,4 +1,6 @@
-"""Which calls of NetworkX this backend can run, by their arguments, and which it should run, because it is faster."""
+"""Which calls of NetworkX this backend can run, by their arguments, and which it should run,
+because it is faster.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,36 @@ import networkx as nx
 
 __all__ = ["can_run", "should_run"]
 
-_METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+_METHODS = (
+    None,
+    "unweighted",
+    "dijkstra",
+    "bellman-ford",
+    "floyd-warshall",
+    "floyd-warshall-numpy",
+)
 
-# What an argument must be; NetworkX runs the call otherwise. Arguments that are not here may be anything.
+# What an argument must be; NetworkX runs the call otherwise. Arguments that are not here may be
+# anything.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "weight": (lambda value: value is None or isinstance(value, str), "the name of an attribute or None"),
-    "distance": (lambda value: value is None or isinstance(value, str), "the name of an attribute or None"),
-    "cutoff": (lambda value: value is None or (isinstance(value, Real) and value == value), "a number or None"),
+    "weight": (
+        lambda value: value is None or isinstance(value, str),
+        "the name of an attribute or None",
+    ),
+    "distance": (
+        lambda value: value is None or isinstance(value, str),
+        "the name of an attribute or None",
+    ),
+    "cutoff": (
+        lambda value: value is None or (isinstance(value, Real) and value == value),
+        "a number or None",
+    ),
     "method": (lambda value: value in _METHODS, f"one of {_METHODS}"),
     "usebounds": (lambda value: value is False, "False"),
-    **{name: (lambda value: value is None, "None") for name in ("v", "sp", "e", "u", "nbunch", "sources")},
+    **{
+        name: (lambda value: value is None, "None")
+        for name in ("v", "sp", "e", "u", "nbunch", "sources")
+    },
 }
 
 
@@ -43,29 +65,38 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 
 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return True, or that NetworkX is expected to be quicker; NetworkX asks this where the backend was not named.
+    """Return True, or that NetworkX is expected to be quicker; NetworkX asks this where the backend
+    was not named.
 
-    Both times are estimated from the numbers of nodes and edges. Not counted: the first call of a process takes about two
-    seconds longer, to import torch and load the engine.
+    Both times are estimated from the numbers of nodes and edges. Not counted: the first call of a
+    process takes about two seconds longer, to import torch and load the engine.
     """
     arguments = _arguments(name, args, kwargs)
     graph = _original(arguments["G"])
     n, edges = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
     here, there = _seconds_here(name, n, edges), _seconds_of_networkx(name, arguments, n, edges)
-    return here < there or f"NetworkX is expected to be quicker with {n} nodes ({there:.1g} s, here {here:.1g} s)"
+    return (
+        here < there
+        or f"NetworkX is expected to be quicker with {n} nodes ({there:.1g} s, here {here:.1g} s)"
+    )
 
 
-# The constants of both estimates are fitted to calls on two cores of an AMD EPYC 9004, with the cpu engine and NetworkX 3.6.1,
-# for graphs of 30 to 1000 nodes.
+# The constants of both estimates are fitted to calls on two cores of an AMD EPYC 9004, with the cpu
+# engine and NetworkX 3.6.1, for graphs of 30 to 1000 nodes.
 
 
 def _seconds_here(name: str, n: int, edges: int) -> float:
-    """Return the time of a call: of conversion, solve, and output of n^2 paths, dictionary entries, or numbers.
+    """Return the time of a call: of conversion, solve, and output of n^2 paths, dictionary entries,
+    or numbers.
 
     Args:
         edges: those of an undirected graph counted twice.
     """
-    if name == "johnson" or name in ("all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance") or name.endswith("_path"):
+    if (
+        name == "johnson"
+        or name in ("all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance")
+        or name.endswith("_path")
+    ):
         output = 0.7e-6
     elif name == "floyd_warshall" or name.endswith("_path_length"):
         output = 0.25e-6
@@ -97,7 +128,9 @@ def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     Raises:
         TypeError: they do not fit the signature.
     """
-    bound = _signature(name).bind(*args, **{key: value for key, value in kwargs.items() if key != "backend"})
+    bound = _signature(name).bind(
+        *args, **{key: value for key, value in kwargs.items() if key != "backend"}
+    )
     bound.apply_defaults()
     return bound.arguments
 

@@ -19,7 +19,8 @@ from tri_apsp.interop.networkx_graph import Graph
 
 __all__ = ["Solution", "solve"]
 
-# Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later distances and temporaries.
+# Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later
+# distances and temporaries.
 _MATRICES = 4.5
 
 
@@ -45,7 +46,9 @@ class Solution:
         return result
 
     def row(self, source: int) -> list[Any]:
-        """Return the distances from a source to all nodes: float inf where there is no path, the integer 0 to itself."""
+        """Return the distances from a source to all nodes: float inf where there is no path, the
+        integer 0 to itself.
+        """
         values = self.distances[source]
         missing = np.isinf(values)
         row = self.numbers(np.where(missing, 0, values))
@@ -55,7 +58,9 @@ class Solution:
         return row
 
     def reached(self, source: int, limit: float = float("inf")) -> npt.NDArray[np.int64]:
-        """Return the places of the nodes within `limit` of a source: itself first, then by distance, then by place."""
+        """Return the places of the nodes within `limit` of a source: itself first, then by
+        distance, then by place.
+        """
         values = self.distances[source]
         found = np.flatnonzero((values <= limit) & (values < np.inf))
         found = found[found != source]
@@ -65,7 +70,11 @@ class Solution:
         """Return the distances to the reached nodes, in their order."""
         places = self.reached(source, limit)
         result = dict(
-            zip(map(self.nodes.__getitem__, places.tolist()), self.numbers(self.distances[source, places]), strict=True)
+            zip(
+                map(self.nodes.__getitem__, places.tolist()),
+                self.numbers(self.distances[source, places]),
+                strict=True,
+            )
         )
         result[self.nodes[source]] = 0
         return result
@@ -104,26 +113,33 @@ def solve(
 
     Args:
         attribute: of an edge, that holds its weight; None: every edge weighs 1.
-        missing: the weight of an edge without it: 1, or 1.0 if NetworkX's function counts with that.
+        missing: the weight of an edge without it: 1, or 1.0 if NetworkX's function counts with
+            that.
         negative: whether weights may be negative.
         loops: whether a negative loop is a negative cycle; else it is no edge.
         predecessors: also find them.
 
     Raises:
-        NotImplementedError: the weights are of a kind that is left to NetworkX, the matrices do not fit the memory, or the
-            engine of the device is not installed.
+        NotImplementedError: the weights are of a kind that is left to NetworkX, the matrices do not
+            fit the memory, or the engine of the device is not installed.
         networkx.NetworkXUnbounded: there is a negative cycle.
     """
     edges, n = graph.edges(attribute), len(graph)
     if edges.obstacle:
         raise NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {edges.obstacle}")
     if not negative and (edges.weights < 0).any():
-        raise NotImplementedError("tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX")
-    settings = getattr(nx.config.backends, "tri_apsp", None)  # of the entry points, if they are installed
+        raise NotImplementedError(
+            "tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX"
+        )
+    settings = getattr(
+        nx.config.backends, "tri_apsp", None
+    )  # of the entry points, if they are installed
     device = resolve(str(settings.device) if settings else "auto")
     try:
         check_memory(n, 1, torch.float64, device, matrices=_MATRICES)
-        weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(torch.float64, device)
+        weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(
+            torch.float64, device
+        )
         if not loops:
             weights.fill_diagonal_(0)
         result = shortest_paths(weights, predecessors=predecessors)

@@ -1,7 +1,8 @@
-"""Transforms of PyTorch Geometric: the distances between all vertices of a graph, and the encodings of Graphormer.
+"""Transforms of PyTorch Geometric: the distances between all vertices of a graph, and the encodings
+of Graphormer.
 
-What a transform adds is packed, n * n values for each graph in row order, so that a data loader joins graphs of different
-sizes; `padded` returns it as (batch, n, n, ...).
+What a transform adds is packed, n * n values for each graph in row order, so that a data loader
+joins graphs of different sizes; `padded` returns it as (batch, n, n, ...).
 """
 
 from __future__ import annotations
@@ -33,19 +34,27 @@ __all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
 
 
 class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
-    """Add the distances between all vertices of a graph, to `Data` or in one call to all graphs of a `Batch`.
+    """Add the distances between all vertices of a graph, to `Data` or in one call to all graphs of
+    a `Batch`.
 
     Args:
-        max_distance: larger distances, and those without a path, become this, of integers its whole part; None: they stay, and
-            no_edge of the dtype, which is inf for floats, is no path.
-        edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes them; None: each weighs 1.
+        max_distance: larger distances, and those without a path, become this, of integers its whole
+            part; None: they stay, and no_edge of the dtype, which is inf for floats, is no path.
+        edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes
+            them; None: each weighs 1.
         name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
     """
 
     def __init__(
-        self, max_distance: float | None = None, *, edge_weight: str | None = None, name: str = "shortest_path_distances"
+        self,
+        max_distance: float | None = None,
+        *,
+        edge_weight: str | None = None,
+        name: str = "shortest_path_distances",
     ) -> None:
-        if max_distance is not None and (not isinstance(max_distance, (int, float)) or not max_distance > 0):
+        if max_distance is not None and (
+            not isinstance(max_distance, (int, float)) or not max_distance > 0
+        ):
             raise InputError(
                 f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a number, or None."
             )
@@ -57,14 +66,22 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
 
     def forward(self, data: Any) -> Any:
-        """Return the data with the attribute; BaseTransform passes a shallow copy, so that the caller's data are unchanged."""
+        """Return the data with the attribute; BaseTransform passes a shallow copy, so that the
+        caller's data are unchanged.
+        """
         _check(data)
         edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
-        weights, sizes = from_edge_index(data.edge_index, edge_weight, *_vertices(data), batch_size=_graphs(data))
+        weights, sizes = from_edge_index(
+            data.edge_index, edge_weight, *_vertices(data), batch_size=_graphs(data)
+        )
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
             whole = not distances.is_floating_point()
-            most = min(int(self.max_distance), torch.iinfo(distances.dtype).max) if whole else self.max_distance
+            most = (
+                min(int(self.max_distance), torch.iinfo(distances.dtype).max)
+                if whole
+                else self.max_distance
+            )
             distances = distances.clamp(max=most)
         _add(data, self.name, *pack(distances, sizes))
         return data
@@ -74,10 +91,12 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
 
 
 class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
-    """Add `spatial_positions` and `edge_paths`, to `Data` or in one call to all graphs of a `Batch`; see graphormer.Encodings.
+    """Add `spatial_positions` and `edge_paths`, to `Data` or in one call to all graphs of a
+    `Batch`; see graphormer.Encodings.
 
-    They are (sum of n * n,) and (sum of n * n, max_distance) of int64. An edge path counts the edges of its own graph, so that
-    a data loader can join graphs; `padded` with `edges=True` counts those of the batch.
+    They are (sum of n * n,) and (sum of n * n, max_distance) of int64. An edge path counts the
+    edges of its own graph, so that a data loader can join graphs; `padded` with `edges=True` counts
+    those of the batch.
 
     Args:
         max_distance: the most edges of a path that are told apart.
@@ -90,7 +109,13 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
         """Return the data with the attributes, as ShortestPathDistances does."""
         _check(data)
         batch, num_nodes = _vertices(data)
-        found = encodings(data.edge_index, batch, num_nodes, max_distance=self.max_distance, batch_size=_graphs(data))
+        found = encodings(
+            data.edge_index,
+            batch,
+            num_nodes,
+            max_distance=self.max_distance,
+            batch_size=_graphs(data),
+        )
         positions, offsets = pack(found.spatial_positions, found.sizes)
         first = _edge_offsets(data, len(found.sizes))[:, None, None, None]
         paths = torch.where(found.edge_paths >= 0, found.edge_paths - first, -1)
@@ -103,21 +128,24 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
         return f"{type(self).__name__}(max_distance={self.max_distance})"
 
 
-def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(
+    data: Any, name: str, *, fill: float | int, edges: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what a transform added, padded to the largest graph, and the sizes of the graphs.
 
     Args:
         data: `Data`, or a `Batch` that a data loader made.
         name: the attribute: (sum of n * n,) or (sum of n * n, columns).
         fill: the value of padding.
-        edges: whether the attribute holds edges, counted from 0 in each graph: they are counted through the batch then.
+        edges: whether the attribute holds edges, counted from 0 in each graph: they are counted
+            through the batch then.
 
     Returns:
         (batch, n, n) or (batch, n, n, columns), and (batch,) of int64.
 
     Raises:
-        InputError: the data lack the attribute, or it has other than n * n values for each graph of n vertices, as after
-            vertices were removed; a `fill` that its dtype cannot hold.
+        InputError: the data lack the attribute, or it has other than n * n values for each graph of
+            n vertices, as after vertices were removed; a `fill` that its dtype cannot hold.
 
     Cost: a copy; the host waits for the sizes, once for each column.
     """
@@ -135,7 +163,9 @@ def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> t
             f"{tuple(values.shape)}; apply the transform again after vertices were removed."
         )
     columns = values[:, None] if values.dim() == 1 else values
-    matrices = torch.stack([unpack(column.contiguous(), offsets, fill=fill)[0] for column in columns.unbind(1)], 3)
+    matrices = torch.stack(
+        [unpack(column.contiguous(), offsets, fill=fill)[0] for column in columns.unbind(1)], 3
+    )
     if edges:
         first = _edge_offsets(data, len(sizes))[:, None, None, None]
         matrices = torch.where(matrices >= 0, matrices + first, matrices)
@@ -144,10 +174,14 @@ def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> t
 
 def _attribute(data: Any, name: str) -> torch.Tensor:
     if name not in data:
-        raise InputError(f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first.")
+        raise InputError(
+            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first."
+        )
     found = data[name]
     if not isinstance(found, torch.Tensor):
-        raise InputError(f"the attribute {name!r} must be a tensor, but is {shown(found)}; name another one.")
+        raise InputError(
+            f"the attribute {name!r} must be a tensor, but is {shown(found)}; name another one."
+        )
     return found
 
 
@@ -158,7 +192,9 @@ def _check(data: Any) -> None:
             "HeteroData with .to_homogeneous()."
         )
     if getattr(data, "edge_index", None) is None:
-        raise InputError("the data must have the attribute 'edge_index', but has none; set it to a tensor (2, edges).")
+        raise InputError(
+            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, edges)."
+        )
 
 
 def _vertices(data: Any) -> tuple[torch.Tensor | None, int]:

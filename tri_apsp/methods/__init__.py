@@ -1,4 +1,6 @@
-"""The methods by name, as the API, the command line, the tests and the tuner know them: METHODS, and SYSTEMS beside them."""
+"""The methods by name, as the API, the command line, the tests and the tuner know them: METHODS,
+and SYSTEMS beside them.
+"""
 
 from tri_apsp.configs import AnyMethodName
 from tri_apsp.methods.base import Method, Observer

@@ -12,11 +12,13 @@ __all__ = ["Method", "Observer"]
 
 
 class Observer:
-    """Called by a method after each step: checks closed blocks for negative cycles, and reports progress.
+    """Called by a method after each step: checks closed blocks for negative cycles, and reports
+    progress.
 
     Args:
         total: operations of the whole solve.
-        check: called with a diagonal block that a step, except the last, has closed; raises if it shows a negative cycle.
+        check: called with a diagonal block that a step, except the last, has closed; raises if it
+            shows a negative cycle.
         report: called with the fraction of the operations that are queued.
         every: least operations between two calls of `check` or `report`.
     """
@@ -36,7 +38,9 @@ class Observer:
         self._called = 0
 
     def step(self, operations: int, closed: Block | None = None) -> None:
-        """Count `operations` as queued; `closed` is a square diagonal block whose closure they finished, if any."""
+        """Count `operations` as queued; `closed` is a square diagonal block whose closure they
+        finished, if any.
+        """
         self._done += operations
         if self._done - self._called < self._every:
             return
@@ -54,7 +58,9 @@ class Method(ABC):
     """Workspace as a share of the matrix."""
 
     launches_are_fixed: ClassVar[bool] = False
-    """Whether the operations do not depend on values, so that they can be compiled before the solve."""
+    """Whether the operations do not depend on values, so that they can be compiled before the
+    solve.
+    """
 
     @abstractmethod
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:

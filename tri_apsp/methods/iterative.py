@@ -11,10 +11,11 @@ __all__ = ["Iterative"]
 class Iterative(Method):
     """For each k: D[i, j] <- min(D[i, j], D[i, k] + D[k, j]) for all i, j.
 
-    Row and column k do not change in step k, since D[k, k] is 0, so the update runs in place. Each step reads and
-    writes the whole matrix, so memory bandwidth limits the speed.
+    Row and column k do not change in step k, since D[k, k] is 0, so the update runs in place. Each
+    step reads and writes the whole matrix, so memory bandwidth limits the speed.
 
-    Source: Harish and Narayanan 2007; Buluç, Gilbert, Budak, the iterative algorithm; Catinello, section 2.1.
+    Source: Harish and Narayanan 2007; Buluç, Gilbert, Budak, the iterative algorithm; Catinello,
+    section 2.1.
     """
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:

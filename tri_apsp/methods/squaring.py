@@ -11,11 +11,13 @@ __all__ = ["Squaring"]
 
 
 class Squaring(Method):
-    """D <- min(D, D D) until nothing changes: after i squarings, the lightest walks of at most 2^i edges.
+    """D <- min(D, D D) until nothing changes: after i squarings, the lightest walks of at most 2^i
+    edges.
 
-    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products. A negative cycle may have n edges, so
-    weights of any sign need ceil(log2 n). With the early exit, graphs of small diameter take one product more than log2 of the
-    largest number of edges on a shortest path.
+    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products. A negative
+    cycle may have n edges, so weights of any sign need ceil(log2 n). With the early exit, graphs of
+    small diameter take one product more than log2 of the largest number of edges on a shortest
+    path.
 
     Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
     """
@@ -29,7 +31,9 @@ class Squaring(Method):
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
         for _ in range(_products(n, engine.spec.nonnegative)):
-            engine.product(Update(target, current, current, fresh=True))  # the diagonal is 0, so D D <= D
+            engine.product(
+                Update(target, current, current, fresh=True)
+            )  # the diagonal is 0, so D D <= D
             current, target = target, current
             observer.step(batch * n**3, current)
             if torch.equal(current, target):

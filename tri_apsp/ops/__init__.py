@@ -1,7 +1,8 @@
-"""What autograd, torch.compile and torch.func need to see in place of a call: operations of torch, and of autograd.
+"""What autograd, torch.compile and torch.func need to see in place of a call: operations of torch,
+and of autograd.
 
-A call that needs none of these goes to the solver itself (see dispatch.py): an operation takes the host some 10 us more, and
-custom operations of PyTorch import its compiler, which takes seconds.
+A call that needs none of these goes to the solver itself (see dispatch.py): an operation takes the
+host some 10 us more, and custom operations of PyTorch import its compiler, which takes seconds.
 """
 
 from tri_apsp.ops.dense import min_plus, reachability, shortest_paths

@@ -1,4 +1,6 @@
-"""Custom operations of PyTorch for dense weights: a solve, a product and a closure, with their gradients."""
+"""Custom operations of PyTorch for dense weights: a solve, a product and a closure, with their
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,19 @@ from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed import solve_packed
-from tri_apsp.ops.refusals import refuse_forward_mode, refuse_hidden_derivatives, refuse_second_derivatives, save_nothing
-from tri_apsp.solver.arguments import check_config, check_flags, check_negative_cycles, check_operands, check_weights
+from tri_apsp.ops.refusals import (
+    refuse_forward_mode,
+    refuse_hidden_derivatives,
+    refuse_second_derivatives,
+    save_nothing,
+)
+from tri_apsp.solver.arguments import (
+    check_config,
+    check_flags,
+    check_negative_cycles,
+    check_operands,
+    check_weights,
+)
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
 from tri_apsp.solver.packed import refuse_with_offsets
 from tri_apsp.solver.product import product
@@ -34,7 +47,10 @@ Tensor = torch.Tensor
 
 # The fields of a configuration and of tiles, by name, which torch.compile can trace.
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
-_TILES = {kind.__name__: tuple(field.name for field in dataclasses.fields(kind)) for kind in (CpuTiles, GpuTiles)}
+_TILES = {
+    kind.__name__: tuple(field.name for field in dataclasses.fields(kind))
+    for kind in (CpuTiles, GpuTiles)
+}
 
 
 def shortest_paths(
@@ -50,11 +66,17 @@ def shortest_paths(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
-    """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
+    """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the
+    configuration are constants.
+    """
     refuse_hidden_derivatives(weights)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
-    given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
+    given = {
+        "sources": sources is not None,
+        "overwrite": overwrite,
+        "method='johnson'": method == "johnson",
+    }
     if offsets is not None:
         refuse_with_offsets({"sizes": sizes is not None, **given})
     if offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights)):
@@ -69,24 +91,43 @@ def shortest_paths(
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
     if offsets is not None:
-        options = {"method": method, "config": config, "check": check, "negative_cycles": negative_cycles}
+        options = {
+            "method": method,
+            "config": config,
+            "check": check,
+            "negative_cycles": negative_cycles,
+        }
         return solve_packed(weights, offsets, predecessors=predecessors, wanted=wanted, **options)
     if sizes is not None and not isinstance(sizes, torch.Tensor):
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
-    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation: Any = _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
+    chosen_method, engine, chosen_config, text = _selection(
+        shape, weights.dtype, weights.device, method, _constants(config)
+    )
+    operation: Any = (
+        _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
+    )
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _selection(
-    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: MethodChoice, config: tuple[Any, ...]
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+    method: MethodChoice,
+    config: tuple[Any, ...],
 ) -> tuple[Any, ...]:
-    """Return the method, the engine, the configuration, and the constants of the configuration as text for the operation."""
+    """Return the method, the engine, the configuration, and the constants of the configuration as
+    text for the operation.
+    """
     text = json.dumps(config)
-    found = select_dense(torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape), method, _config(text))
+    found = select_dense(
+        torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape),
+        method,
+        _config(text),
+    )
     return found.method, found.engine, found.config, text
 
 
@@ -120,26 +161,49 @@ def _config(text: str) -> Config | None:
 
 @library.custom_op("tri_apsp::shortest_paths", mutates_args=())
 def _shortest_paths(
-    weights: Tensor, sizes: Tensor | None, method: str, config: str, check: bool, predecessors: bool, negative_cycles: str
+    weights: Tensor,
+    sizes: Tensor | None,
+    method: str,
+    config: str,
+    check: bool,
+    predecessors: bool,
+    negative_cycles: str,
 ) -> tuple[Tensor, Tensor]:
     """Return distances, and predecessors, which are empty unless they are asked for."""
     result = solve_dense(
-        weights.detach(), sizes=sizes, method=method, config=_config(config), check=check,  # type: ignore[arg-type]
-        predecessors=predecessors, negative_cycles=negative_cycles,  # type: ignore[arg-type]
-    )  # fmt: skip
-    found = weights.new_empty(0, dtype=torch.int32) if result.predecessors is None else result.predecessors
+        weights.detach(),
+        sizes=sizes,
+        method=method,
+        config=_config(config),
+        check=check,  # type: ignore[arg-type]
+        predecessors=predecessors,
+        negative_cycles=negative_cycles,  # type: ignore[arg-type]
+    )
+    found = (
+        weights.new_empty(0, dtype=torch.int32)
+        if result.predecessors is None
+        else result.predecessors
+    )
     return _no_view(result.distances), _no_view(found)
 
 
 def _no_view(tensor: Tensor) -> Tensor:
-    """Return the same memory as a tensor of its own, which a caller may change in place although it has a gradient."""
+    """Return the same memory as a tensor of its own, which a caller may change in place although it
+    has a gradient.
+    """
     found: Tensor = torch.ops.aten._unsafe_view(tensor, tensor.shape)
     return found
 
 
 @_shortest_paths.register_fake
 def _(
-    weights: Tensor, sizes: Tensor | None, method: str, config: str, check: bool, predecessors: bool, negative_cycles: str
+    weights: Tensor,
+    sizes: Tensor | None,
+    method: str,
+    config: str,
+    check: bool,
+    predecessors: bool,
+    negative_cycles: str,
 ) -> tuple[Tensor, Tensor]:
     dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
     found = weights.new_empty(weights.shape if predecessors else (0,), dtype=torch.int32)
@@ -147,7 +211,9 @@ def _(
 
 
 def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor | None) -> Any:
-    """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves the time of an operation."""
+    """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves
+    the time of an operation.
+    """
     if not needs_operation(*tensors):
         return plain
     refuse_hidden_derivatives(*tensors)
@@ -155,17 +221,31 @@ def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor 
 
 
 def _solve_backward(
-    gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool
+    gradient: Tensor,
+    weights: Tensor,
+    distances: Tensor,
+    sizes: Tensor | None,
+    predecessors: Tensor,
+    check: bool,
 ) -> Tensor:
     found = predecessors if predecessors.shape == weights.shape else None
     return weights_gradient(gradient, weights.detach(), distances, sizes, found, check=check)
 
 
-_shortest_paths_backward = library.custom_op("tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=())
+_shortest_paths_backward = library.custom_op(
+    "tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=()
+)
 
 
 @_shortest_paths_backward.register_fake
-def _(gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool) -> Tensor:
+def _(
+    gradient: Tensor,
+    weights: Tensor,
+    distances: Tensor,
+    sizes: Tensor | None,
+    predecessors: Tensor,
+    check: bool,
+) -> Tensor:
     return weights.new_empty(weights.shape)
 
 
@@ -180,7 +260,12 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
     operation = _backward_of(
-        _solve_backward, torch.ops.tri_apsp.shortest_paths_backward, _SolveBackward.apply, gradient, weights, distances
+        _solve_backward,
+        torch.ops.tri_apsp.shortest_paths_backward,
+        _SolveBackward.apply,
+        gradient,
+        weights,
+        distances,
     )
     found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
@@ -200,7 +285,9 @@ class _SolveBackward(torch.autograd.Function):
 
 
 class _Solve(torch.autograd.Function):
-    """The same operation for torch.func.grad, which does not see the gradients of a custom operation."""
+    """The same operation for torch.func.grad, which does not see the gradients of a custom
+    operation.
+    """
 
     generate_vmap_rule = True
     forward = staticmethod(_shortest_paths)
@@ -210,31 +297,50 @@ class _Solve(torch.autograd.Function):
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
-    """Return what vmap maps over as one batch: its dimension first, merged with that of the tensor, of `last` dimensions."""
+    """Return what vmap maps over as one batch: its dimension first, merged with that of the tensor,
+    of `last` dimensions.
+    """
     if tensor is None:
         return None
-    tensor = tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    tensor = (
+        tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    )
     return tensor.flatten(0, tensor.dim() - last - 1)
 
 
 @_shortest_paths.register_vmap
-def _(info: Any, in_dims: Any, weights: Tensor, sizes: Tensor | None, *options: Any) -> tuple[Any, Any]:
+def _(
+    info: Any, in_dims: Any, weights: Tensor, sizes: Tensor | None, *options: Any
+) -> tuple[Any, Any]:
     shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[0])
     graphs = _as_batch(info, weights, in_dims[0], 2)
     given = _as_batch(info, sizes, in_dims[1], 0)
     distances, predecessors = torch.ops.tri_apsp.shortest_paths(graphs, given, *options)
     outer = (info.batch_size, *shape)
-    found = predecessors.reshape(outer) if predecessors.numel() else predecessors.new_empty((info.batch_size, 0))
+    found = (
+        predecessors.reshape(outer)
+        if predecessors.numel()
+        else predecessors.new_empty((info.batch_size, 0))
+    )
     return (distances.reshape(outer), found), (0, 0)
 
 
 @_shortest_paths_backward.register_vmap
 def _(
-    info: Any, in_dims: Any, gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor,
+    info: Any,
+    in_dims: Any,
+    gradient: Tensor,
+    weights: Tensor,
+    distances: Tensor,
+    sizes: Tensor | None,
+    predecessors: Tensor,
     check: bool,
-) -> tuple[Tensor, int]:  # fmt: skip
+) -> tuple[Tensor, int]:
     shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[1])
-    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip((gradient, weights, distances), in_dims, strict=False)]
+    operands = [
+        _as_batch(info, tensor, dim, 2)
+        for tensor, dim in zip((gradient, weights, distances), in_dims, strict=False)
+    ]
     given = _as_batch(info, sizes, in_dims[3], 0)
     none = predecessors.shape[-1] == 0 and weights.shape[-1] != 0
     found = predecessors.reshape(-1)[:0] if none else _as_batch(info, predecessors, in_dims[4], 2)
@@ -244,10 +350,14 @@ def _(
 
 def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
-    if not all(isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))):
+    if not all(
+        isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))
+    ):
         check_operands(a, b, c)  # refuses them
     refuse_hidden_derivatives(a, b, c)
-    operation: Any = _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
+    operation: Any = (
+        _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
+    )
     result: Tensor = operation(a, b, c)
     return result
 
@@ -263,12 +373,18 @@ def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
 
 
-def _product_backward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
-    of_a, of_b, of_c = product_gradients(gradient, a.detach(), b.detach(), None if c is None else c.detach(), result)
+def _product_backward(
+    gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+) -> list[Tensor]:
+    of_a, of_b, of_c = product_gradients(
+        gradient, a.detach(), b.detach(), None if c is None else c.detach(), result
+    )
     return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
 
 
-_min_plus_backward = library.custom_op("tri_apsp::min_plus_backward", _product_backward, mutates_args=())
+_min_plus_backward = library.custom_op(
+    "tri_apsp::min_plus_backward", _product_backward, mutates_args=()
+)
 
 
 @_min_plus_backward.register_fake
@@ -284,7 +400,14 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
     operation = _backward_of(
-        _product_backward, torch.ops.tri_apsp.min_plus_backward, _ProductBackward.apply, gradient, a, b, c, result
+        _product_backward,
+        torch.ops.tri_apsp.min_plus_backward,
+        _ProductBackward.apply,
+        gradient,
+        a,
+        b,
+        c,
+        result,
     )
     found = operation(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None
@@ -302,7 +425,9 @@ class _ProductBackward(torch.autograd.Function):
     backward = staticmethod(refuse_second_derivatives)
 
     @staticmethod
-    def forward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+    ) -> tuple[Tensor, ...]:
         return tuple(_min_plus_backward(gradient, a, b, c, result))
 
 
@@ -318,21 +443,36 @@ class _Product(torch.autograd.Function):
 
 @_min_plus.register_vmap
 def _(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None) -> tuple[Tensor, int]:
-    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims, strict=True)]
+    operands = [
+        _as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims, strict=True)
+    ]
     result = torch.ops.tri_apsp.min_plus(*operands)
     batched = a.dim() - (in_dims[0] is not None) == 3
-    return result.unflatten(0, (info.batch_size, len(result) // info.batch_size)) if batched else result, 0
+    return result.unflatten(
+        0, (info.batch_size, len(result) // info.batch_size)
+    ) if batched else result, 0
 
 
 @_min_plus_backward.register_vmap
 def _(
-    info: Any, in_dims: Any, gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+    info: Any,
+    in_dims: Any,
+    gradient: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None,
+    result: Tensor,
 ) -> tuple[list[Tensor], list[int]]:
     tensors = (gradient, a, b, c, result)
-    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims, strict=True)]
+    operands = [
+        _as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims, strict=True)
+    ]
     found = torch.ops.tri_apsp.min_plus_backward(*operands)
     batched = a.dim() - (in_dims[1] is not None) == 3
-    shaped = [x.unflatten(0, (info.batch_size, len(x) // info.batch_size)) if batched else x for x in found]
+    shaped = [
+        x.unflatten(0, (info.batch_size, len(x) // info.batch_size)) if batched else x
+        for x in found
+    ]
     return shaped, [0] * len(shaped)
 
 

@@ -19,12 +19,18 @@ __all__ = ["pack", "solve_packed", "unpack"]
 Tensor = torch.Tensor
 
 
-def solve_packed(weights: Tensor, offsets: object, *, predecessors: bool, wanted: bool, **options: Any) -> Result:
-    """As solver.packed.solve_packed; `wanted` tells whether to find predecessors, `predecessors` whether to return them."""
+def solve_packed(
+    weights: Tensor, offsets: object, *, predecessors: bool, wanted: bool, **options: Any
+) -> Result:
+    """As solver.packed.solve_packed; `wanted` tells whether to find predecessors, `predecessors`
+    whether to return them.
+    """
     solve = partial(solver.solve_packed, solve=solve_dense, predecessors=wanted, **options)
     operation: Any = _PackedSolve.apply
     distances, result = operation(weights, offsets, solve, options["check"])
-    found: Result = dataclasses.replace(result, distances=distances, predecessors=result.predecessors if predecessors else None)
+    found: Result = dataclasses.replace(
+        result, distances=distances, predecessors=result.predecessors if predecessors else None
+    )
     return found
 
 
@@ -33,7 +39,11 @@ class _PackedSolve(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, weights: Tensor, offsets: Tensor, solve: Callable[[Tensor, Tensor], Result], check: bool
+        ctx: Any,
+        weights: Tensor,
+        offsets: Tensor,
+        solve: Callable[[Tensor, Tensor], Result],
+        check: bool,
     ) -> tuple[Tensor, Result]:
         result = solve(weights.detach(), offsets)
         ctx.save_for_backward(weights, result.distances, offsets, result.predecessors)
@@ -45,7 +55,12 @@ class _PackedSolve(torch.autograd.Function):
         weights, distances, offsets, predecessors = ctx.saved_tensors
         refuse_hidden_derivatives(gradient)
         operation: Any = _PackedSolveBackward.apply
-        return operation(gradient, weights, distances, offsets, predecessors, ctx.check), None, None, None
+        return (
+            operation(gradient, weights, distances, offsets, predecessors, ctx.check),
+            None,
+            None,
+            None,
+        )
 
 
 class _PackedSolveBackward(torch.autograd.Function):
@@ -91,7 +106,9 @@ class _Packed(torch.autograd.Function):
 
 class _Unpacked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, values: Tensor, offsets: Tensor, fill: float | int | None
+    ) -> tuple[Tensor, Tensor]:
         matrices, sizes = solver.unpack(values.detach(), offsets, fill=fill)
         ctx.save_for_backward(sizes)
         ctx.mark_non_differentiable(sizes)

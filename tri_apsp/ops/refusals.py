@@ -9,7 +9,12 @@ import torch
 from tri_apsp.dispatch import has_tangent
 from tri_apsp.errors import InputError
 
-__all__ = ["refuse_forward_mode", "refuse_hidden_derivatives", "refuse_second_derivatives", "save_nothing"]
+__all__ = [
+    "refuse_forward_mode",
+    "refuse_hidden_derivatives",
+    "refuse_second_derivatives",
+    "save_nothing",
+]
 
 
 def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
@@ -27,7 +32,8 @@ def refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[torch.Tenso
 def refuse_hidden_derivatives(*tensors: object) -> None:
     """Raise InputError for derivatives that custom operations of PyTorch would take as 0.
 
-    That is, for dual tensors, and for a derivative by torch.func in a trace of torch.compile, which then runs the call eagerly.
+    That is, for dual tensors, and for a derivative by torch.func in a trace of torch.compile, which
+    then runs the call eagerly.
     """
     if has_tangent(*tensors):
         refuse_forward_mode(None)
@@ -40,7 +46,9 @@ def refuse_hidden_derivatives(*tensors: object) -> None:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _is_differentiated() -> bool:
-    """Return whether torch.func differentiates what is being traced; torch.compile traces anew where that changes."""
+    """Return whether torch.func differentiates what is being traced; torch.compile traces anew
+    where that changes.
+    """
     layers = torch._C._functorch.get_interpreter_stack() or []
     return any(layer.key() != torch._C._functorch.TransformType.Vmap for layer in layers)
 

@@ -1,1 +1,3 @@
-"""Reports: studies measured on this machine, each as raw rows (CSV), plots (SVG) and a page (Markdown)."""
+"""Reports: studies measured on this machine, each as raw rows (CSV), plots (SVG) and a page
+(Markdown).
+"""

@@ -47,16 +47,22 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
     every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | {
         "all": ("every study above, within one budget", add_study_options),
         "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
-        "index": ("the index of all reports, and the figure of rates beside other projects", add_out),
+        "index": (
+            "the index of all reports, and the figure of rates beside other projects",
+            add_out,
+        ),
     }
     for name, (summary, add_options) in every.items():
-        report = reports.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        report = reports.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+        )
         add_options(report)
     return parser
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.report") -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call the command `prog`.
+    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call
+    the command `prog`.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
@@ -86,7 +92,9 @@ def _run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
-        raise InputError(f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}.") from None
+        raise InputError(
+            f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}."
+        ) from None
     return status
 
 

@@ -16,10 +16,11 @@ __all__ = ["run"]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the studies one after another, and return the exit status: that of a failure if one failed.
+    """Run the studies one after another, and return the exit status: that of a failure if one
+    failed.
 
-    A study gets an equal share of the time that is left, so that the later, longer ones get what the first ones leave. A study
-    that the device cannot run is named and passed over.
+    A study gets an equal share of the time that is left, so that the later, longer ones get what
+    the first ones leave. A study that the device cannot run is named and passed over.
 
     Raises:
         InputError: the device does not exist.

@@ -21,7 +21,12 @@ __all__ = ["STUDY"]
 _CASES: dict[str, Cases] = {
     "nvidia": {
         "float32": (
-            ("solve", 4096), ("product", 4096), ("closure", 1024), ("product", 1024), ("closure", 256), ("batch", 128),
+            ("solve", 4096),
+            ("product", 4096),
+            ("closure", 1024),
+            ("product", 1024),
+            ("closure", 256),
+            ("batch", 128),
         ),
         "int16": (("solve", 4096), ("product", 4096), ("closure", 1024)),
         "int32": (("product", 4096), ("closure", 1024)),
@@ -39,7 +44,7 @@ _CASES: dict[str, Cases] = {
         "int32": (("product", 1024),),
         "float64": (("product", 1024),),
     },
-}  # fmt: skip
+}
 _BLOCKS: dict[str, tuple[int, ...]] = {
     "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
     "portable": (16, 32, 64, 128),
@@ -54,7 +59,14 @@ _WARPS = (4, 2, 8)
 _CATINELLO = PaperCurve("Catinello: best of 8, 16, 32", {16: 1.0})
 _KATZ_KIDER = PaperCurve("Katz & Kider's only edge", {32: 1.0})
 _VALUES_OF_A_THREAD = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {16: 1.0})
-_PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_warps", "closure_tile", "closure_warps")
+_PARAMETERS = (
+    "block_size",
+    "product.block_m",
+    "product.block_n",
+    "product.num_warps",
+    "closure_tile",
+    "closure_warps",
+)
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
@@ -63,7 +75,9 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 
 def _floyd_warshall_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
-    base = dataclasses.replace(base, method="floyd_warshall", block_size=min(base.block_size, task.n))
+    base = dataclasses.replace(
+        base, method="floyd_warshall", block_size=min(base.block_size, task.n)
+    )
     sizes = [size for size in _BLOCKS[task.engine] if size <= task.n] or [task.n]
     panel = _panel("edge of the block", "block_size", _CATINELLO, _KATZ_KIDER)
     grid = Grid("floyd-warshall", "block of Floyd-Warshall", task, (panel,))
@@ -86,7 +100,13 @@ def _product_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
         curve = Curve("tri_apsp", _values_of_a_thread)
         panels.append(Panel("values of C per thread", (curve,), (_VALUES_OF_A_THREAD,)))
     secondary = {"product.thread_n": (8, 4, 16)} if task.engine == "nvidia" else {}
-    grid = Grid("product", "tile of the product", task, tuple(panels), plane=("product.block_m", "product.block_n"))
+    grid = Grid(
+        "product",
+        "tile of the product",
+        task,
+        tuple(panels),
+        plane=("product.block_m", "product.block_n"),
+    )
     return with_points(grid, device, base, parameters, secondary)
 
 
@@ -105,7 +125,9 @@ def _panel(x_label: str, name: str, *papers: PaperCurve) -> Panel:
 
 def _values_of_a_thread(values: Values) -> float:
     """Return how many values of C a thread owns."""
-    rows, columns, warps = (int(values[f"product.{name}"]) for name in ("block_m", "block_n", "num_warps"))
+    rows, columns, warps = (
+        int(values[f"product.{name}"]) for name in ("block_m", "block_n", "num_warps")
+    )
     return rows * columns / (32 * warps)
 
 

@@ -1,4 +1,6 @@
-"""Measuring whole calls, as a user would time them: of methods, engines and other programs, each checked before it is timed."""
+"""Measuring whole calls, as a user would time them: of methods, engines and other programs, each
+checked before it is timed.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ __all__ = [
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
 
-# Sizes that are no multiple of any tile. A GPU pads them to multiples of 16, so that the same kernels are compiled as for the
-# timed graph.
+# Sizes that are no multiple of any tile. A GPU pads them to multiples of 16, so that the same
+# kernels are compiled as for the timed graph.
 _SMALL = (100, 130)
 _DEGREE = 6
 LONG_SECONDS = 2.0
@@ -70,14 +72,17 @@ class Workload(Protocol):
 
 
 class CallMeasurer:
-    """Measures calls in this process: on small sparse graphs first, whose distances are compared with those of the definition.
+    """Measures calls in this process: on small sparse graphs first, whose distances are compared
+    with those of the definition.
 
-    The distances of the timed graph are compared with those of this project's own call, of which two rows are checked.
+    The distances of the timed graph are compared with those of this project's own call, of which
+    two rows are checked.
 
     Args:
         device: the device to measure on.
         workload: the graphs and the calls.
-        ordinary: whether no call computes products by exponents, which have another limit than ordinary ones.
+        ordinary: whether no call computes products by exponents, which have another limit than
+            ordinary ones.
     """
 
     parallel = 1
@@ -97,12 +102,16 @@ class CallMeasurer:
                 if self._least_seconds(task, point, seconds) > seconds:
                     return None
                 weights, distances = self._weights_and_distances(task, point)
-                return self._timed(task, point, self._workload.call(task, point, weights), distances)
+                return self._timed(
+                    task, point, self._workload.call(task, point, weights), distances
+                )
         except Exception as error:
             return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        assert len({self._workload.graph_kind(point) for point in points}) == 1, "a final compares calls on one graph"
+        assert len({self._workload.graph_kind(point) for point in points}) == 1, (
+            "a final compares calls on one graph"
+        )
         with self._products():
             weights, _ = self._weights_and_distances(task, points[0])
             calls = [self._workload.call(task, point, weights) for point in points]
@@ -118,19 +127,24 @@ class CallMeasurer:
         if key in self._checked:
             return
         for n in _SMALL:
-            weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(task.torch_dtype, self._device)
+            weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(
+                task.torch_dtype, self._device
+            )
             found, _ = self._workload.call(task, point, weights)()
             expected = floyd_warshall(to_float64(weights))
             wrong = int((to_float64(found) != expected).sum())
             if wrong:
-                raise WrongResultError(f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong")
+                raise WrongResultError(
+                    f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong"
+                )
         self._checked.add(key)
 
     def _least_seconds(self, task: Task, point: Point, limit: float) -> float:
-        """Return about how long it takes at least to check and to time a call: 0 for a small one of unknown speed.
+        """Return about how long it takes at least to check and to time a call: 0 for a small one of
+        unknown speed.
 
-        A large one of unknown speed first solves graphs of 1/64, 1/16 and 1/4 of the vertices, until one shows that it takes
-        more than `limit`.
+        A large one of unknown speed first solves graphs of 1/64, 1/16 and 1/4 of the vertices,
+        until one shows that it takes more than `limit`.
         """
         key = _key(task, point)
         if key not in self._seconds and task.n >= _PROBED:
@@ -139,7 +153,9 @@ class CallMeasurer:
                     break
                 self._probe(dataclasses.replace(task, n=n), point)
         expected = self._expected_seconds(key, task.n)
-        return expected if expected > LONG_SECONDS else (_MIN_RUNS + 2) * expected  # checked, warmed up, and repeated
+        return (
+            expected if expected > LONG_SECONDS else (_MIN_RUNS + 2) * expected
+        )  # checked, warmed up, and repeated
 
     def _expected_seconds(self, key: tuple[str, tuple[Choice, ...]], n: int) -> float:
         """Return the seconds of one run by those of another size; 0 if none is known."""
@@ -147,7 +163,9 @@ class CallMeasurer:
         return seconds * (n / known) ** 3
 
     def _probe(self, task: Task, point: Point) -> None:
-        """Measure a second run without checking it; the first may compile and load kernels, however small the graph."""
+        """Measure a second run without checking it; the first may compile and load kernels, however
+        small the graph.
+        """
         call = self._workload.call(task, point, self._workload.weights(task, point, self._device))
         for _ in range(2):
             (_, own), seconds = timed(call, self._device)
@@ -166,7 +184,9 @@ class CallMeasurer:
     def _timed(self, task: Task, point: Point, call: Call, distances: torch.Tensor) -> Outcome:
         (found, own), first = timed(call, self._device)
         if not torch.equal(found.to(distances), distances):
-            raise WrongResultError("distances of the timed graph differ from those of shortest_paths with its defaults")
+            raise WrongResultError(
+                "distances of the timed graph differ from those of shortest_paths with its defaults"
+            )
         del found  # the next runs need its memory
         samples = [first if own is None else own]
         if own is None and first <= LONG_SECONDS:
@@ -185,9 +205,10 @@ def outcome_of_call(error: Exception) -> Outcome:
     """Return the outcome of a call that raised `error`, if it would do so again.
 
     Raises:
-        InputError, EngineError, TooLargeError: `error` itself, if it is of the surroundings, such as a variable of the
-            environment.
-        EngineError: any other error, after which the device may be unusable; a row of it would never be measured again.
+        InputError, EngineError, TooLargeError: `error` itself, if it is of the surroundings, such
+            as a variable of the environment.
+        EngineError: any other error, after which the device may be unusable; a row of it would
+            never be measured again.
     """
     if isinstance(error, (InputError, EngineError, TooLargeError)):
         raise error
@@ -198,17 +219,26 @@ def outcome_of_call(error: Exception) -> Outcome:
 
 
 def runs_of(
-    call: Callable[[], object], device: torch.device, min_runs: int = _MIN_RUNS, seconds: float = _SECONDS
+    call: Callable[[], object],
+    device: torch.device,
+    min_runs: int = _MIN_RUNS,
+    seconds: float = _SECONDS,
 ) -> list[float]:
-    """Return the seconds of some runs: at least `min_runs`, and more until they have taken `seconds`."""
+    """Return the seconds of some runs: at least `min_runs`, and more until they have taken
+    `seconds`.
+    """
     samples: list[float] = []
     while len(samples) < min_runs or (len(samples) < _MAX_RUNS and sum(samples) < seconds):
         samples.append(timed(call, device)[1])
     return samples
 
 
-def runs_in_turns(calls: Sequence[Callable[[], object]], device: torch.device, rounds: int) -> list[Outcome]:
-    """Time calls in rounds, each of which runs all of them, so that a change of the clock affects them alike."""
+def runs_in_turns(
+    calls: Sequence[Callable[[], object]], device: torch.device, rounds: int
+) -> list[Outcome]:
+    """Time calls in rounds, each of which runs all of them, so that a change of the clock affects
+    them alike.
+    """
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, times in zip(calls, samples, strict=True):

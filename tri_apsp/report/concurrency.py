@@ -1,4 +1,6 @@
-"""Which steps of a level may run side by side? Solves with them one after another, on two streams, and in one launch."""
+"""Which steps of a level may run side by side? Solves with them one after another, on two streams,
+and in one launch.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class _Levels:
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         steps = str(point.values["steps"])
         cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
-        selection = select_dense(weights, "kleene", Config(engine=task.engine, cutoff=cutoff, block_size=cutoff))
+        selection = select_dense(
+            weights, "kleene", Config(engine=task.engine, cutoff=cutoff, block_size=cutoff)
+        )
         problem = check_weights(weights)
 
         def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
@@ -81,8 +85,12 @@ class _Levels:
         return lambda: (run(problem, lambda nonnegative: selection, make=make).distances, None)
 
 
-def _arranged(product: Callable[..., None], steps: str, device: torch.device) -> Callable[..., None]:
-    """Return the product of an engine, of which kleene gives the two of steps 6 and 7, or 10 and 11, in one call."""
+def _arranged(
+    product: Callable[..., None], steps: str, device: torch.device
+) -> Callable[..., None]:
+    """Return the product of an engine, of which kleene gives the two of steps 6 and 7, or 10 and
+    11, in one call.
+    """
 
     def arranged(*updates: Update) -> None:
         if len(updates) != 2 or steps == _FUSED:
@@ -97,7 +105,9 @@ def _arranged(product: Callable[..., None], steps: str, device: torch.device) ->
 
 
 def _demonstration() -> str:
-    """Return the section that shows on a small graph what is wrong if A11 and A22 are closed side by side."""
+    """Return the section that shows on a small graph what is wrong if A11 and A22 are closed side
+    by side.
+    """
     weights = erdos_renyi(_SMALL, _DEGREE / _SMALL, seed=0).to_weights(torch.float32)
     expected, found = shortest_paths(weights).distances, _close_both_halves_at_once(weights)
     wrong = (found != expected).nonzero()
@@ -114,7 +124,9 @@ def _demonstration() -> str:
 
 
 def _close_both_halves_at_once(weights: torch.Tensor) -> torch.Tensor:
-    """Return what a level computes if A11 and A22 are closed at the same time: most distances, but not all."""
+    """Return what a level computes if A11 and A22 are closed at the same time: most distances, but
+    not all.
+    """
     half = weights.shape[0] // 2
     d = weights.clone()
     a, b, c, e = d[:half, :half], d[:half, half:], d[half:, :half], d[half:, half:]
@@ -157,7 +169,9 @@ def _gains(curves: Curves, label: str) -> dict[int, float]:
 
 def _gains_table(curves: Curves) -> str:
     gains = {label: _gains(curves, label) for label in curves}
-    cells = table_over_n(curves, lambda label, n, one: f"{gains[label][n]:.2f}" if n in gains[label] else "")
+    cells = table_over_n(
+        curves, lambda label, n, one: f"{gains[label][n]:.2f}" if n in gains[label] else ""
+    )
     return f"Times as fast as one after another:\n\n{cells}"
 
 

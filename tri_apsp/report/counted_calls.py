@@ -1,7 +1,8 @@
-"""The process whose bytes ncu counts: python -m tri_apsp.report.counted_calls DEVICE ENGINE N DTYPE METHOD ...
+"""The process whose bytes ncu counts: python -m tri_apsp.report.counted_calls DEVICE ENGINE N DTYPE
+METHOD ...
 
-Each method solves a small graph, so that its kernels are loaded, and then a graph of N vertices between cudaProfilerStart and
-cudaProfilerStop. See report.counters.
+Each method solves a small graph, so that its kernels are loaded, and then a graph of N vertices
+between cudaProfilerStart and cudaProfilerStop. See report.counters.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def main(argv: Sequence[str]) -> None:
     """Solve by each method of `argv`, on the same graphs as `bench`."""
     name, engine, n, dtype, *methods = argv
     device, config = torch.device(name), Config(engine=engine)
-    small, large = (Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n)))
+    small, large = (
+        Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n))
+    )
     with ordinary_products():
         for method in methods:
             shortest_paths(small, method=method, config=config)  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
-"""The bytes that calls move by the GPU's own counters, which NVIDIA Nsight Compute (ncu) reads. No clock is changed.
+"""The bytes that calls move by the GPU's own counters, which NVIDIA Nsight Compute (ncu) reads. No
+clock is changed.
 
-ncu starts report.counted_calls in a process of its own, and runs it again for each pass that the counters take. That module
-solves once for each name, between cudaProfilerStart and cudaProfilerStop, which ncu reports as one range each.
+ncu starts report.counted_calls in a process of its own, and runs it again for each pass that the
+counters take. That module solves once for each name, between cudaProfilerStart and
+cudaProfilerStop, which ncu reports as one range each.
 """
 
 from __future__ import annotations
@@ -38,12 +40,15 @@ class CountingTimeoutError(NotCountedError):
     """There was not enough time to count; another call may take less."""
 
 
-def counted_traffic(task: Task, names: Sequence[str], device: torch.device, seconds: float) -> dict[str, Traffic]:
+def counted_traffic(
+    task: Task, names: Sequence[str], device: torch.device, seconds: float
+) -> dict[str, Traffic]:
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 
     Raises:
         CountingTimeoutError: it takes longer than `seconds`.
-        NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters from users.
+        NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters
+            from users.
 
     Cost: a process that imports torch and solves once by each name, for each pass of ncu.
     """
@@ -70,8 +75,12 @@ def counted_traffic(task: Task, names: Sequence[str], device: torch.device, seco
     except OSError as error:
         raise NotCountedError(f"ncu failed: {error}"[:_LONGEST]) from None
     ranges = [] if ended.returncode else parse(ended.stdout)
-    if 0 < len(ranges) < len(names):  # an ncu that reports fewer ranges than there are gets one call at a time
-        return {one: counted_traffic(task, [one], device, _left(begin + seconds))[one] for one in names}
+    if (
+        0 < len(ranges) < len(names)
+    ):  # an ncu that reports fewer ranges than there are gets one call at a time
+        return {
+            one: counted_traffic(task, [one], device, _left(begin + seconds))[one] for one in names
+        }
     if len(ranges) != len(names):
         raise NotCountedError(_reason(ended, f"{len(ranges)} ranges for {len(names)} calls"))
     return dict(zip(names, ranges, strict=True))
@@ -90,9 +99,13 @@ def _left(end: float) -> float:
 
 
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run ncu in a session of its own, so that after a timeout or Ctrl-C the process that it started ends with it."""
+    """Run ncu in a session of its own, so that after a timeout or Ctrl-C the process that it
+    started ends with it.
+    """
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
         try:
             output, errors = process.communicate(timeout=seconds)
         finally:
@@ -103,25 +116,38 @@ def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]
 
 
 def parse(output: str) -> list[Traffic]:
-    """Return the bytes of each range in the standard output of ncu: messages, names of columns, units, and a line per range.
+    """Return the bytes of each range in the standard output of ncu: messages, names of columns,
+    units, and a line per range.
 
     Raises:
         NotCountedError: a counter is missing, is not in bytes, or is no number.
     """
-    lines = [line for line in output.splitlines() if line.startswith('"')]  # other lines are messages
+    lines = [
+        line for line in output.splitlines() if line.startswith('"')
+    ]  # other lines are messages
     try:
         units, *ranges = [*csv.DictReader(io.StringIO("\n".join(lines)))] or [{}]
-        counts = [[float((values[name] or "").replace(",", "")) for name in METRICS] for values in ranges]
+        counts = [
+            [float((values[name] or "").replace(",", "")) for name in METRICS] for values in ranges
+        ]
     except (KeyError, ValueError, csv.Error) as error:
         raise NotCountedError(f"ncu has not reported a counter: {error}") from None
     if counts and {units[name] for name in METRICS} != {"byte"}:
-        raise NotCountedError(f"ncu has reported {', '.join(str(units[name]) for name in METRICS)} in place of bytes")
+        raise NotCountedError(
+            f"ncu has reported {', '.join(str(units[name]) for name in METRICS)} in place of bytes"
+        )
     return [Traffic(l2, read + written) for l2, read, written in counts]
 
 
 def _reason(ended: subprocess.CompletedProcess[str], otherwise: str) -> str:
-    """Return why ncu failed: its first line of error, else the last line of the process, else `otherwise`."""
-    lines = [line.strip() for line in (ended.stdout + "\n" + ended.stderr).splitlines() if line.strip()]
-    errors = [line.removeprefix("==ERROR==").strip() for line in lines if line.startswith("==ERROR==")]
+    """Return why ncu failed: its first line of error, else the last line of the process, else
+    `otherwise`.
+    """
+    lines = [
+        line.strip() for line in (ended.stdout + "\n" + ended.stderr).splitlines() if line.strip()
+    ]
+    errors = [
+        line.removeprefix("==ERROR==").strip() for line in lines if line.startswith("==ERROR==")
+    ]
     reason = errors[0] if errors else lines[-1] if ended.returncode and lines else otherwise
     return f"ncu failed: {reason}"[:_LONGEST]

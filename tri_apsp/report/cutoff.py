@@ -22,8 +22,8 @@ _CASES: dict[str, Cases] = {
     "cpu": {"float32": (("solve", 1024), ("solve", 256), ("solve", 2048))},
 }
 _BETAS = (16, 32, 64, 128, 256, 512, 1024, 2048)
-# The largest block of one closure: a larger one takes minutes to compile with the portable engine, and seconds to run on a core
-# of a CPU.
+# The largest block of one closure: a larger one takes minutes to compile with the portable engine,
+# and seconds to run on a core of a CPU.
 _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
 _PARAMETERS = ("cutoff", "block_size")
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
@@ -33,7 +33,8 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     base = dataclasses.replace(base, method="kleene")
     most = _LARGEST_BLOCK.get(task.engine)
     points = []
-    # At β = n nothing is divided. Every other β comes first, so that a small budget still shows the whole curve.
+    # At β = n nothing is divided. Every other β comes first, so that a small budget still shows the
+    # whole curve.
     betas = [beta for beta in _BETAS if beta <= task.n] or [task.n]
     for beta in sorted(betas, key=lambda beta: betas.index(beta) % 2):
         blocks = [beta] if most is None or beta <= most else []
@@ -42,21 +43,40 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
         points += [_point(base, beta, block) for block in dict.fromkeys(blocks)]
     curves = [Curve("base case: one closure", partial(_beta, whole=True))]
     if any(point.values["cutoff"] != point.values["block_size"] for point in points):
-        curves.append(Curve(f"base case: in blocks of {base.block_size}", partial(_beta, block=base.block_size)))
-    return [Grid("solve", "recursion cutoff", task, (Panel("β", tuple(curves), (_HENRIOD,)),), tuple(points))]
+        curves.append(
+            Curve(
+                f"base case: in blocks of {base.block_size}", partial(_beta, block=base.block_size)
+            )
+        )
+    return [
+        Grid(
+            "solve",
+            "recursion cutoff",
+            task,
+            (Panel("β", tuple(curves), (_HENRIOD,)),),
+            tuple(points),
+        )
+    ]
 
 
 def _point(base: CompleteConfig, beta: int, block: int) -> Point:
-    return Point({"cutoff": beta, "block_size": block}, dataclasses.replace(base, cutoff=beta, block_size=block))
+    return Point(
+        {"cutoff": beta, "block_size": block},
+        dataclasses.replace(base, cutoff=beta, block_size=block),
+    )
 
 
 def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | None:
-    """Return β if the base case is solved by one closure (`whole`) or in blocks of up to `block`; None otherwise."""
+    """Return β if the base case is solved by one closure (`whole`) or in blocks of up to `block`;
+    None otherwise.
+    """
     beta, size = int(values["cutoff"]), int(values["block_size"])
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-_ON_GPU = Why(16, "one closure is spread over many programs, and a shorter recursion has fewer launches")
+_ON_GPU = Why(
+    16, "one closure is spread over many programs, and a shorter recursion has fewer launches"
+)
 _ON_CPU = Why(16, "each division and base case that is saved saves a fixed cost")
 
 STUDY = Study(

@@ -1,4 +1,6 @@
-"""How much energy does it take? Joules of products with several tiles, and of whole solves, beside Buluç, Gilbert and Budak."""
+"""How much energy does it take? Joules of products with several tiles, and of whole solves, beside
+Buluç, Gilbert and Budak.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ __all__ = ["STUDY", "EnergyMeasurer", "with_metrics"]
 
 # The sizes of Buluç, Gilbert and Budak; solves come after the products, which need a final.
 _CASES: dict[str, Cases] = {
-    "nvidia": {"float32": (("product", 8192), *(("solve", n) for n in (4096, 8192, 2048, 1024, 512)))},
+    "nvidia": {
+        "float32": (("product", 8192), *(("solve", n) for n in (4096, 8192, 2048, 1024, 512)))
+    },
 }
-_OF_TILES = tuple(f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages"))
+_OF_TILES = tuple(
+    f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+)
 _THREAD_N = "product.thread_n"
 _PARAMETERS = (*_OF_TILES, "product.group_m", _THREAD_N)
-# Values of _OF_TILES, from the smallest to the largest that are reasonable; those that spill registers are left out by the
-# rules of the tuner. The default of the engine comes first.
+# Values of _OF_TILES, from the smallest to the largest that are reasonable; those that spill
+# registers are left out by the rules of the tuner. The default of the engine comes first.
 _TILES = (
     (128, 128, 16, 8, 2),
     (64, 64, 16, 2, 3),
@@ -52,15 +58,25 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     default = Point(values_of(base, _PARAMETERS), base)
     if task.kernel != PRODUCT:
         return [Grid(SOLVE, "whole solve", task, (), (default,), default.values)]
-    points = list({point.config: point for point in (default, *_points(task, base, device))}.values())
+    points = list(
+        {point.config: point for point in (default, *_points(task, base, device))}.values()
+    )
     skipped = 1 + len(_TILES) - len(points)
-    return [Grid(PRODUCT, "product", task, (), tuple(points), default.values, skipped, all_in_final=True)]
+    return [
+        Grid(
+            PRODUCT, "product", task, (), tuple(points), default.values, skipped, all_in_final=True
+        )
+    ]
 
 
 def _points(task: Task, base: CompleteConfig, device: Device) -> Iterator[Point]:
-    """Yield the tiles that can run, each with the first number of columns per thread with which it can."""
+    """Yield the tiles that can run, each with the first number of columns per thread with which it
+    can.
+    """
     for tile in _TILES:
-        choices = {name: (value,) for name, value in zip(_OF_TILES, tile, strict=True)} | {_THREAD_N: _COLUMNS_PER_THREAD}
+        choices = {name: (value,) for name, value in zip(_OF_TILES, tile, strict=True)} | {
+            _THREAD_N: _COLUMNS_PER_THREAD
+        }
         space = Space(tuple(Parameter(name, values) for name, values in choices.items()))
         for values in candidates(space, task, device, base)[:1]:
             config = space.config(values, base)
@@ -68,7 +84,8 @@ def _points(task: Task, base: CompleteConfig, device: Device) -> Iterator[Point]
 
 
 class EnergyMeasurer(WorkerMeasurer):
-    """Measures time and energy in the tuner's worker processes, and the idle power before they run anything.
+    """Measures time and energy in the tuner's worker processes, and the idle power before they run
+    anything.
 
     Raises:
         EngineError: the device is no NVIDIA GPU, or has no counter.
@@ -83,7 +100,10 @@ class EnergyMeasurer(WorkerMeasurer):
         return with_metrics(super().screen(task, point, seconds), task, self._idle_watts)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        return [with_metrics(outcome, task, self._idle_watts) for outcome in super().final(task, points, rounds)]
+        return [
+            with_metrics(outcome, task, self._idle_watts)
+            for outcome in super().final(task, points, rounds)
+        ]
 
 
 def with_metrics(outcome: Outcome, task: Task, idle_watts: float) -> Outcome:

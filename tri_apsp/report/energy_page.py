@@ -1,4 +1,6 @@
-"""The page of the study of energy: time against energy of each configuration, and MFLOP per joule beside Table 8 of Buluç."""
+"""The page of the study of energy: time against energy of each configuration, and MFLOP per joule
+beside Table 8 of Buluç.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tri_apsp.tuned.records import Values
 __all__ = ["METRICS", "PRODUCT", "SOLVE", "page", "tile_of"]
 
 METRICS = ("joules", "watts", "idle_watts", "mflop_per_joule", "p20_joules", "p80_joules")
-"""The columns of a row besides times: energy and power of a run, power of the idle GPU, 2 n^3 operations over the energy."""
+"""The columns of a row besides times: energy and power of a run, power of the idle GPU, 2 n^3
+operations over the energy.
+"""
 
 PRODUCT, SOLVE = "product", "solve"
 
@@ -38,7 +42,8 @@ _PROTOCOL = paragraph(
 def tile_of(values: Values) -> str:
     """Return the tile of a configuration in words, different for each configuration of the study."""
     rows, columns, depth, warps, stages = (
-        values[f"product.{name}"] for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+        values[f"product.{name}"]
+        for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages")
     )
     return f"{rows} x {columns} x {depth}, {counted(int(warps), 'warp')}, {stages} stages"
 
@@ -51,25 +56,39 @@ def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     """Return the page of the study; its plots are named after `name`."""
     ordered = sorted((result for result in results if result.timed), key=_order)
     products = [result for result in ordered if result.grid.name == PRODUCT]
-    solves = {(result.grid.task.dtype, result.grid.task.n): result.timed[0] for result in ordered if result.grid.name == SOLVE}
+    solves = {
+        (result.grid.task.dtype, result.grid.task.n): result.timed[0]
+        for result in ordered
+        if result.grid.name == SOLVE
+    }
     if not ordered:
         return Page()
     files = [name, *(f"{name}-{one.grid.task.dtype}-n{one.grid.task.n}" for one in products[1:])]
     by_file = dict(zip(files, products, strict=False))
     plot = [figure(f"{name}-solves", _SOLVES)] if products else []
-    others = [part for file, one in list(by_file.items())[1:] for part in (figure(file, _caption(one)), _products(one))]
+    others = [
+        part
+        for file, one in list(by_file.items())[1:]
+        for part in (figure(file, _caption(one)), _products(one))
+    ]
     return Page(
         lead=_lead(next(iter(products), None), solves),
         plots={file: _drawn(one) for file, one in by_file.items()}
         | ({f"{name}-solves": _drawn_solves(solves)} if solves else {}),
         caption=_caption(products[0]) if products else _SOLVES,
-        results=[_products(one) for one in products[:1]] + (["### Whole solves", *plot, _solves(solves)] if solves else []),
-        details=[section("Measurement", _PROTOCOL), section("Other products", *others) if others else ""],
+        results=[_products(one) for one in products[:1]]
+        + (["### Whole solves", *plot, _solves(solves)] if solves else []),
+        details=[
+            section("Measurement", _PROTOCOL),
+            section("Other products", *others) if others else "",
+        ],
     )
 
 
 def _order(result: GridResult) -> tuple[bool, bool, str, int]:
-    """Sort float32 first, as the papers' numbers are of floats; then what was requested, rather than measured earlier."""
+    """Sort float32 first, as the papers' numbers are of floats; then what was requested, rather
+    than measured earlier.
+    """
     task = result.grid.task
     return task.dtype != "float32", not result.requested, task.dtype, task.n
 
@@ -90,7 +109,10 @@ def _most_efficient(result: GridResult) -> Measured:
 
 def _drawn(result: GridResult) -> Figure:
     least, shortest = _metric(_most_efficient(result), "joules"), _fastest(result).ms
-    marks = [Mark(_label(result, one), one.ms / shortest, _metric(one, "joules") / least) for one in result.timed]
+    marks = [
+        Mark(_label(result, one), one.ms / shortest, _metric(one, "joules") / least)
+        for one in result.timed
+    ]
     panel = Scatter("time, relative to the fastest", marks)
     made, _ = plots.scatter(result.grid.heading, [panel], y_label="energy, relative to the least")
     return made
@@ -98,12 +120,21 @@ def _drawn(result: GridResult) -> Figure:
 
 def _drawn_solves(solves: Solves) -> Figure:
     lines = [
-        Line(f"now, {dtype}", [n for _, n in keys], [_metric(solves[key], "mflop_per_joule") for key in keys])
+        Line(
+            f"now, {dtype}",
+            [n for _, n in keys],
+            [_metric(solves[key], "mflop_per_joule") for key in keys],
+        )
         for dtype in dict.fromkeys(dtype for dtype, _ in solves)
         if (keys := sorted(key for key in solves if key[0] == dtype))
     ]
-    lines += [Line(label, list(known), list(known.values()), paper=True) for label, known in BULUC_MFLOP_PER_JOULE.items()]
-    made, _ = plots.line_plots("Whole solves", [Plot("n", lines)], y_label="MFLOP per joule", log_y=True, width=7.0)
+    lines += [
+        Line(label, list(known), list(known.values()), paper=True)
+        for label, known in BULUC_MFLOP_PER_JOULE.items()
+    ]
+    made, _ = plots.line_plots(
+        "Whole solves", [Plot("n", lines)], y_label="MFLOP per joule", log_y=True, width=7.0
+    )
     return made
 
 
@@ -118,15 +149,24 @@ def _caption(result: GridResult) -> str:
 
 def _lead(product: GridResult | None, solves: Solves) -> str:
     theirs = BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
-    cpus = max(values[_AT] for label, values in BULUC_MFLOP_PER_JOULE.items() if label != _THEIR_GPU)
-    dtype, n = max(
-        ((dtype, n) for dtype, n in solves if n in theirs), key=lambda key: (key[0] == "float32", key), default=("", 0)
+    cpus = max(
+        values[_AT] for label, values in BULUC_MFLOP_PER_JOULE.items() if label != _THEIR_GPU
     )
-    solved = f"a solve of {n} vertices in {dtype} does {_metric(solves[dtype, n], 'mflop_per_joule'):,.0f}" if n else ""
+    dtype, n = max(
+        ((dtype, n) for dtype, n in solves if n in theirs),
+        key=lambda key: (key[0] == "float32", key),
+        default=("", 0),
+    )
+    solved = (
+        f"a solve of {n} vertices in {dtype} does {_metric(solves[dtype, n], 'mflop_per_joule'):,.0f}"
+        if n
+        else ""
+    )
     compared = "" if product is None or product.missing else _compared(product)
     return then_now_why(
         f"a {_THEIR_GPU} did {theirs[_AT]:g} MFLOP per joule at n = {_AT}, and a CPU at most {cpus:g} (Buluç, Gilbert, Budak)",
-        ", and ".join(filter(None, [solved, compared])) or "not every product was measured, so there is no result yet",
+        ", and ".join(filter(None, [solved, compared]))
+        or "not every product was measured, so there is no result yet",
     )
 
 
@@ -164,7 +204,16 @@ def _products(result: GridResult) -> str:
         ]
         for one in sorted(result.timed, key=lambda one: _metric(one, "joules"))
     ]
-    head = ["tile", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", "relative time", "relative energy"]
+    head = [
+        "tile",
+        "ms",
+        "W",
+        "J",
+        "MFLOP/J",
+        "MFLOP/J above idle",
+        "relative time",
+        "relative energy",
+    ]
     idle = f"The idle GPU takes {_metric(fastest, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
     names = (
         "Tiles are rows x columns x slice of k. The fastest is "
@@ -189,7 +238,10 @@ def _solves(solves: Solves) -> str:
             f"{_metric(one, 'joules'):.3g}",
             f"{_metric(one, 'mflop_per_joule'):,.0f}",
             f"{_above_idle(one):,.0f}",
-            *(f"{values[n]:g}" if n in values else None for values in BULUC_MFLOP_PER_JOULE.values()),
+            *(
+                f"{values[n]:g}" if n in values else None
+                for values in BULUC_MFLOP_PER_JOULE.values()
+            ),
         ]
         for (dtype, n), one in sorted(solves.items())
     ]

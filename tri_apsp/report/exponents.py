@@ -1,4 +1,6 @@
-"""What do products by exponents gain? Their rate beside matrix products of torch, and solves of families of graphs."""
+"""What do products by exponents gain? Their rate beside matrix products of torch, and solves of
+families of graphs.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,30 @@ _PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _MIN_PLUS, _ORDINARY)
 _COUNTING, _CLOSURE = "torch, int8, zeros and ones", "reachability"
 _BOOLEAN = (_COUNTING, _CLOSURE)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
-_METHODS: dict[str, MethodName] = {"by exponents, floyd_warshall": "floyd_warshall", "by exponents, squaring": "squaring"}
+_METHODS: dict[str, MethodName] = {
+    "by exponents, floyd_warshall": "floyd_warshall",
+    "by exponents, squaring": "squaring",
+}
 _COMPARED = 4
 _SOURCES = (
-    "engines/nvidia.py", "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py",
-    "solver/exponents.py", "solver/product.py",
-)  # fmt: skip
+    "engines/nvidia.py",
+    "engines/triton_exponents.py",
+    "kernels/nvidia/exponents.py",
+    "kernels/shared/exponents.py",
+    "solver/exponents.py",
+    "solver/product.py",
+)
 _CLOSURE_SOURCES = (
-    "engines/boolean/counting.py", "engines/boolean/nvidia.py", "engines/boolean/triton_base.py", "kernels/nvidia/boolean.py",
-    "kernels/nvidia/counting.py", "kernels/shared/boolean.py",
-)  # fmt: skip
-# Products are timed without a graph, of values from 0 to _CLOSE. A timing is the mean of _REPEATED of them, so that the time
-# of the host between two of them does not count; each time is the median of _TIMINGS.
+    "engines/boolean/counting.py",
+    "engines/boolean/nvidia.py",
+    "engines/boolean/triton_base.py",
+    "kernels/nvidia/boolean.py",
+    "kernels/nvidia/counting.py",
+    "kernels/shared/boolean.py",
+)
+# Products are timed without a graph, of values from 0 to _CLOSE. A timing is the mean of _REPEATED
+# of them, so that the time of the host between two of them does not count; each time is the median
+# of _TIMINGS.
 _NO_GRAPH, _CLOSE, _REPEATED, _TIMINGS = "", 8, 10, 11
 _CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (16384, 8192, 4096))}}
 # From this size on, solves are measured too; smaller ones compute no product by exponents.
@@ -96,7 +110,9 @@ class _Solves:
     def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
         edges, most = _GRAPHS[self.graph_kind(point)]
         random = torch.Generator(device).manual_seed(task.n)
-        weights = torch.randint(1, most + 1, (task.n, task.n), generator=random, device=device, dtype=task.torch_dtype)
+        weights = torch.randint(
+            1, most + 1, (task.n, task.n), generator=random, device=device, dtype=task.torch_dtype
+        )
         weights.masked_fill_(~edges(task.n, random), no_edge(task.torch_dtype))
         weights.diagonal().zero_()
         return weights
@@ -134,10 +150,16 @@ class _Measurer(CallMeasurer):
             except Exception as error:
                 return outcome_of_call(error)
         outcome = super().screen(task, point, seconds)
-        if outcome is None or outcome.kind is not Kind.correct or point.values["call"] != _EXPONENTS:
+        if (
+            outcome is None
+            or outcome.kind is not Kind.correct
+            or point.values["call"] != _EXPONENTS
+        ):
             return outcome
         share = _uncertain_share(task, self._weights_and_distances(task, point)[0])
-        return outcome if share is None else dataclasses.replace(outcome, metrics={"uncertain": share})
+        return (
+            outcome if share is None else dataclasses.replace(outcome, metrics={"uncertain": share})
+        )
 
 
 def _product(task: Task, name: str, device: torch.device) -> Outcome:
@@ -147,20 +169,33 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     if name in _BOOLEAN:
         edges = torch.rand(task.n, task.n, generator=random, device=device) < 0.5
         counted = edges.to(torch.int8)
-        return _timed(lambda: reachability(edges) if name == _CLOSURE else torch._int_mm(counted, counted.mT), device)
+        return _timed(
+            lambda: reachability(edges) if name == _CLOSURE else torch._int_mm(counted, counted.mT),
+            device,
+        )
     if name == _TORCH_NORMAL:
-        a, b = (torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16) for _ in range(2))
+        a, b = (
+            torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16)
+            for _ in range(2)
+        )
         return _timed(lambda: torch.mm(a, b), device)
-    x, y = (torch.randint(0, _CLOSE + 1, shape, generator=random, device=device, dtype=dtype) for _ in range(2))
+    x, y = (
+        torch.randint(0, _CLOSE + 1, shape, generator=random, device=device, dtype=dtype)
+        for _ in range(2)
+    )
     if name == _TORCH:
-        a, b = ((-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y))  # as they are encoded, but for a factor
+        a, b = (
+            (-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y)
+        )  # as they are encoded, but for a factor
         return _timed(lambda: torch.mm(a, b), device)
     if name == _MIN_PLUS:
         return _timed(lambda: min_plus(x, y), device)
 
     def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
         spec = MatrixSpec(task.n, dtype, device, True, exponents_from=exponents_from)
-        engine = engines.make(task.engine, spec, select_dense(x, "kleene", Config(engine=task.engine)).config)
+        engine = engines.make(
+            task.engine, spec, select_dense(x, "kleene", Config(engine=task.engine)).config
+        )
         found = torch.full(shape, no_edge(dtype), dtype=dtype, device=device)
         return found, lambda: engine.product(Update(found, x, y))
 
@@ -178,11 +213,15 @@ def _timed(run: Callable[[], object], device: torch.device) -> Outcome:
             run()
 
     warm_up(repeated, device)
-    return Outcome(Kind.correct, times_of([timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]))
+    return Outcome(
+        Kind.correct, times_of([timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)])
+    )
 
 
 def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:
-    """Return the share of the tiles of products by exponents that ordinary products compute; None if none was tried."""
+    """Return the share of the tiles of products by exponents that ordinary products compute; None
+    if none was tried.
+    """
     flags: list[torch.Tensor] = []
 
     def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
@@ -204,7 +243,9 @@ def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:
 
 def _label(measured: Measured) -> str:
     values = measured.point.values
-    return f"{values['call']}, {values['graph']}" if values["graph"] else f"product, {values['call']}"
+    return (
+        f"{values['call']}, {values['graph']}" if values["graph"] else f"product, {values['call']}"
+    )
 
 
 def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
@@ -212,17 +253,27 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     if not by_dtype:
         return Page()
     shares = {
-        (result.grid.task.dtype, result.grid.task.n, result.grid.name): float(measured.row["uncertain"])
+        (result.grid.task.dtype, result.grid.task.n, result.grid.name): float(
+            measured.row["uncertain"]
+        )
         for result in results
         for measured in result.correct
         if measured.row.get("uncertain")
     }
     panels = [
-        Plot(f"n, {dtype}", rate_lines(products)) for dtype, curves in by_dtype.items() if (products := _products(curves))
+        Plot(f"n, {dtype}", rate_lines(products))
+        for dtype, curves in by_dtype.items()
+        if (products := _products(curves))
     ]
-    plotted = {name: plots.line_plots("Products", panels, y_label="10⁹ operations/s", width=7.0)[0]} if panels else {}
+    plotted = (
+        {name: plots.line_plots("Products", panels, y_label="10⁹ operations/s", width=7.0)[0]}
+        if panels
+        else {}
+    )
     solves = [part for dtype, curves in by_dtype.items() for part in _tables(dtype, curves, shares)]
-    compared = [part for dtype, curves in by_dtype.items() for part in _method_tables(dtype, curves)]
+    compared = [
+        part for dtype, curves in by_dtype.items() for part in _method_tables(dtype, curves)
+    ]
     boolean = _products(next(iter(by_dtype.values())), _BOOLEAN)
     return Page(
         lead=_lead(*next(iter(by_dtype.items()))),
@@ -233,7 +284,10 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[
             PROTOCOL,
-            section("Products", *(_rates(dtype, _products(curves)) for dtype, curves in by_dtype.items())),
+            section(
+                "Products",
+                *(_rates(dtype, _products(curves)) for dtype, curves in by_dtype.items()),
+            ),
             *([section("Boolean", _COUNTED, _rates("Boolean", boolean))] if boolean else []),
             *([section("Methods", _METHODS_COMPARED, *compared)] if compared else []),
         ],
@@ -273,7 +327,10 @@ def _products(curves: Curves, names: Sequence[str] = _PRODUCTS) -> Curves:
 
 def _rates(of: str, products: Curves) -> str:
     sizes = sorted({n for known in products.values() for n in known})
-    rows = [[name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)] for name, known in products.items()]
+    rows = [
+        [name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)]
+        for name, known in products.items()
+    ]
     return f"10¹² operations/s, {of}:\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
 
 
@@ -286,7 +343,9 @@ def _gains(curves: Curves, n: int) -> dict[str, tuple[Measured, Measured]]:
     """Return the measurements by ordinary products and by exponents of each graph with n vertices."""
     found: dict[str, tuple[Measured, Measured]] = {}
     for graph in _GRAPHS:
-        ordinary, exponents = (curves.get(f"{call}, {graph}", {}).get(n) for call in (_ORDINARY, _EXPONENTS))
+        ordinary, exponents = (
+            curves.get(f"{call}, {graph}", {}).get(n) for call in (_ORDINARY, _EXPONENTS)
+        )
         if ordinary and exponents:
             found[graph] = ordinary, exponents
     return found
@@ -298,16 +357,25 @@ def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], fl
     for n in _sizes(curves):
         rows = []
         for graph, (ordinary, exponents) in _gains(curves, n).items():
-            share, counted = shares.get((dtype, n, graph)), curves.get(f"{_HOPS}, {graph}", {}).get(n)
+            share, counted = (
+                shares.get((dtype, n, graph)),
+                curves.get(f"{_HOPS}, {graph}", {}).get(n),
+            )
             rows.append(
                 [
-                    graph, milliseconds(ordinary.ms), milliseconds(exponents.ms), f"{ordinary.ms / exponents.ms:.2f}",
-                    "" if share is None else f"{share:.0%}", milliseconds(counted.ms) if counted else "",
+                    graph,
+                    milliseconds(ordinary.ms),
+                    milliseconds(exponents.ms),
+                    f"{ordinary.ms / exponents.ms:.2f}",
+                    "" if share is None else f"{share:.0%}",
+                    milliseconds(counted.ms) if counted else "",
                 ]
-            )  # fmt: skip
+            )
         if rows:
             header = ["", "ordinary", "by exponents", "times as fast", "uncertain", "hops"]
-            parts += filter(None, (f"### {dtype}, n = {n}", table(header, rows), _hops_line(curves, n)))
+            parts += filter(
+                None, (f"### {dtype}, n = {n}", table(header, rows), _hops_line(curves, n))
+            )
     return parts
 
 
@@ -321,7 +389,9 @@ def _method_tables(dtype: str, curves: Curves) -> list[str]:
             if most == _COMPARED
         }
         rows = [
-            [graph, *(milliseconds(one.ms) if one else "" for one in known)] for graph, known in found.items() if any(known)
+            [graph, *(milliseconds(one.ms) if one else "" for one in known)]
+            for graph, known in found.items()
+            if any(known)
         ]
         if rows:
             parts += [f"### {dtype}, n = {n}", table(["", "kleene", *_METHODS.values()], rows)]
@@ -329,20 +399,26 @@ def _method_tables(dtype: str, curves: Curves) -> list[str]:
 
 
 def _hops_line(curves: Curves, n: int) -> str:
-    """Return the sentence that tells for which graphs of n vertices hops is faster; "" if it was not measured."""
+    """Return the sentence that tells for which graphs of n vertices hops is faster; "" if it was
+    not measured.
+    """
     both = [
         (graph, counted.ms < exponents.ms)
         for graph, (_, exponents) in _gains(curves, n).items()
         if (counted := curves.get(f"{_HOPS}, {graph}", {}).get(n))
     ]
-    faster, slower = ([graph for graph, wins in both if wins == expected] for expected in (True, False))
+    faster, slower = (
+        [graph for graph, wins in both if wins == expected] for expected in (True, False)
+    )
     if not both:
         return ""
     if not slower:
         return paragraph("`hops` is faster for all of these graphs whose weights are all 1.")
     if not faster:
         return paragraph("`hops` is faster for none of these graphs.")
-    return paragraph(f"`hops` is faster for all of these graphs whose weights are all 1, except {', '.join(slower)}.")
+    return paragraph(
+        f"`hops` is faster for all of these graphs whose weights are all 1, except {', '.join(slower)}."
+    )
 
 
 def _lead(dtype: str, curves: Curves) -> str:
@@ -350,7 +426,11 @@ def _lead(dtype: str, curves: Curves) -> str:
     parts = []
     compared = (_TORCH, _EXPONENTS, _ORDINARY)
     products: Mapping[str, ByN] = _products(curves, compared)
-    common = set.intersection(*(set(known) for known in products.values())) if len(products) == len(compared) else set()
+    common = (
+        set.intersection(*(set(known) for known in products.values()))
+        if len(products) == len(compared)
+        else set()
+    )
     if common:
         n = max(common)
         torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in compared)
@@ -362,13 +442,18 @@ def _lead(dtype: str, curves: Curves) -> str:
     if solved:
         n = solved[0]
         gains = {graph: pair[0].ms / pair[1].ms for graph, pair in _gains(curves, n).items()}
-        least, most = min(gains, key=lambda graph: gains[graph]), max(gains, key=lambda graph: gains[graph])
+        least, most = (
+            min(gains, key=lambda graph: gains[graph]),
+            max(gains, key=lambda graph: gains[graph]),
+        )
         parts.append(
             f"solves of n = {n} in {dtype} are {gains[least]:.2f} ({least}) to {gains[most]:.2f} ({most}) times as fast as by "
             "ordinary products"
         )
     now = ", and ".join(parts) or "nothing was measured of which the page compares two calls"
-    return then_now_why("the papers' programs add and compare each pair of distances by itself", now)
+    return then_now_why(
+        "the papers' programs add and compare each pair of distances by itself", now
+    )
 
 
 STUDY = Study(

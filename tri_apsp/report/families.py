@@ -22,8 +22,13 @@ def _sparse(degree: int) -> Callable[[int, torch.Generator], torch.Tensor]:
 
 
 def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
-    """Join each vertex with the next 8; one of ten of these edges leads anywhere instead (Watts and Strogatz)."""
-    edges, start = torch.zeros(n, n, dtype=torch.bool, device=random.device), torch.arange(n, device=random.device)
+    """Join each vertex with the next 8; one of ten of these edges leads anywhere instead (Watts and
+    Strogatz).
+    """
+    edges, start = (
+        torch.zeros(n, n, dtype=torch.bool, device=random.device),
+        torch.arange(n, device=random.device),
+    )
     for step in range(1, 9):
         elsewhere = torch.rand(n, generator=random, device=random.device) < 0.1
         anywhere = torch.randint(0, n, (n,), generator=random, device=random.device)
@@ -32,18 +37,28 @@ def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
 
 
 def _power_law(n: int, random: torch.Generator) -> torch.Tensor:
-    """Draw both ends of 8 n edges with probabilities that fall with the square root of the rank (Chung and Lu)."""
+    """Draw both ends of 8 n edges with probabilities that fall with the square root of the rank
+    (Chung and Lu).
+    """
     likely = torch.arange(1, n + 1, device=random.device) ** -0.5
     names = torch.randperm(n, generator=random, device=random.device)
     edges = torch.zeros(n, n, dtype=torch.bool, device=random.device)
-    edges[tuple(names[torch.multinomial(likely, 8 * n, replacement=True, generator=random)] for _ in range(2))] = True
+    edges[
+        tuple(
+            names[torch.multinomial(likely, 8 * n, replacement=True, generator=random)]
+            for _ in range(2)
+        )
+    ] = True
     return edges | edges.mT
 
 
 def _grid(n: int, random: torch.Generator) -> torch.Tensor:
     """Join neighbours in a grid."""
     graph, edges = grid_of(n), torch.zeros(n, n, dtype=torch.bool, device=random.device)
-    edges[torch.from_numpy(graph.sources).to(random.device), torch.from_numpy(graph.targets).to(random.device)] = True
+    edges[
+        torch.from_numpy(graph.sources).to(random.device),
+        torch.from_numpy(graph.targets).to(random.device),
+    ] = True
     return edges
 
 

@@ -23,7 +23,9 @@ def read_page(path: Path) -> str:
     except FileNotFoundError:
         raise
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"a page must be a text file that can be read, but {path} is not ({error}); move it away.") from None
+        raise InputError(
+            f"a page must be a text file that can be read, but {path} is not ({error}); move it away."
+        ) from None
 
 
 @contextmanager

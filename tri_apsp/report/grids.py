@@ -1,4 +1,6 @@
-"""The configurations of a study: all combinations of a few values around a default, the most informative first."""
+"""The configurations of a study: all combinations of a few values around a default, the most
+informative first.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,17 @@ from tri_apsp.tune.space.task import MATRICES, Task
 from tri_apsp.tune.sweep.baselines import kernel_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values
 
-__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "values_of", "with_points"]
+__all__ = [
+    "Curve",
+    "Grid",
+    "Panel",
+    "Point",
+    "axis",
+    "format_config",
+    "format_fields",
+    "values_of",
+    "with_points",
+]
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,8 @@ class Curve:
 
     Attributes:
         label: the label in the legend.
-        x: returns x for the values of a configuration; None if the configuration is not on the curve.
+        x: returns x for the values of a configuration; None if the configuration is not on the
+            curve.
     """
 
     label: str
@@ -55,7 +68,8 @@ class Point:
 
     Attributes:
         values: what the study varies.
-        config: the complete configuration of the engine; None for a call that takes its own, as a user's call does.
+        config: the complete configuration of the engine; None for a call that takes its own, as a
+            user's call does.
         sources: further files of tri_apsp whose code is measured, besides the kernels of the task.
     """
 
@@ -75,15 +89,18 @@ class Grid:
     """The configurations of one task, most informative first.
 
     Attributes:
-        name: the name of the varied quantity in file names; unique within the study for a dtype and size.
+        name: the name of the varied quantity in file names; unique within the study for a dtype and
+            size.
         title: the name of the varied quantity on pages and plots.
         task: the task to measure.
         panels: the plots; those of one grid are side by side.
         points: the configurations that can run.
         default: the values of the default configuration; None if it is not among the points.
-        skipped: the number of combinations that cannot run, repeat another one, or by formula would spill registers.
+        skipped: the number of combinations that cannot run, repeat another one, or by formula would
+            spill registers.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
-        all_in_final: whether all configurations are timed once more, and not only the fastest for each x of a panel.
+        all_in_final: whether all configurations are timed once more, and not only the fastest for
+            each x of a panel.
         matrices: how many matrices of the size of the weights must fit the memory.
     """
 
@@ -110,11 +127,19 @@ class Grid:
         return f"{self.title[0].upper()}{self.title[1:]}, {self.problem}"
 
 
-def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[[Values], float | None]:
-    """Return the x of a curve: `factor` times the value `name`, of the configurations with the values of `only`."""
+def axis(
+    name: str, *, factor: int = 1, only: Values | None = None
+) -> Callable[[Values], float | None]:
+    """Return the x of a curve: `factor` times the value `name`, of the configurations with the
+    values of `only`.
+    """
 
     def x(values: Values) -> float | None:
-        return factor * int(values[name]) if all(values[key] == one for key, one in (only or {}).items()) else None
+        return (
+            factor * int(values[name])
+            if all(values[key] == one for key, one in (only or {}).items())
+            else None
+        )
 
     return x
 
@@ -126,19 +151,24 @@ def with_points(
     parameters: Mapping[str, Sequence[Choice]],
     secondary: Mapping[str, Sequence[Choice]] = MappingProxyType({}),
 ) -> Grid:
-    """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
+    """Return `grid` with all values of `parameters` that can run and repeat no other, by the
+    tuner's own rules.
 
     Args:
         grid: a grid without points.
         device: the device to measure on.
         base: the configuration that supplies the fields that are not varied.
         parameters: the values of each field, named as in tri_apsp.tuned.records.
-        secondary: more fields, of which each point has the first combination that can run, beginning with that of `base`.
+        secondary: more fields, of which each point has the first combination that can run,
+            beginning with that of `base`.
     """
     task = grid.task
     base = _limited_to_size(with_method(base, task.n), task)
     own = values_of(base, [*parameters, *secondary])
-    choices = {**parameters, **{name: list(dict.fromkeys((own[name], *others))) for name, others in secondary.items()}}
+    choices = {
+        **parameters,
+        **{name: list(dict.fromkeys((own[name], *others))) for name, others in secondary.items()},
+    }
     space = Space(tuple(Parameter(name, tuple(values)) for name, values in choices.items()))
     found: dict[tuple[Choice, ...], Point] = {}
     for values in candidates(space, task, device, base):
@@ -148,19 +178,26 @@ def with_points(
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
     known = any(point.config == base for point in points)
     skipped = math.prod(map(len, parameters.values())) - len(points)
-    return dataclasses.replace(grid, points=tuple(points), default=default if known else None, skipped=skipped)
+    return dataclasses.replace(
+        grid, points=tuple(points), default=default if known else None, skipped=skipped
+    )
 
 
 def values_of(config: CompleteConfig, names: Iterable[str]) -> Values:
-    """Return the values that `config` has for the fields `names`, named as in tri_apsp.tuned.records."""
+    """Return the values that `config` has for the fields `names`, named as in
+    tri_apsp.tuned.records.
+    """
     return Space(tuple(Parameter(name, ()) for name in names)).values(config)
 
 
 def format_config(task: Task, config: CompleteConfig | None) -> str:
-    """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
+    """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64
+    product.block_n=128".
+    """
     if config is None:
         return ""
-    # The portable engine measures closure and panels as part of a whole solve, which depends on all fields.
+    # The portable engine measures closure and panels as part of a whole solve, which depends on all
+    # fields.
     if task.kernel == "solve" or (task.engine == "portable" and task.kernel != "product"):
         return format_fields(to_fields(config))
     return format_fields(kernel_fields(task, config))
@@ -172,7 +209,9 @@ def format_fields(fields: Mapping[str, Any]) -> str:
 
 
 def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
-    """Return `base` with the smallest equivalent blocks: a block of the cpu engine longer than n acts like a shorter one."""
+    """Return `base` with the smallest equivalent blocks: a block of the cpu engine longer than n
+    acts like a shorter one.
+    """
     if (task.engine, task.kernel) != ("cpu", "product"):
         return base
     space = task.record.space
@@ -184,6 +223,8 @@ def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
 
 
 def _distance(values: Values, own: Values) -> tuple[int, float]:
-    """Return how many values differ from the default's, and by how many doublings: near configurations are measured first."""
+    """Return how many values differ from the default's, and by how many doublings: near
+    configurations are measured first.
+    """
     other = [name for name in values if values[name] != own[name]]
     return len(other), sum(abs(math.log2(int(values[name]) / int(own[name]))) for name in other)

@@ -1,4 +1,6 @@
-"""How fast is each system of the papers? Each of them, this project, its cpu engine and SciPy on the same graphs."""
+"""How fast is each system of the papers? Each of them, this project, its cpu engine and SciPy on
+the same graphs.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,33 @@ __all__ = ["PARAMETERS", "STUDY", "Implementations", "default_point"]
 
 _GPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _CPU_SIZES = (256, 512, 1024, 2048, 4096)
-# The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are int16; with them, the systems of
-# the other papers are left out, and so are other parameters of his systems in float32.
+# The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are
+# int16; with them, the systems of the other papers are left out, and so are other parameters of his
+# systems in float32.
 _GPU_ORDER = {
     "float32": (
-        "auto", "staged_load", "optimised_blocked", "recursive_tuned", "recursive_plain", "katz_kider", "vectorised",
-        "pseudo_blocked", "simple", "harish_narayanan", "cpu engine", "scipy",
+        "auto",
+        "staged_load",
+        "optimised_blocked",
+        "recursive_tuned",
+        "recursive_plain",
+        "katz_kider",
+        "vectorised",
+        "pseudo_blocked",
+        "simple",
+        "harish_narayanan",
+        "cpu engine",
+        "scipy",
     ),
-    "int16": ("auto", "blocked_vectorised_int16", "blocked_int16", "vectorised", "pseudo_blocked", "simple"),
-}  # fmt: skip
+    "int16": (
+        "auto",
+        "blocked_vectorised_int16",
+        "blocked_int16",
+        "vectorised",
+        "pseudo_blocked",
+        "simple",
+    ),
+}
 _VARIED = {
     "float32": ("staged_load", "recursive_tuned", "recursive_plain"),
     "int16": ("blocked_vectorised_int16", "blocked_int16", "vectorised", "pseudo_blocked"),
@@ -41,7 +61,9 @@ PARAMETERS = ("implementation", "method_parameter")
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    names = _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
+    names = (
+        _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
+    )
     names = tuple(name for name in names if name not in SYSTEMS or SYSTEMS[name].runs_on(device))
     varied = [name for name in _VARIED.get(task.dtype, ()) if name in names]
     variants = [(name, value) for name in varied for value in _other_parameters(name)]
@@ -57,7 +79,8 @@ def default_point(name: str) -> Point:
 
 def _point(name: str, parameter: Choice) -> Point:
     return Point(
-        dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=SYSTEMS[name].sources if name in SYSTEMS else ()
+        dict(zip(PARAMETERS, (name, parameter), strict=True)),
+        sources=SYSTEMS[name].sources if name in SYSTEMS else (),
     )
 
 
@@ -86,7 +109,9 @@ class Implementations:
 
 
 def _by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Return SciPy's distances, in float64, and its own seconds; it takes zeros for missing edges, but no weight here is 0."""
+    """Return SciPy's distances, in float64, and its own seconds; it takes zeros for missing edges,
+    but no weight here is 0.
+    """
     distances, seconds = solve_by_scipy(to_float64(weights)[None])
     return torch.from_numpy(distances[0]), seconds
 

@@ -1,4 +1,6 @@
-"""The page of the study of implementations: times, speed-ups, exponents and rates, beside those of the papers."""
+"""The page of the study of implementations: times, speed-ups, exponents and rates, beside those of
+the papers.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ _THEN = {
     "8800 Ultra": BULUC_SECONDS,
 }
 _CPUS = {"C1060": "AMD Phenom, one core", "8800 Ultra": "Core 2 Duo, one core"}
-_PAPER_CPUS = {"C1060": f"Lund & Smith, {_CPUS['C1060']}", "8800 Ultra": f"Buluç, Gilbert, Budak, {_CPUS['8800 Ultra']}"}
+_PAPER_CPUS = {
+    "C1060": f"Lund & Smith, {_CPUS['C1060']}",
+    "8800 Ultra": f"Buluç, Gilbert, Budak, {_CPUS['8800 Ultra']}",
+}
 # What the papers say of the parameters of their systems.
 _FOUND = {
     "staged_load": "m = 4 was used (Lund & Smith, section 4.2)",
@@ -71,7 +76,8 @@ _AT = 8192
 _SYSTEMS = paragraph(
     "The names are methods of `shortest_paths`: [README](https://github.com/tri-apsp/tri_apsp#methods) has one line on each."
 )
-# The lanes of a multiprocessor of compute capability 9, which add once per clock: the papers' peak without fused multiply-adds.
+# The lanes of a multiprocessor of compute capability 9, which add once per clock: the papers' peak
+# without fused multiply-adds.
 _LANES = 128
 
 
@@ -85,7 +91,8 @@ def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     return Page(
         lead=_lead(curves) if gpu else _lead_of_cpu(curves, dtype, target.device.units),
         plots={name: _drawn(by_dtype, target)},
-        caption="Rates of whole calls, n³ / time, on complete graphs." + (" Right: what the papers measured." if gpu else ""),
+        caption="Rates of whole calls, n³ / time, on complete graphs."
+        + (" Right: what the papers measured." if gpu else ""),
         results=[_then_and_now(curves), _recursion_note(results, dtype), _SYSTEMS] if gpu else [],
         details=[PROTOCOL, *_details(by_dtype, results, target)],
     )
@@ -95,12 +102,18 @@ def _label(measured: Measured) -> str | None:
     """Return the label of a call; None if it is a system with another parameter than the paper's."""
     name, value = _system(measured)
     parameter = SYSTEMS[name].parameter if name in SYSTEMS else None
-    return None if parameter is not None and value != str(parameter.default) else _LABELS.get(name, name)
+    return (
+        None
+        if parameter is not None and value != str(parameter.default)
+        else _LABELS.get(name, name)
+    )
 
 
 def _system(measured: Measured) -> tuple[str, str]:
     """Return the name of an implementation and its parameter."""
-    name, value = (str(measured.point.values[column]) for column in ("implementation", "method_parameter"))
+    name, value = (
+        str(measured.point.values[column]) for column in ("implementation", "method_parameter")
+    )
     return name, value
 
 
@@ -109,22 +122,36 @@ def _drawn(curves: Mapping[str, Curves], target: Target) -> Figure:
     own = _LABELS["auto"]
     for dtype, by in list(curves.items())[1:]:
         every |= {f"{label}, {dtype}": known for label, known in by.items() if label == own}
-        every |= {label: known for label, known in by.items() if label not in every and label != own}
+        every |= {
+            label: known for label, known in by.items() if label not in every and label != own
+        }
     panels = [Plot("n", rate_lines(every), f"Now: {target.device.name}")]
     if target.engine != "cpu":
         then = [
-            Line(_CPUS[gpu] if name == "cpu" else name, list(known), [n**3 / t / 1e9 for n, t in known.items()])
+            Line(
+                _CPUS[gpu] if name == "cpu" else name,
+                list(known),
+                [n**3 / t / 1e9 for n, t in known.items()],
+            )
             for gpu, systems in _THEN.items()
             for name, known in systems.items()
         ]
         panels.append(Plot("n", then, f"Then: {' and '.join(_THEN)}"))
-    made, _ = plots.line_plots("Implementations", panels, y_label="10⁹ operations/s", log_y=True, height=4.5)
+    made, _ = plots.line_plots(
+        "Implementations", panels, y_label="10⁹ operations/s", log_y=True, height=4.5
+    )
     return made
 
 
 def _systems_at(curves: Curves) -> dict[str, Measured]:
-    """Return the systems of the papers at the size at which the papers state their best, the fastest first."""
-    systems = {name: known[_AT] for name, known in curves.items() if _AT in known and name not in _LABELS.values()}
+    """Return the systems of the papers at the size at which the papers state their best, the
+    fastest first.
+    """
+    systems = {
+        name: known[_AT]
+        for name, known in curves.items()
+        if _AT in known and name not in _LABELS.values()
+    }
     return dict(sorted(systems.items(), key=lambda item: item[1].ms))
 
 
@@ -132,7 +159,10 @@ def _lead(curves: Curves) -> str:
     own, systems = curves.get(_LABELS["auto"], {}).get(_AT), _systems_at(curves)
     if own is None or not systems:
         return f"No system was measured beside this project at n = {_AT}, at which the papers state their best."
-    lund_smith, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
+    lund_smith, buluc = (
+        LUND_SMITH_SECONDS["staged_load"][_AT],
+        BULUC_SECONDS["recursive_tuned"][_AT],
+    )
     best, fastest = next(iter(systems.items()))
     why = ""
     if best == "staged_load" and own.ms < fastest.ms:
@@ -149,11 +179,15 @@ def _lead(curves: Curves) -> str:
 
 
 def _recursion_note(results: Sequence[GridResult], dtype: str) -> str:
-    """Return what limits the recursion with the tuned product, if a larger β than the paper's is faster."""
+    """Return what limits the recursion with the tuned product, if a larger β than the paper's is
+    faster.
+    """
     parameter = SYSTEMS["recursive_tuned"].parameter
     assert parameter is not None
     family = curves_of(results, dtype, partial(_parameter, "recursive_tuned"))
-    slow, fast = (family.get(str(value), {}) for value in (parameter.default, parameter.choices[-1]))
+    slow, fast = (
+        family.get(str(value), {}) for value in (parameter.default, parameter.choices[-1])
+    )
     n = max((n for n in slow if n in fast), default=None)
     if n is None or fast[n].ms >= slow[n].ms:
         return ""
@@ -170,7 +204,11 @@ def _lead_of_cpu(curves: Curves, dtype: str, cores: int) -> str:
         return f"No size was measured both with this project and with SciPy in {dtype}, so there is no result yet."
     n = max(common)
     times = milliseconds(own[n].ms), milliseconds(scipy[n].ms)
-    then = [f"{systems['cpu'][n]:g} s ({_PAPER_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
+    then = [
+        f"{systems['cpu'][n]:g} s ({_PAPER_CPUS[gpu]})"
+        for gpu, systems in _THEN.items()
+        if n in systems["cpu"]
+    ]
     return then_now_why(
         f"the papers' programs for a CPU took {' and '.join(then)} for n = {n}" if then else "",
         f"for n = {n}, this project takes {times[0]} in {dtype} on {counted(cores, 'core')}, and SciPy {times[1]} in float64 "
@@ -188,8 +226,19 @@ def _then_and_now(curves: Curves) -> str:
         for name, known in systems.items():
             if name in curves and _AT in known and _AT in curves[name]:
                 now = curves[name][_AT]
-                rows.append([name, f"{known[_AT]:g} s, {gpu}", milliseconds(now.ms), f"{known[_AT] / now.seconds:.0f}"])
-    pairs = [("katz_kider", "staged_load"), ("katz_kider", "optimised_blocked"), ("optimised_blocked", "staged_load")]
+                rows.append(
+                    [
+                        name,
+                        f"{known[_AT]:g} s, {gpu}",
+                        milliseconds(now.ms),
+                        f"{known[_AT] / now.seconds:.0f}",
+                    ]
+                )
+    pairs = [
+        ("katz_kider", "staged_load"),
+        ("katz_kider", "optimised_blocked"),
+        ("optimised_blocked", "staged_load"),
+    ]
     for slow, fast in pairs:
         if all(_AT in curves.get(name, {}) for name in (slow, fast)):
             then = LUND_SMITH_SECONDS[slow][_AT] / LUND_SMITH_SECONDS[fast][_AT]
@@ -198,7 +247,9 @@ def _then_and_now(curves: Curves) -> str:
     return table([f"n = {_AT}", "then", "now", "times as fast"], rows) if rows else ""
 
 
-def _details(curves: Mapping[str, Curves], results: Sequence[GridResult], target: Target) -> list[str]:
+def _details(
+    curves: Mapping[str, Curves], results: Sequence[GridResult], target: Target
+) -> list[str]:
     by = next(iter(curves.values()))
     return [
         times_section(curves),
@@ -219,7 +270,9 @@ def _parameters(results: Sequence[GridResult]) -> str:
                 continue
             family = {value: by[str(value)] for value in of.choices if str(value) in by}
             parts += [f"### {name}, {dtype}: {of.name}", _best_parameter(name, family, of.default)]
-            parts += [table_over_n({f"{of.name} = {value}": known for value, known in family.items()})]
+            parts += [
+                table_over_n({f"{of.name} = {value}": known for value, known in family.items()})
+            ]
     return section("Parameters of the systems", *parts) if parts else ""
 
 
@@ -236,28 +289,55 @@ def _best_parameter(name: str, family: Mapping[int, Mapping[int, Measured]], def
         return paragraph(f"Then, {_FOUND[name]}.")
     times = {value: known[max(common)].ms for value, known in family.items()}
     best = min(times, key=lambda value: times[value])
-    less = "" if best == default else f", in {times[best] / times[default]:.0%} of the time at {default}"
+    less = (
+        ""
+        if best == default
+        else f", in {times[best] / times[default]:.0%} of the time at {default}"
+    )
     why = _WHY_LESS.get(name, "") if best < default else ""
-    return paragraph(then_now_why(_FOUND[name], f"{best} is fastest for n = {max(common)}{less}", why))
+    return paragraph(
+        then_now_why(_FOUND[name], f"{best} is fastest for n = {max(common)}{less}", why)
+    )
 
 
 def _speed_ups(curves: Curves, target: Target) -> str:
     parts = []
     for label in (_LABELS["cpu engine"], _LABELS["scipy"]):
         base = curves.get(label, {})
-        others = {name: {n: one for n, one in known.items() if n in base} for name, known in curves.items() if name != label}
+        others = {
+            name: {n: one for n, one in known.items() if n in base}
+            for name, known in curves.items()
+            if name != label
+        }
         others = {name: known for name, known in others.items() if known}
         if others:
             parts += [f"Over {label}:", table_over_n(others, partial(_ratio, base))]
     if target.engine != "cpu":
         cpu, tuned = BULUC_SECONDS["cpu"], BULUC_SECONDS["recursive_tuned"]
-        rows = [[name, *(_over(cpu[n], known[n]) for n in cpu)] for name, known in BULUC_SECONDS.items() if name != "cpu"]
-        rows += [["recursive_tuned, over 16 Opteron cores", *(_over(BULUC_16_CORES[n], tuned[n]) for n in cpu)]]
-        parts += ["Then, over one core of a Core 2 Duo, and over 16 cores (Buluç, Gilbert, Budak, Tables 2 and 4):"]
+        rows = [
+            [name, *(_over(cpu[n], known[n]) for n in cpu)]
+            for name, known in BULUC_SECONDS.items()
+            if name != "cpu"
+        ]
+        rows += [
+            [
+                "recursive_tuned, over 16 Opteron cores",
+                *(_over(BULUC_16_CORES[n], tuned[n]) for n in cpu),
+            ]
+        ]
+        parts += [
+            "Then, over one core of a Core 2 Duo, and over 16 cores (Buluç, Gilbert, Budak, Tables 2 and 4):"
+        ]
         parts += [table(["", *(f"n = {n}" for n in cpu)], rows)]
         n, times = CATINELLO_SPEED_UP
-        parts += [f"Then, `blocked_vectorised_int16` over one core of an Intel i9-9900K: {times} at n = {n} (Catinello)."]
-    return section("Speed-ups" if target.engine == "cpu" else "Speed-ups over the CPU", *parts) if parts else ""
+        parts += [
+            f"Then, `blocked_vectorised_int16` over one core of an Intel i9-9900K: {times} at n = {n} (Catinello)."
+        ]
+    return (
+        section("Speed-ups" if target.engine == "cpu" else "Speed-ups over the CPU", *parts)
+        if parts
+        else ""
+    )
 
 
 def _ratio(base: Mapping[int, Measured], label: str, n: int, one: Measured) -> str:
@@ -275,7 +355,16 @@ def _exponents(curves: Mapping[str, Curves], target: Target) -> str:
             if fitted := exponent({n: one.seconds for n, one in known.items()}):
                 then = BULUC_EXPONENTS.get(name)
                 sizes = f"{min(known)} to {max(known)}"
-                rows.append([name, dtype, sizes, f"{fitted[0]:.2f}", f"{fitted[1]:.2g}", *([then] if gpu else [])])
+                rows.append(
+                    [
+                        name,
+                        dtype,
+                        sizes,
+                        f"{fitted[0]:.2f}",
+                        f"{fitted[1]:.2g}",
+                        *([then] if gpu else []),
+                    ]
+                )
     if not rows:
         return ""
     note = (
@@ -283,12 +372,20 @@ def _exponents(curves: Mapping[str, Curves], target: Target) -> str:
         f"has {BULUC_EXPONENTS['cpu']}, their iterative GPU code {BULUC_EXPONENTS['iterative']}). An exponent below 3 means "
         "that fixed costs, such as launches, weigh less as n grows."
     )
-    return section("Exponents", paragraph(note), table(["", "dtype", "n", "e", "c in s", *(["e then"] if gpu else [])], rows))
+    return section(
+        "Exponents",
+        paragraph(note),
+        table(["", "dtype", "n", "e", "c in s", *(["e then"] if gpu else [])], rows),
+    )
 
 
 def _rates(curves: Mapping[str, Curves], target: Target) -> str:
     device = target.device
-    peak = _LANES * device.units * device.clock_hz if device.clock_hz is not None and has_bound(device) else None
+    peak = (
+        _LANES * device.units * device.clock_hz
+        if device.clock_hz is not None and has_bound(device)
+        else None
+    )
     head = ["", "dtype", "n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
     head += ["of their peak", "of our bound"] if peak else []
     rows = []
@@ -298,8 +395,14 @@ def _rates(curves: Mapping[str, Curves], target: Target) -> str:
             n = max(known, key=lambda n: known[n].rate)
             rate = known[n].rate
             on_gpu = peak is not None and name not in (_LABELS["cpu engine"], _LABELS["scipy"])
-            shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}" if limit else ""] if peak and on_gpu else ["", ""]
-            rows.append([name, dtype, n, _gflops(2 * rate / 1e9), amount(rate), *(shares if peak else [])])
+            shares = (
+                [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}" if limit else ""]
+                if peak and on_gpu
+                else ["", ""]
+            )
+            rows.append(
+                [name, dtype, n, _gflops(2 * rate / 1e9), amount(rate), *(shares if peak else [])]
+            )
     note = "Each call at its best size."
     if peak:
         note += (

@@ -47,11 +47,12 @@ def run(args: argparse.Namespace) -> int:
 def write_index(out: Path) -> Path:
     """Write the generated block of README.md in the folder `out`, and return its path.
 
-    A page below `out` whose heading begins with a question, as "# Which block size? NVIDIA H200" does, is listed under it with
-    its first paragraph; other pages are not.
+    A page below `out` whose heading begins with a question, as "# Which block size? NVIDIA H200"
+    does, is listed under it with its first paragraph; other pages are not.
 
     Raises:
-        InputError: `out` is no folder, a page cannot be read or written, or README.md has no such block.
+        InputError: `out` is no folder, a page cannot be read or written, or README.md has no such
+            block.
     """
     if not out.is_dir():
         raise InputError(f"--out must name a folder of reports, but {out} is none; give another.")
@@ -63,7 +64,13 @@ def write_index(out: Path) -> Path:
         if mark and path != index:
             link = f"[{subject}]({path.relative_to(out).as_posix()})"
             answers.setdefault(f"{question}?", []).append(f"{link}: {result}")
-    order = sorted(answers, key=lambda question: (_ORDER.index(question) if question in _ORDER else len(_ORDER), question))
+    order = sorted(
+        answers,
+        key=lambda question: (
+            _ORDER.index(question) if question in _ORDER else len(_ORDER),
+            question,
+        ),
+    )
     sections = [f"### {question}\n\n{bullets(answers[question])}" for question in order]
     return write_page(index, "Results", {"index": "\n\n".join(sections)})
 

@@ -1,4 +1,6 @@
-"""Markdown of a report: tables, figures, and pages with generated blocks between text that is written by hand."""
+"""Markdown of a report: tables, figures, and pages with generated blocks between text that is
+written by hand.
+"""
 
 from __future__ import annotations
 
@@ -82,14 +84,19 @@ def then_now_why(then: str, now: str, why: str = "", more: str = "") -> str:
 
 def bullets(items: Iterable[str]) -> str:
     """Return a list, wrapped."""
-    return "\n".join(textwrap.indent(paragraph(item), "  ").replace("  ", "* ", 1) for item in items)
+    return "\n".join(
+        textwrap.indent(paragraph(item), "  ").replace("  ", "* ", 1) for item in items
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; None is an empty cell."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(
-        "| " + " | ".join("" if cell is None else str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+        "| "
+        + " | ".join("" if cell is None else str(cell).replace("|", "\\|") for cell in line)
+        + " |"
+        for line in lines
     )
 
 
@@ -105,7 +112,9 @@ def environment_block(rows: Sequence[Mapping[str, str]], raw: str) -> str:
         rows: rows with the columns ENVIRONMENT; an empty cell is not listed.
         raw: the name of the CSV file in the page's folder.
     """
-    found = {name: list(dict.fromkeys(row[name] for row in rows if row[name])) for name in ENVIRONMENT}
+    found = {
+        name: list(dict.fromkeys(row[name] for row in rows if row[name])) for name in ENVIRONMENT
+    }
     names = {"device": "Device", "versions": "Versions", "commit": "Commit", "date": "Date"}
     facts = [f"* {label}: {'; '.join(found[name])}" for name, label in names.items()]
     commands = "\n".join(f"    {command}" for command in found["command"])

@@ -1,7 +1,8 @@
-"""Measuring the grids of a study within a budget: each configuration is verified and timed once, and the best again.
+"""Measuring the grids of a study within a budget: each configuration is verified and timed once,
+and the best again.
 
-In the final, the fastest configurations for each x are timed together, in interleaved rounds, so that their times can be
-compared.
+In the final, the fastest configurations for each x are timed together, in interleaved rounds, so
+that their times can be compared.
 """
 
 from __future__ import annotations
@@ -29,15 +30,23 @@ from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
-__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "check_grid_memory", "measure", "recorded_result"]
+__all__ = [
+    "GridResult",
+    "Measured",
+    "Measurer",
+    "WorkerMeasurer",
+    "check_grid_memory",
+    "measure",
+    "recorded_result",
+]
 
 # The seconds of the budget for plots and the page.
 _RESERVE = 5.0
 # The share of a grid's time in which configurations are tried; the rest is for the final.
 _SCREENING = 0.75
 _ROUNDS = 5
-# The second pass gives the time that some grids did not use to those that were cut short, such as the first grid, whose time
-# includes the start of the worker processes.
+# The second pass gives the time that some grids did not use to those that were cut short, such as
+# the first grid, whose time includes the start of the worker processes.
 _PASSES = 2
 SCREEN, FINAL = "screen", "final"
 
@@ -69,7 +78,9 @@ class WorkerMeasurer:
         self.parallel, self.close = self._workers.parallel, self._workers.close
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        return self._workers.evaluators(task, lambda _: point.kernel_config)[0](point.values, IMMEDIATE)
+        return self._workers.evaluators(task, lambda _: point.kernel_config)[0](
+            point.values, IMMEDIATE
+        )
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         return self._workers.final(task, [point.kernel_config for point in points], rounds)
@@ -105,7 +116,9 @@ class Measured:
     @property
     def rates(self) -> tuple[float, float]:
         """Operations per second at p80 and at p20 of the times: the slower and the faster end."""
-        return self.rate * self.ms / float(self.row["p80_ms"]), self.rate * self.ms / float(self.row["p20_ms"])
+        return self.rate * self.ms / float(self.row["p80_ms"]), self.rate * self.ms / float(
+            self.row["p20_ms"]
+        )
 
 
 @dataclass(frozen=True)
@@ -154,13 +167,17 @@ class GridResult:
 
     @property
     def timed(self) -> list[Measured]:
-        """The configurations whose times count: those of the final, or without a final those of the first measurement."""
+        """The configurations whose times count: those of the final, or without a final those of the
+        first measurement.
+        """
         return _correct(self.finals) or self.correct
 
     @property
     def failed(self) -> list[Measured]:
         """The configurations that failed, in either stage."""
-        return [result for result in (*self.screened, *self.finals) if result.kind is not Kind.correct]
+        return [
+            result for result in (*self.screened, *self.finals) if result.kind is not Kind.correct
+        ]
 
     @property
     def best(self) -> Measured | None:
@@ -170,7 +187,9 @@ class GridResult:
     @property
     def default(self) -> Measured | None:
         """The default configuration, if it is on the grid and was correct."""
-        return next((result for result in self.timed if result.point.values == self.grid.default), None)
+        return next(
+            (result for result in self.timed if result.point.values == self.grid.default), None
+        )
 
     def curve(self, curve: Curve) -> dict[float, Measured]:
         """Return the fastest configuration for each x, ascending."""
@@ -178,7 +197,9 @@ class GridResult:
 
     @property
     def finalists(self) -> list[Measured]:
-        """The configurations of the final: all, or the fastest for each x of each curve, and the default."""
+        """The configurations of the final: all, or the fastest for each x of each curve, and the
+        default.
+        """
         if self.grid.all_in_final:
             return self.correct
         curves = [curve for panel in self.grid.panels for curve in panel.curves]
@@ -201,12 +222,17 @@ def _fastest(timed: Sequence[Measured], curve: Curve) -> dict[float, Measured]:
 
 
 def measure(
-    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[torch.device], Measurer]
+    grids: Sequence[Grid],
+    rows: StudyRows,
+    device: torch.device,
+    seconds: float,
+    make: Callable[[torch.device], Measurer],
 ) -> list[GridResult]:
-    """Measure the configurations that have no row in `rows`, and return the measurements of each grid.
+    """Measure the configurations that have no row in `rows`, and return the measurements of each
+    grid.
 
-    The remaining time is divided equally among the grids; a second pass divides unused time among unfinished grids. A
-    measurement that was begun is finished.
+    The remaining time is divided equally among the grids; a second pass divides unused time among
+    unfinished grids. A measurement that was begun is finished.
 
     Args:
         grids: the grids in the order in which they are measured.
@@ -225,10 +251,16 @@ def measure(
     results: dict[int, GridResult] = {}
     with closing(make(device)) as measurer:
         for _ in range(_PASSES):
-            todo = [index for index in range(len(grids)) if index not in results or not results[index].complete]
+            todo = [
+                index
+                for index in range(len(grids))
+                if index not in results or not results[index].complete
+            ]
             for done, index in enumerate(todo):
                 share = (end - time.monotonic()) / (len(todo) - done)
-                results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")
+                results[index] = _measure_grid(
+                    grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]"
+                )
     return list(results.values())
 
 
@@ -242,25 +274,43 @@ def check_grid_memory(grid: Grid, device: torch.device) -> None:
     check_memory(task.n, task.batch, task.torch_dtype, device, matrices=grid.matrices)
 
 
-def recorded_result(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:
+def recorded_result(
+    grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True
+) -> GridResult:
     """Return the measurements of `grid` in `rows`; error: why it could not be measured."""
 
     def measured(points: Sequence[Point], stage: str) -> list[Measured]:
-        return [Measured(point, row) for point in points if (row := rows.find(grid.task, point, stage)) is not None]
+        return [
+            Measured(point, row)
+            for point in points
+            if (row := rows.find(grid.task, point, stage)) is not None
+        ]
 
     result = GridResult(grid, measured(grid.points, SCREEN), error=error, requested=requested)
     finals = measured([finalist.point for finalist in result.finalists], FINAL)
-    return dataclasses.replace(result, finals=finals) if len(finals) == len(result.finalists) else result
+    return (
+        dataclasses.replace(result, finals=finals)
+        if len(finals) == len(result.finalists)
+        else result
+    )
 
 
-def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: float, position: str) -> GridResult:
+def _measure_grid(
+    grid: Grid, rows: StudyRows, measurer: Measurer, seconds: float, position: str
+) -> GridResult:
     """Measure `grid` for at most `seconds`, and return all its measurements."""
     end = time.monotonic() + seconds
-    tried = [point for point in grid.points if rows.find(grid.task, point, SCREEN) is None] if seconds > 0 else []
+    tried = (
+        [point for point in grid.points if rows.find(grid.task, point, SCREEN) is None]
+        if seconds > 0
+        else []
+    )
     error = ""
     try:
         _screen(grid.task, tried, rows, measurer, end - (1 - _SCREENING) * seconds)
-    except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
+    except (
+        ApspError
+    ) as failure:  # the operands do not fit or the default fails; other grids may still work
         error = str(failure)
     result = recorded_result(grid, rows, error)
     finalists = [] if error or result.finals else result.finalists
@@ -274,7 +324,9 @@ def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: floa
     return result
 
 
-def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Measurer, end: float) -> None:
+def _screen(
+    task: Task, points: Sequence[Point], rows: StudyRows, measurer: Measurer, end: float
+) -> None:
     def screen(point: Point) -> tuple[Point, Outcome | None]:
         left = end - time.monotonic()
         return point, measurer.screen(task, point, left) if left > 0 else None
@@ -283,7 +335,9 @@ def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Meas
         if outcome is not None:
             rows.append(task, point, SCREEN, outcome)
 
-    if measurer.parallel == 1:  # in the main thread, since Ctrl-C interrupts a measurement nowhere else
+    if (
+        measurer.parallel == 1
+    ):  # in the main thread, since Ctrl-C interrupts a measurement nowhere else
         for point in points:
             keep(*screen(point))
         return
@@ -292,7 +346,8 @@ def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Meas
         for done in as_completed([pool.submit(screen, point) for point in points]):
             keep(*done.result())
     finally:
-        # After an interrupt, the caller closes the measurer, which stops the measurements in progress.
+        # After an interrupt, the caller closes the measurer, which stops the measurements in
+        # progress.
         pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -15,11 +15,21 @@ _MAX_NAMED = 8
 
 def missing_sentence(results: Sequence[GridResult]) -> str:
     """Return how much is missing; "" if all was tried, and the fastest timed a second time."""
-    missing, every = sum(len(result.missing) for result in results), sum(len(result.grid.points) for result in results)
-    grids, finals = sum(bool(result.missing) for result in results), sum(result.lacks_final for result in results)
+    missing, every = (
+        sum(len(result.missing) for result in results),
+        sum(len(result.grid.points) for result in results),
+    )
+    grids, finals = (
+        sum(bool(result.missing) for result in results),
+        sum(result.lacks_final for result in results),
+    )
     parts = [
-        f"{missing} of {every} configurations are not measured, in {grids} of {len(results)} comparisons" if missing else "",
-        f"in {finals} of {len(results)} comparisons the fastest are not timed a second time" if finals else "",
+        f"{missing} of {every} configurations are not measured, in {grids} of {len(results)} comparisons"
+        if missing
+        else "",
+        f"in {finals} of {len(results)} comparisons the fastest are not timed a second time"
+        if finals
+        else "",
     ]
     listed = "; ".join(part for part in parts if part)
     return f"Incomplete: {listed}." if listed else ""
@@ -43,9 +53,15 @@ def missing_section(results: Sequence[GridResult]) -> str:
 def _line(result: GridResult) -> str:
     if result.lacks_final:
         return f"{result.grid.heading}: the fastest configurations a second time, in turns."
-    missing, error = result.missing, f" The measurement failed: {result.error}" if result.error else ""
+    missing, error = (
+        result.missing,
+        f" The measurement failed: {result.error}" if result.error else "",
+    )
     if not result.screened:
         return f"{result.grid.heading}: all {len(missing)} configurations.{error}"
-    named = [", ".join(f"{name} {one}" for name, one in point.values.items() if one != "") for point in missing[:_MAX_NAMED]]
+    named = [
+        ", ".join(f"{name} {one}" for name, one in point.values.items() if one != "")
+        for point in missing[:_MAX_NAMED]
+    ]
     named += [f"{len(missing) - _MAX_NAMED} more"] if len(missing) > _MAX_NAMED else []
     return f"{result.grid.heading}: {len(missing)} of {len(result.grid.points)} configurations: {'; '.join(named)}.{error}"

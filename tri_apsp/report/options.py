@@ -17,8 +17,12 @@ DEFAULT_OUT = Path("reports")
 def add_study_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a study."""
     add_device(parser)
-    parser.add_argument("--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study")
-    parser.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the study")
+    parser.add_argument(
+        "--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study"
+    )
+    parser.add_argument(
+        "--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the study"
+    )
     parser.add_argument(
         "--budget",
         type=seconds,
@@ -65,9 +69,15 @@ def seconds(text: str) -> float:
 def add_out(parser: argparse.ArgumentParser) -> None:
     """Add --out, the only option of `index`."""
     parser.add_argument(
-        "--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help=f"folder of all reports; default: {DEFAULT_OUT}"
+        "--out",
+        type=Path,
+        default=DEFAULT_OUT,
+        metavar="DIR",
+        help=f"folder of all reports; default: {DEFAULT_OUT}",
     )
 
 
 def _add_commit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--commit", help="the commit to name on the page; default: that of the checkout")
+    parser.add_argument(
+        "--commit", help="the commit to name on the page; default: that of the checkout"
+    )

@@ -1,4 +1,6 @@
-"""Writing the page of a study: lead, plots and tables, what is missing, failures, and what it was measured with."""
+"""Writing the page of a study: lead, plots and tables, what is missing, failures, and what it was
+measured with.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tri_apsp.report import plots
-from tri_apsp.report.markdown import environment_block, figure, paragraph, section, table, write_page
+from tri_apsp.report.markdown import (
+    environment_block,
+    figure,
+    paragraph,
+    section,
+    table,
+    write_page,
+)
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.missing import how_to_continue, missing_section
 from tri_apsp.report.study import Study, Target
@@ -17,12 +26,17 @@ _MAX_FAILURES = 12
 
 
 def write_study(
-    study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, commands: Sequence[str] = ()
+    study: Study,
+    target: Target,
+    results: Sequence[GridResult],
+    folder: Path,
+    name: str,
+    commands: Sequence[str] = (),
 ) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
-    The page has two generated blocks: `result` at its beginning and `details` at its end. Text outside these blocks is written
-    by hand, and stays.
+    The page has two generated blocks: `result` at its beginning and `details` at its end. Text
+    outside these blocks is written by hand, and stays.
 
     Args:
         study: the study.
@@ -39,15 +53,26 @@ def write_study(
     for file, drawn in page.plots.items():
         plots.save(drawn, folder / file)
     tried = any(result.screened for result in results)
-    nothing = "No configuration that was tried could be timed." if tried else "Nothing was measured yet."
+    nothing = (
+        "No configuration that was tried could be timed." if tried else "Nothing was measured yet."
+    )
     first = next(iter(page.plots), None)
     opening = [paragraph(page.lead or nothing)] + ([figure(first, page.caption)] if first else [])
     rows = [one.row for result in results for one in (*result.screened, *result.finals)]
     details = (
-        [*page.details, missing_section(results), _failures(results), environment_block(rows, f"{name}.csv")] if tried else []
+        [
+            *page.details,
+            missing_section(results),
+            _failures(results),
+            environment_block(rows, f"{name}.csv"),
+        ]
+        if tried
+        else []
     )
     blocks = {
-        "result": "\n\n".join(filter(None, [*opening, *page.results, *how_to_continue(results, commands)])),
+        "result": "\n\n".join(
+            filter(None, [*opening, *page.results, *how_to_continue(results, commands)])
+        ),
         "details": "\n\n".join(filter(None, details)),
     }
     return write_page(folder / f"{name}.md", study.title(target), blocks, study.remark(folder))
@@ -61,11 +86,21 @@ def _failures(results: Sequence[GridResult]) -> str:
         for bad in result.failed
     ]
     if not failed:
-        return section("Failures", "None: the results of every configuration that was tried were right.")
-    more = f"{len(failed) - _MAX_FAILURES} more are in the raw rows." if len(failed) > _MAX_FAILURES else ""
-    return section("Failures", table(["", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more)
+        return section(
+            "Failures", "None: the results of every configuration that was tried were right."
+        )
+    more = (
+        f"{len(failed) - _MAX_FAILURES} more are in the raw rows."
+        if len(failed) > _MAX_FAILURES
+        else ""
+    )
+    return section(
+        "Failures", table(["", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more
+    )
 
 
 def _named(measured: Measured) -> str:
     """Return what was measured: the configuration of a kernel, or the values that name a call."""
-    return measured.row["config"] or " ".join(str(value) for value in measured.point.values.values() if value != "")
+    return measured.row["config"] or " ".join(
+        str(value) for value in measured.point.values.values() if value != ""
+    )

@@ -1,4 +1,6 @@
-"""Numbers that the papers print, for curves beside those of tri_apsp; results that they show only in a plot are not here."""
+"""Numbers that the papers print, for curves beside those of tri_apsp; results that they show only
+in a plot are not here.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class PaperCurve:
 
     Attributes:
         label: the paper, its GPU and the quantity measured.
-        rates: the rate at each x, relative to the best that the paper reports. A single x is the paper's best or only choice.
+        rates: the rate at each x, relative to the best that the paper reports. A single x is the
+            paper's best or only choice.
     """
 
     label: str
@@ -36,25 +39,70 @@ class PaperCurve:
 LUND_SMITH_SECONDS: dict[str, dict[int, float]] = {
     "cpu": {1024: 2.405, 2048: 18.38, 3072: 62.04, 4096: 145.2},
     "harish_narayanan": {
-        1024: 0.408, 2048: 3.212, 3072: 10.99, 4096: 26.05, 5120: 50.87, 6144: 87.9, 8192: 208.6,
+        1024: 0.408,
+        2048: 3.212,
+        3072: 10.99,
+        4096: 26.05,
+        5120: 50.87,
+        6144: 87.9,
+        8192: 208.6,
     },
     "katz_kider": {
-        1024: 0.108, 2048: 0.65, 3072: 2.01, 4096: 4.62, 5120: 8.84, 6144: 15.09, 7168: 23.82, 8192: 35.37, 9216: 50.24,
-        10240: 68.67, 11264: 91.08, 16384: 277.8,
+        1024: 0.108,
+        2048: 0.65,
+        3072: 2.01,
+        4096: 4.62,
+        5120: 8.84,
+        6144: 15.09,
+        7168: 23.82,
+        8192: 35.37,
+        9216: 50.24,
+        10240: 68.67,
+        11264: 91.08,
+        16384: 277.8,
     },
     "optimised_blocked": {
-        1024: 0.0428, 2048: 0.282, 3072: 0.653, 4096: 2.06, 5120: 4.02, 6144: 6.89, 7168: 10.9, 8192: 16.39, 9216: 23.05,
-        10240: 31.52, 11264: 41.82, 12288: 54.05, 13312: 68.56, 14336: 85.56, 16384: 126.9,
+        1024: 0.0428,
+        2048: 0.282,
+        3072: 0.653,
+        4096: 2.06,
+        5120: 4.02,
+        6144: 6.89,
+        7168: 10.9,
+        8192: 16.39,
+        9216: 23.05,
+        10240: 31.52,
+        11264: 41.82,
+        12288: 54.05,
+        13312: 68.56,
+        14336: 85.56,
+        16384: 126.9,
     },
     "staged_load": {
-        1024: 0.0274, 2048: 0.14, 3072: 0.401, 4096: 0.934, 5120: 1.76, 6144: 2.98, 7168: 4.65, 8192: 6.88, 9216: 9.71,
-        10240: 13.22, 11264: 17.48, 12288: 22.67, 13312: 28.63, 14336: 36.7, 15360: 43.74, 16384: 53.02, 17408: 63.4,
+        1024: 0.0274,
+        2048: 0.14,
+        3072: 0.401,
+        4096: 0.934,
+        5120: 1.76,
+        6144: 2.98,
+        7168: 4.65,
+        8192: 6.88,
+        9216: 9.71,
+        10240: 13.22,
+        11264: 17.48,
+        12288: 22.67,
+        13312: 28.63,
+        14336: 36.7,
+        15360: 43.74,
+        16384: 53.02,
+        17408: 63.4,
     },
-}  # fmt: skip
-"""Lund & Smith, Table 1: the seconds of each system by its name here and by vertices, on a Tesla C1060; "cpu" on an AMD Phenom.
+}
+"""Lund & Smith, Table 1: the seconds of each system by its name here and by vertices, on a Tesla
+C1060; "cpu" on an AMD Phenom.
 
-The tiles are 32 x 32 throughout. The optimised kernel has 256 threads per block and whole tiles in shared memory; staged load
-has 64 threads and slices of m = 4 (sections 4 and 4.2).
+The tiles are 32 x 32 throughout. The optimised kernel has 256 threads per block and whole tiles in
+shared memory; staged load has 64 threads and slices of m = 4 (sections 4 and 4.2).
 """
 
 BULUC_SECONDS: dict[str, dict[int, float]] = {
@@ -63,30 +111,43 @@ BULUC_SECONDS: dict[str, dict[int, float]] = {
     "recursive_tuned": {512: 0.00643, 1024: 0.0244, 2048: 0.141, 4096: 1.01, 8192: 7.87},
     "cpu": {512: 0.781, 1024: 7.35, 2048: 59.4, 4096: 479.0, 8192: 3770.0},
 }
-"""Buluç, Gilbert, Budak, Table 1, on a GeForce 8800 Ultra; "cpu" is the best of Table 9, on one core of an Intel Core 2 Duo."""
+"""Buluç, Gilbert, Budak, Table 1, on a GeForce 8800 Ultra; "cpu" is the best of Table 9, on one
+core of an Intel Core 2 Duo.
+"""
 
 BULUC_16_CORES: dict[int, float] = {512: 0.113, 1024: 0.708, 2048: 5.146, 4096: 40.36, 8192: 354.9}
 """Buluç, Gilbert, Budak, Table 4: the seconds of their Cilk++ code on 16 Opteron cores."""
 
 CATINELLO_SPEED_UP = 16384, 570
-"""Catinello, conclusions: at this n, the blocked vectorised system takes one part in so many of a core of an Intel i9-9900K."""
+"""Catinello, conclusions: at this n, the blocked vectorised system takes one part in so many of a
+core of an Intel i9-9900K.
+"""
 
-BULUC_EXPONENTS: dict[str, float] = {"cpu": 3.02, "iterative": 3.62, "recursive_plain": 2.94, "recursive_tuned": 2.59}
+BULUC_EXPONENTS: dict[str, float] = {
+    "cpu": 3.02,
+    "iterative": 3.62,
+    "recursive_plain": 2.94,
+    "recursive_tuned": 2.59,
+}
 """Buluç, Gilbert, Budak, Table 3: the exponent e of t = c n^e."""
 
 BULUC_PEAK_SHARE = 0.67
-"""Buluç, Gilbert, Budak, section 4.5: the share of the peak without fused multiply-adds that "recursive optimized" reaches."""
+"""Buluç, Gilbert, Budak, section 4.5: the share of the peak without fused multiply-adds that
+"recursive optimized" reaches.
+"""
 
 BULUC_SLOWDOWNS: dict[str, tuple[float, float]] = {
     "harish_narayanan": (418845.7 / 417611.4, 856689.7 / 417611.4),
     "recursive_tuned": (2093.7 / 1028.3, 1124.9 / 1028.3),
 }
-"""Buluç, Gilbert, Budak, Tables 6 and 7, n = 4096: the time with half the core clock, and with half the memory clock, relative
-to that with the full clocks. "harish_narayanan" stands for their iterative code, which has one launch per vertex too.
+"""Buluç, Gilbert, Budak, Tables 6 and 7, n = 4096: the time with half the core clock, and with half
+the memory clock, relative to that with the full clocks. "harish_narayanan" stands for their
+iterative code, which has one launch per vertex too.
 """
 
 LUND_SMITH_COPY = 77e9
-"""Lund & Smith, section 2: the bytes per second of a copy from memory to memory on a Tesla C1060."""
+"""Lund & Smith, section 2: the bytes per second of a copy from memory to memory on a Tesla C1060.
+"""
 
 LUND_SMITH_MEMORY: dict[str, float] = {"harish_narayanan": 42e9, "staged_load": 46e9}
 """Lund & Smith, section 5: the bytes per second of a system, by the bytes of its algorithm."""
@@ -98,7 +159,9 @@ LUND_SMITH_PEAK = 933e9
 """Lund & Smith, section 2: the FLOP/s of the data sheet of a Tesla C1060."""
 
 LUND_SMITH_FLOPS: dict[str, float] = {"katz_kider": 62.7, "staged_load": 12.7}
-"""Lund & Smith, section 5: the FLOPs that a Tesla C1060 (933 GFLOP/s) could do in the time of one operation; two are needed."""
+"""Lund & Smith, section 5: the FLOPs that a Tesla C1060 (933 GFLOP/s) could do in the time of one
+operation; two are needed.
+"""
 
 
 BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {
@@ -110,7 +173,8 @@ BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {
 }
 """Buluç, Gilbert, Budak, Table 8: MFLOP per joule by vertices, from power that the makers state.
 
-That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core that assists it (section 4.6).
+That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core that assists it
+(section 4.6).
 """
 
 _LUND_SMITH_SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -125,5 +189,10 @@ def lund_smith_curve(n: int, staged: int, optimised: int) -> PaperCurve:
         optimised: the x of the kernel without staged load.
     """
     size = min(_LUND_SMITH_SIZES, key=lambda known: max(known / n, n / known))
-    staged_seconds, optimised_seconds = (LUND_SMITH_SECONDS[name][size] for name in ("staged_load", "optimised_blocked"))
-    return PaperCurve(f"Lund & Smith (C1060), n = {size}", {staged: 1.0, optimised: staged_seconds / optimised_seconds})
+    staged_seconds, optimised_seconds = (
+        LUND_SMITH_SECONDS[name][size] for name in ("staged_load", "optimised_blocked")
+    )
+    return PaperCurve(
+        f"Lund & Smith (C1060), n = {size}",
+        {staged: 1.0, optimised: staged_seconds / optimised_seconds},
+    )

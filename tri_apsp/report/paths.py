@@ -1,4 +1,6 @@
-"""What do paths and negative cycles cost? Solves with and without predecessors, and with a negative cycle to be marked."""
+"""What do paths and negative cycles cost? Solves with and without predecessors, and with a negative
+cycle to be marked.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,26 @@ from tri_apsp.tune.space.task import Task
 __all__ = ["STUDY"]
 
 _PARAMETERS = ("call", "graph")
-_ALONE, _BOTH, _MARKED = "distances", "distances and predecessors", "distances with a negative cycle marked"
+_ALONE, _BOTH, _MARKED = (
+    "distances",
+    "distances and predecessors",
+    "distances with a negative cycle marked",
+)
 # Random pairs whose paths are added up before a call is timed.
 _PATHS = 1000
 
 
 def _weights(share: float, low: int, high: int) -> Callable[[int, torch.dtype], torch.Tensor]:
-    """Return a function that draws weights (n, n): whole numbers from `low` to `high`, for a share of all edges."""
+    """Return a function that draws weights (n, n): whole numbers from `low` to `high`, for a share
+    of all edges.
+    """
 
     def draw(n: int, dtype: torch.dtype) -> torch.Tensor:
         generator = torch.Generator().manual_seed(n)
         weights = torch.randint(low, high + 1, (n, n), generator=generator, dtype=torch.int32)
-        return weights.to(dtype).masked_fill_(torch.rand(n, n, generator=generator) >= share, no_edge(dtype))
+        return weights.to(dtype).masked_fill_(
+            torch.rand(n, n, generator=generator) >= share, no_edge(dtype)
+        )
 
     return draw
 
@@ -44,17 +54,25 @@ def _weights(share: float, low: int, high: int) -> Callable[[int, torch.dtype], 
 def _any_sign(n: int, dtype: torch.dtype) -> torch.Tensor:
     """Return a graph with negative weights, whose last two vertices have edges only to each other."""
     weights = _weights(0.03, 0, 1000)(n, torch.int32)
-    potentials = torch.randint(0, 100, (n,), generator=torch.Generator().manual_seed(n), dtype=torch.int32)
+    potentials = torch.randint(
+        0, 100, (n,), generator=torch.Generator().manual_seed(n), dtype=torch.int32
+    )
     missing = weights == no_edge(torch.int32)
     missing[-2:], missing[:, -2:], missing[-2:, -2:] = True, True, False
     # The remainder turns the missing weights of the last two vertices into whole numbers.
-    return (weights % 1000 + potentials[:, None] - potentials).to(dtype).masked_fill_(missing, no_edge(dtype))
+    return (
+        (weights % 1000 + potentials[:, None] - potentials)
+        .to(dtype)
+        .masked_fill_(missing, no_edge(dtype))
+    )
 
 
 def _with_cycle(weights: torch.Tensor) -> torch.Tensor:
-    """Return a graph of _any_sign with a cycle of weight -1, which a solve finds last; other graphs as they are.
+    """Return a graph of _any_sign with a cycle of weight -1, which a solve finds last; other graphs
+    as they are.
 
-    The other graphs are the small ones on which a call is checked for correctness; their last vertices have other edges.
+    The other graphs are the small ones on which a call is checked for correctness; their last
+    vertices have other edges.
     """
     others = torch.cat((weights[-2:, :-2], weights[:-2, -2:].mT))
     if bool((others < no_edge(weights.dtype)).any()):
@@ -99,11 +117,16 @@ class _Solves:
         kind, config = point.values["call"], Config(engine=task.engine)
         if kind == _MARKED:
             return _Marked(weights, config)
-        return lambda: (shortest_paths(weights, config=config, predecessors=kind == _BOTH).distances, None)
+        return lambda: (
+            shortest_paths(weights, config=config, predecessors=kind == _BOTH).distances,
+            None,
+        )
 
 
 class _Marked:
-    """Marks the negative cycle of _with_cycle, and returns the distances without it, which CallMeasurer can compare."""
+    """Marks the negative cycle of _with_cycle, and returns the distances without it, which
+    CallMeasurer can compare.
+    """
 
     def __init__(self, weights: torch.Tensor, config: Config) -> None:
         self._weights, self._config = _with_cycle(weights), config
@@ -128,7 +151,10 @@ class _Measurer(CallMeasurer):
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         if point.values["call"] == _BOTH and seconds > 0:
             weights = _Solves().weights(task, point, self._device)
-            _check_paths(shortest_paths(weights, config=Config(engine=task.engine), predecessors=True), weights)
+            _check_paths(
+                shortest_paths(weights, config=Config(engine=task.engine), predecessors=True),
+                weights,
+            )
         return super().screen(task, point, seconds)
 
 
@@ -139,7 +165,9 @@ def _check_paths(result: Result, weights: torch.Tensor) -> None:
         WrongResultError: they differ.
     """
     n = len(weights)
-    sources, targets = torch.randint(0, n, (2, _PATHS), generator=torch.Generator().manual_seed(0)).to(weights.device)
+    sources, targets = torch.randint(
+        0, n, (2, _PATHS), generator=torch.Generator().manual_seed(0)
+    ).to(weights.device)
     found = result.paths(sources, targets)
     vertices, lengths = found.vertices.long(), found.offsets.diff()
     path = torch.repeat_interleave(torch.arange(_PATHS, device=weights.device), lengths)
@@ -148,9 +176,13 @@ def _check_paths(result: Result, weights: torch.Tensor) -> None:
     sums = torch.zeros(_PATHS, dtype=torch.float64, device=weights.device)
     sums.index_add_(0, path[1:], torch.where(inside, edges, 0.0))
     distances = result.distances[sources, targets]
-    wrong = (lengths > 0) & (sums != distances.double()) | ((lengths == 0) != (distances == no_edge(weights.dtype)))
+    wrong = (lengths > 0) & (sums != distances.double()) | (
+        (lengths == 0) != (distances == no_edge(weights.dtype))
+    )
     if bool(wrong.any()):
-        raise WrongResultError(f"{int(wrong.sum())} of {_PATHS} paths do not add up to their distances")
+        raise WrongResultError(
+            f"{int(wrong.sum())} of {_PATHS} paths do not add up to their distances"
+        )
 
 
 def _label(measured: Measured) -> str:
@@ -180,7 +212,10 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     if not ratios:
         return Page()
     panels = [
-        Plot(f"n, {dtype}", [Line(graph, list(known), list(known.values())) for graph, known in found.items()])
+        Plot(
+            f"n, {dtype}",
+            [Line(graph, list(known), list(known.values())) for graph, known in found.items()],
+        )
         for dtype, found in ratios.items()
     ]
     drawn, _ = plots.line_plots(
@@ -190,7 +225,11 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         width=4.5 * len(panels),
         height=3.5,
     )
-    tables = [part for dtype, found in ratios.items() for part in (f"### {dtype}", _ratio_table(by_dtype[dtype], found))]
+    tables = [
+        part
+        for dtype, found in ratios.items()
+        for part in (f"### {dtype}", _ratio_table(by_dtype[dtype], found))
+    ]
     return Page(
         lead=_lead(ratios),
         plots={name: drawn},
@@ -204,13 +243,19 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     )
 
 
-def _ratio_table(curves: Mapping[str, Mapping[int, Measured]], ratios: Mapping[str, Mapping[int, float]]) -> str:
+def _ratio_table(
+    curves: Mapping[str, Mapping[int, Measured]], ratios: Mapping[str, Mapping[int, float]]
+) -> str:
     named = {graph: known for graph in ratios if (known := curves.get(f"{graph}: {_CALLS[graph]}"))}
-    return table_over_n(named, lambda graph, n, one: f"{ratios[graph][n]:.2f}" if n in ratios.get(graph, {}) else "")
+    return table_over_n(
+        named, lambda graph, n, one: f"{ratios[graph][n]:.2f}" if n in ratios.get(graph, {}) else ""
+    )
 
 
 def _lead(ratios: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
-    """Return the opening, for the largest n of the first dtype; empty if no predecessors were timed."""
+    """Return the opening, for the largest n of the first dtype; empty if no predecessors were
+    timed.
+    """
     dtype, found = next(iter(ratios.items()))
     by_graph = {graph: known for graph, known in found.items() if _CALLS[graph] == _BOTH}
     if not by_graph:
@@ -223,14 +268,18 @@ def _lead(ratios: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
     for graph in found.keys() - by_graph.keys():
         marked = found[graph]
         now += f", and one that marks a negative cycle {min(marked.values()):.2f} to {max(marked.values()):.2f} times, by n"
-    return then_now_why("paths added 7.7% to the time of distances (Okuyama, Ino and Hagihara)", now)
+    return then_now_why(
+        "paths added 7.7% to the time of distances (Okuyama, Ino and Hagihara)", now
+    )
 
 
 STUDY = Study(
     name="paths",
     question="What do paths and negative cycles cost?",
     parameters=_PARAMETERS,
-    cases=solve_cases(gpu=(1024, 4096, 8192), cpu=(512, 1024, 2048), gpu_dtypes=("float32", "int16")),
+    cases=solve_cases(
+        gpu=(1024, 4096, 8192), cpu=(512, 1024, 2048), gpu_dtypes=("float32", "int16")
+    ),
     grids_of=_grids,
     measurer=_Measurer,
     page=_page,

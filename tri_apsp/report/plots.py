@@ -19,7 +19,9 @@ from tri_apsp.report.files import writing
 __all__ = ["Line", "Mark", "Plot", "Scatter", "figure", "heat_map", "line_plots", "save", "scatter"]
 
 _PANEL = (4.6, 3.5)
-"""Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
+"""Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at
+half that size.
+"""
 
 # Typed as Any, since the known keys depend on the version of matplotlib.
 _STYLE: Any = {
@@ -58,7 +60,8 @@ class Line:
         y: the y of each point; NaN leaves a gap.
         low: the lower ends of the error bars; empty: no bars.
         high: the upper ends of the error bars.
-        paper: whether the curve is from a paper: it is grey with open markers, and a single point has a line across the plot.
+        paper: whether the curve is from a paper: it is grey with open markers, and a single point
+            has a line across the plot.
     """
 
     label: str
@@ -104,7 +107,8 @@ def line_plots(
     width: float = _PANEL[0],
     height: float = _PANEL[1],
 ) -> tuple[Figure, list[Axes]]:
-    """Draw panels whose y axes have the same limits, with a legend below each; x is shown by its logarithm to base two.
+    """Draw panels whose y axes have the same limits, with a legend below each; x is shown by its
+    logarithm to base two.
 
     Curves with one label have one colour in all panels.
 
@@ -126,7 +130,10 @@ def line_plots(
     limits = _logarithmic_limits(curves) if log_y else _limits(curves)
     with rc_context(_STYLE):
         styles = dict(
-            zip(dict.fromkeys(curve.label for curve in curves if not curve.paper), itertools.cycle(rcParams["axes.prop_cycle"]))
+            zip(
+                dict.fromkeys(curve.label for curve in curves if not curve.paper),
+                itertools.cycle(rcParams["axes.prop_cycle"]),
+            )
         )
     for one, panel in zip(axes, panels, strict=False):
         _draw_curves(one, panel.curves, styles)
@@ -148,7 +155,8 @@ def scatter(
     width: float = 2 * _PANEL[0],
     height: float = 5.4,
 ) -> tuple[Figure, list[Axes]]:
-    """Draw labelled points, and lines through them, in panels with their own axes; a legend names the lines.
+    """Draw labelled points, and lines through them, in panels with their own axes; a legend names
+    the lines.
 
     Args:
         title: the title of the figure.
@@ -169,7 +177,12 @@ def scatter(
                 one.set_yscale("log")
             for line in panel.lines:
                 one.plot(line.x, line.y, label=line.label)
-            one.plot([mark.x for mark in panel.marks], [mark.y for mark in panel.marks], "o", color="black")
+            one.plot(
+                [mark.x for mark in panel.marks],
+                [mark.y for mark in panel.marks],
+                "o",
+                color="black",
+            )
             one.margins(0.06)
             one.set_xlim(one.get_xlim())  # now, since labels are placed within these limits
             one.set_ylim(one.get_ylim())
@@ -183,7 +196,8 @@ def scatter(
 
 
 def _label(axes: Axes, marks: Sequence[Mark], width: float, height: float) -> None:
-    """Write the label of each point beside it, moved up or down where it would overlap another; then a line leads to the point.
+    """Write the label of each point beside it, moved up or down where it would overlap another;
+    then a line leads to the point.
 
     Args:
         axes: a panel with its points.
@@ -194,8 +208,11 @@ def _label(axes: Axes, marks: Sequence[Mark], width: float, height: float) -> No
     size, gap = 11.0, 0.012
     high = 1.25 * size / 72 / height
     to_panel = axes.transData + axes.transAxes.inverted()
-    places = [tuple(float(value) for value in to_panel.transform((mark.x, mark.y))) for mark in marks]
-    # Left, right and middle of what a label must not cover: points, and labels that have their place.
+    places = [
+        tuple(float(value) for value in to_panel.transform((mark.x, mark.y))) for mark in marks
+    ]
+    # Left, right and middle of what a label must not cover: points, and labels that have their
+    # place.
     taken = [(x - gap, x + gap, y) for x, y in places]
     moves = sorted((step * high * 0.5 for step in range(-60, 61)), key=abs)
     for (x, y), mark in sorted(zip(places, marks, strict=True), reverse=True):
@@ -206,12 +223,21 @@ def _label(axes: Axes, marks: Sequence[Mark], width: float, height: float) -> No
             for move in moves
             for left, right in sides
             if left >= 0 and right <= 1 and high / 2 <= y + move <= 1 - high / 2
-            if all(right <= a or left >= b or abs(y + move - other) >= high for a, b, other in taken)
+            if all(
+                right <= a or left >= b or abs(y + move - other) >= high for a, b, other in taken
+            )
         ]
         left, right, middle = free[0] if free else (*sides[0], y)
         taken.append((left, right, middle))
         end, anchor, side = (left, 0.0, "left") if left > x else (right, 1.0, "right")
-        lead = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.8, "relpos": (anchor, 0.5), "shrinkA": 0, "shrinkB": 3}
+        lead = {
+            "arrowstyle": "-",
+            "color": "0.5",
+            "linewidth": 0.8,
+            "relpos": (anchor, 0.5),
+            "shrinkA": 0,
+            "shrinkB": 3,
+        }
         text = axes.annotate(
             mark.label,
             (mark.x, mark.y),
@@ -243,10 +269,20 @@ def _draw_curves(axes: Axes, curves: Sequence[Line], styles: Mapping[str, dict[s
     with rc_context(_STYLE):
         axes.set_xscale("log", base=2)
         for curve in curves:
-            style: dict[str, Any] = {"marker": "o", "label": curve.label, **styles.get(curve.label, {})}
+            style: dict[str, Any] = {
+                "marker": "o",
+                "label": curve.label,
+                **styles.get(curve.label, {}),
+            }
             if curve.paper:
                 marker, dashes = next(papers)
-                style |= {"marker": marker, "linestyle": dashes, "markersize": 9, "markerfacecolor": "none", "color": "0.35"}
+                style |= {
+                    "marker": marker,
+                    "linestyle": dashes,
+                    "markersize": 9,
+                    "markerfacecolor": "none",
+                    "color": "0.35",
+                }
                 if len(curve.x) == 1:
                     axes.axvline(curve.x[0], color="0.35", linestyle=dashes, linewidth=1.5)
             errors = None
@@ -258,7 +294,11 @@ def _draw_curves(axes: Axes, curves: Sequence[Line], styles: Mapping[str, dict[s
         axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks], rotation=_rotation(len(ticks)))
         axes.minorticks_off()
         if any(curve.label for curve in curves):
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4 + _rotation(len(ticks)) / 45)
+            axes.legend(
+                loc="upper center",
+                bbox_to_anchor=(0.5, 0),
+                borderaxespad=3.4 + _rotation(len(ticks)) / 45,
+            )
 
 
 def _logarithmic_limits(curves: Sequence[Line]) -> tuple[float, float]:
@@ -267,8 +307,12 @@ def _logarithmic_limits(curves: Sequence[Line]) -> tuple[float, float]:
 
 
 def _limits(curves: Sequence[Line]) -> tuple[float, float]:
-    """Return ends of a y axis that show all `curves`, from zero if the lowest point is far below the highest."""
-    values = [y for curve in curves for y in (*curve.y, *curve.low, *curve.high) if not math.isnan(y)]
+    """Return ends of a y axis that show all `curves`, from zero if the lowest point is far below
+    the highest.
+    """
+    values = [
+        y for curve in curves for y in (*curve.y, *curve.low, *curve.high) if not math.isnan(y)
+    ]
     low, high = min(values), max(values)
     if low < 0.3 * high:
         return 0.0, 1.05 * high
@@ -277,24 +321,37 @@ def _limits(curves: Sequence[Line]) -> tuple[float, float]:
 
 
 def heat_map(
-    axes: Axes, cells: Mapping[tuple[Any, int], float], *, row_label: str, column_label: str, value_label: str
+    axes: Axes,
+    cells: Mapping[tuple[Any, int], float],
+    *,
+    row_label: str,
+    column_label: str,
+    value_label: str,
 ) -> None:
     """Draw a table of values as colours, with the values written in it.
 
     Args:
         axes: the panel to draw in.
-        cells: the values by row, in their order from below, and column; a cell that is missing or NaN is left white.
+        cells: the values by row, in their order from below, and column; a cell that is missing or
+            NaN is left white.
         row_label: the label of the rows.
         column_label: the label of the columns.
         value_label: the label of the values, with their unit.
     """
-    rows, columns = list(dict.fromkeys(row for row, _ in cells)), sorted({column for _, column in cells})
+    rows, columns = (
+        list(dict.fromkeys(row for row, _ in cells)),
+        sorted({column for _, column in cells}),
+    )
     values = [[cells.get((row, column), math.nan) for column in columns] for row in rows]
     with rc_context(_STYLE):
         shown = np.ma.masked_invalid(np.asarray(values, dtype=float))
         image = axes.imshow(shown, origin="lower", aspect="auto", cmap="viridis")
         axes.grid(visible=False)
-        axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns], rotation=_rotation(len(columns)))
+        axes.set_xticks(
+            range(len(columns)),
+            labels=[str(name) for name in columns],
+            rotation=_rotation(len(columns)),
+        )
         axes.set_yticks(range(len(rows)), labels=[str(name) for name in rows])
         axes.set_xlabel(column_label)
         axes.set_ylabel(row_label)
@@ -302,7 +359,9 @@ def heat_map(
         for (row, column), value in np.ndenumerate(shown):
             if not np.ma.is_masked(value):
                 colour = "black" if float(value) > middle else "white"
-                axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
+                axes.text(
+                    column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11
+                )
         axes.figure.colorbar(image, ax=axes, label=value_label)
 
 
@@ -319,7 +378,9 @@ def save(made: Figure, path: Path) -> Path:
 
 
 def _ticks(places: Sequence[float]) -> list[float]:
-    """Return the powers of two among the places, whose labels do not overlap; all places where these are few."""
+    """Return the powers of two among the places, whose labels do not overlap; all places where
+    these are few.
+    """
     powers = sorted({x for x in places if math.log2(x).is_integer()})
     return powers if len(powers) > 2 else sorted(set(places))
 

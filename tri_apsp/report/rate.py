@@ -13,7 +13,8 @@ __all__ = ["draw_rates"]
 _FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
 _PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}
 _BENCH, _WINNERS, _PEERS = "nvidia-h200/bench.csv", "nvidia-h200/tuning/winners.csv", "peers.csv"
-# For each panel its title, the operation in peers.csv, and the curves of tri_apsp: label, file and the values of its rows.
+# For each panel its title, the operation in peers.csv, and the curves of tri_apsp: label, file and
+# the values of its rows.
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...] = (
     (
         "Min-plus product, float32",
@@ -41,18 +42,24 @@ _PAPERS = {
 
 
 def draw_rates(out: Path) -> Path | None:
-    """Draw rate.svg in the folder `out` and return its path; None if a file with its rows is missing.
+    """Draw rate.svg in the folder `out` and return its path; None if a file with its rows is
+    missing.
 
-    All rows of this and other projects are of one kind of GPU: `bench` measured whole calls, the tuner the kernel of the
-    product; the rows of other projects have the operations that these offer.
+    All rows of this and other projects are of one kind of GPU: `bench` measured whole calls, the
+    tuner the kernel of the product; the rows of other projects have the operations that these
+    offer.
     """
     if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
         return None
     panels = []
     for title, operation, curves in _PANELS:
         lines = [_line(label, out / name, values) for label, name, values in curves]
-        projects = dict.fromkeys(row["project"] for row in _read(out / _PEERS, {"operation": operation}))
-        lines += [_line(project, out / _PEERS, {"project": project}, paper=True) for project in projects]
+        projects = dict.fromkeys(
+            row["project"] for row in _read(out / _PEERS, {"operation": operation})
+        )
+        lines += [
+            _line(project, out / _PEERS, {"project": project}, paper=True) for project in projects
+        ]
         if operation == "auto":
             lines += [_paper_line(label, known) for label, known in _PAPERS.items()]
         panels.append(plots.Plot("n", lines, title))
@@ -67,7 +74,9 @@ def _line(label: str, path: Path, values: dict[str, str], *, paper: bool = False
 
 
 def _paper_line(label: str, seconds: dict[int, float]) -> plots.Line:
-    rates = {n: n**3 / time / 1e12 for n, time in seconds.items() if n.bit_count() == 1}  # as the other curves
+    rates = {
+        n: n**3 / time / 1e12 for n, time in seconds.items() if n.bit_count() == 1
+    }  # as the other curves
     return plots.Line(label, list(rates), list(rates.values()), paper=True)
 
 

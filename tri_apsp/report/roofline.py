@@ -1,4 +1,6 @@
-"""What limits each system? Its operations/s and bytes/s, beside the ceilings of arithmetic and of memory in the same run."""
+"""What limits each system? Its operations/s and bytes/s, beside the ceilings of arithmetic and of
+memory in the same run.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,22 @@ from tri_apsp.tune.space.task import Task
 __all__ = ["STUDY"]
 
 _SIZES = (8192, 4096)
-_CASES: dict[str, Cases] = {"nvidia": {dtype: tuple(("solve", n) for n in _SIZES) for dtype in ("float32", "int16")}}
+_CASES: dict[str, Cases] = {
+    "nvidia": {dtype: tuple(("solve", n) for n in _SIZES) for dtype in ("float32", "int16")}
+}
 # The fast ones first: what is slow may not fit the budget at large n.
 _ORDER = (
-    "auto", "staged_load", "optimised_blocked", "recursive_tuned", "recursive_plain", "katz_kider", "vectorised", "simple",
-    "harish_narayanan", "pseudo_blocked",
-)  # fmt: skip
+    "auto",
+    "staged_load",
+    "optimised_blocked",
+    "recursive_tuned",
+    "recursive_plain",
+    "katz_kider",
+    "vectorised",
+    "simple",
+    "harish_narayanan",
+    "pseudo_blocked",
+)
 _INT16_ORDER = ("auto", "blocked_vectorised_int16", "blocked_int16")
 _ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
 # The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
@@ -62,7 +74,9 @@ def _systems(task: Task) -> list[str]:
 
 
 class Rooflines(CallMeasurer):
-    """Measures ceilings, and the times and bytes of each call: by the GPU's counters, or computed if these cannot be read."""
+    """Measures ceilings, and the times and bytes of each call: by the GPU's counters, or computed
+    if these cannot be read.
+    """
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, Implementations(), ordinary=True)
@@ -126,7 +140,10 @@ class Rooflines(CallMeasurer):
 def _copy(device: torch.device) -> Outcome:
     """Measure a copy from memory to memory: its bytes are read once and written once."""
     count = min(_COPIED_BYTES, free_memory(device) // 4)
-    source, target = torch.zeros(count, dtype=torch.uint8, device=device), torch.empty(count, dtype=torch.uint8, device=device)
+    source, target = (
+        torch.zeros(count, dtype=torch.uint8, device=device),
+        torch.empty(count, dtype=torch.uint8, device=device),
+    )
     times = _timed(lambda: target.copy_(source), device)
     return Outcome(Kind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0})
 

@@ -28,7 +28,9 @@ from tri_apsp.tune.progress import milliseconds
 __all__ = ["ARITHMETIC", "COPY", "page"]
 
 COPY, ARITHMETIC = "copy", "arithmetic"
-"""The names of the ceilings among the implementations: bytes/s of memory, operations/s of the product's inner loop."""
+"""The names of the ceilings among the implementations: bytes/s of memory, operations/s of the
+product's inner loop.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,28 @@ class _Roofline:
 
 def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     """Return the page of the study; its plot is called `name`."""
-    rooflines = sorted((_roofline(result) for result in results if result.correct), key=lambda one: (one.dtype, one.n))
+    rooflines = sorted(
+        (_roofline(result) for result in results if result.correct),
+        key=lambda one: (one.dtype, one.n),
+    )
     if not rooflines:
         return Page()
     floats = [one for one in rooflines if one.dtype == "float32" and one.systems]
     return Page(
-        lead=_lead(floats[-1]) if floats else "No system was measured in float32, so there is no result yet.",
+        lead=_lead(floats[-1])
+        if floats
+        else "No system was measured in float32, so there is no result yet.",
         plots={name: _drawn(rooflines)},
         caption="Each system by its operations per byte from memory. What touches the slanted line is limited by memory, what "
         "touches a level one by arithmetic, and what lies below both by latency, launches, or other instructions. No "
         "clock was changed; Buluç, Gilbert and Budak lowered clocks to find which of the two limits a program (Tables 6, 7).",
         results=[_then_and_now(floats[-1])] if floats else [],
-        details=[PROTOCOL, section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines), _squares(floats))],
+        details=[
+            PROTOCOL,
+            section(
+                "Rates and ceilings", _about_bytes(rooflines), _table(rooflines), _squares(floats)
+            ),
+        ],
     )
 
 
@@ -101,7 +113,9 @@ def _per_second(measured: Measured, metric: str) -> float | None:
 
 def _drawn(rooflines: Sequence[_Roofline]) -> Figure:
     sizes = sorted({one.n for one in rooflines})
-    panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes] + [_panel_of_lund_smith()]
+    panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes] + [
+        _panel_of_lund_smith()
+    ]
     made, _ = plots.scatter("Rooflines", panels, y_label="operations/s", log=True, width=8.0)
     return made
 
@@ -121,26 +135,44 @@ def _panel(rooflines: Sequence[_Roofline]) -> Scatter:
     first, last = min(places) / 12, max(places) * 2  # with space for labels on the left
     if copied:
         corner = max(levels.values(), default=copied * last) / copied
-        lines.append(Line(f"memory: a copy moves {amount(copied)}B/s", [first, corner], [first * copied, corner * copied]))
+        lines.append(
+            Line(
+                f"memory: a copy moves {amount(copied)}B/s",
+                [first, corner],
+                [first * copied, corner * copied],
+            )
+        )
         last = max(last, 2 * corner)
     for dtype, level in levels.items():
         start = level / copied if copied else first
-        lines.append(Line(f"arithmetic, {dtype}: {amount(level)} operations/s", [start, last], [level, level]))
+        lines.append(
+            Line(
+                f"arithmetic, {dtype}: {amount(level)} operations/s", [start, last], [level, level]
+            )
+        )
     return Scatter("operations per byte from memory", marks, lines, f"n = {rooflines[0].n}")
 
 
 def _panel_of_lund_smith() -> Scatter:
-    """Return the panel of a Tesla C1060: its systems by the bytes of their algorithms, a copy, and the data sheet."""
+    """Return the panel of a Tesla C1060: its systems by the bytes of their algorithms, a copy, and
+    the data sheet.
+    """
     rates = {name: (rate / LUND_SMITH_MEMORY[name], rate) for name, rate in LUND_SMITH_RATE.items()}
     level = LUND_SMITH_PEAK / 2  # an operation is an addition and a minimum
     first, corner = min(x for x, _ in rates.values()) / 12, level / LUND_SMITH_COPY
     memory = f"memory: a copy moves {amount(LUND_SMITH_COPY)}B/s"
     lines = [
         Line(memory, [first, corner], [first * LUND_SMITH_COPY, level]),
-        Line(f"arithmetic, data sheet: {amount(level)} operations/s", [corner, 2 * corner], [level, level]),
+        Line(
+            f"arithmetic, data sheet: {amount(level)} operations/s",
+            [corner, 2 * corner],
+            [level, level],
+        ),
     ]
     marks = [Mark(name, *place) for name, place in rates.items()]
-    return Scatter("operations per byte from memory", marks, lines, "Then: Tesla C1060 (Lund & Smith)")
+    return Scatter(
+        "operations per byte from memory", marks, lines, "Then: Tesla C1060 (Lund & Smith)"
+    )
 
 
 def _label(label: str, dtype: str) -> str:
@@ -150,14 +182,22 @@ def _label(label: str, dtype: str) -> str:
 def _lead(one: _Roofline) -> str:
     first, own = "harish_narayanan", "this project"
     of_copy, of_arithmetic = one.of_copy(first), one.of_arithmetic(own)
-    now = [] if of_copy is None else [f"{first} reaches {_percent(of_copy)} of the bytes/s of a copy"]
-    now += [] if of_arithmetic is None else [f"{own} {_percent(of_arithmetic)} of the operations/s of its product's inner loop"]
+    now = (
+        [] if of_copy is None else [f"{first} reaches {_percent(of_copy)} of the bytes/s of a copy"]
+    )
+    now += (
+        []
+        if of_arithmetic is None
+        else [f"{own} {_percent(of_arithmetic)} of the operations/s of its product's inner loop"]
+    )
     agrees = _nearer(one, first) == "memory" and _nearer(one, own) == "arithmetic"
     return then_now_why(
         "one launch per vertex was limited by memory, at 55% of the bytes/s of a copy, and blocked systems by arithmetic (Lund "
         "& Smith)",
         f"for n = {one.n} in {one.dtype}, {' and '.join(now) or 'neither was measured beside the ceilings'}",
-        "one launch per vertex uses a loaded value once, and a product many times" if agrees else "",
+        "one launch per vertex uses a loaded value once, and a product many times"
+        if agrees
+        else "",
     )
 
 
@@ -174,7 +214,11 @@ def _then_and_now(one: _Roofline) -> str:
     for name, flops in LUND_SMITH_FLOPS.items():
         share = one.of_arithmetic(name)
         rows.append(
-            [f"{name}: FLOPs that one operation takes", f"{flops} (C1060)", "" if share is None else f"{2 / share:.1f}"]
+            [
+                f"{name}: FLOPs that one operation takes",
+                f"{flops} (C1060)",
+                "" if share is None else f"{2 / share:.1f}",
+            ]
         )
     for name, (core, memory) in BULUC_SLOWDOWNS.items():
         then = f"half the core clock: {core:.2f} times the time; half the memory clock: {memory:.2f} (8800 Ultra)"
@@ -183,7 +227,9 @@ def _then_and_now(one: _Roofline) -> str:
         "FLOPs: the additions and minima that the GPU could have done in the time of one operation, by the data sheet then, "
         "by the inner loop of the product now; two are needed."
     )
-    return "\n\n".join([table([f"now: n = {one.n}, {one.dtype}", "then", "now"], rows), paragraph(note)])
+    return "\n\n".join(
+        [table([f"now: n = {one.n}, {one.dtype}", "then", "now"], rows), paragraph(note)]
+    )
 
 
 def _bytes_now(one: _Roofline, label: str) -> str:
@@ -193,7 +239,9 @@ def _bytes_now(one: _Roofline, label: str) -> str:
 
 
 def _limit(one: _Roofline, label: str) -> str:
-    """Return the nearer ceiling if a system reaches half of it, else "neither", and both shares; "" if one is unknown."""
+    """Return the nearer ceiling if a system reaches half of it, else "neither", and both shares; ""
+    if one is unknown.
+    """
     memory, arithmetic = one.of_copy(label), one.of_arithmetic(label)
     if memory is None or arithmetic is None:
         return ""
@@ -231,9 +279,7 @@ def _about_bytes(rooflines: Sequence[_Roofline]) -> str:
         "Ceilings were measured in the same run: a copy of a large buffer, read plus written, and the inner loop of "
         "this project's product alone, on slices that stay in shared memory."
     )
-    caches = (
-        "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5)."
-    )
+    caches = "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5)."
     return paragraph(ceilings, by_counters if counted else "", computed if reasons else "", caches)
 
 
@@ -256,15 +302,24 @@ def _table(rooflines: Sequence[_Roofline]) -> str:
         level = amount(one.arithmetic) if one.arithmetic else ""
         rows += [[f"ceiling: {COPY}", one.dtype, one.n, "", "", "", copied, *[""] * 4]]
         rows += [[f"ceiling: {ARITHMETIC}", one.dtype, one.n, "", level, *[""] * 6]]
-        rows += [_row(one, label, known) for label, known in sorted(one.systems.items(), key=lambda item: item[1].ms)]
+        rows += [
+            _row(one, label, known)
+            for label, known in sorted(one.systems.items(), key=lambda item: item[1].ms)
+        ]
     return table([*head, "nearer ceiling"], rows)
 
 
 def _squares(rooflines: Sequence[_Roofline]) -> str:
-    """Return whether the squares of pseudo_blocked save bytes, by the counters at the largest n; "" if they were not read."""
+    """Return whether the squares of pseudo_blocked save bytes, by the counters at the largest n; ""
+    if they were not read.
+    """
     for one in reversed(rooflines):
         both = [one.systems.get(name) for name in ("pseudo_blocked", "simple")]
-        counts = [_number(known, "l2_bytes") for known in both if known is not None and known.row["counted"] == "1"]
+        counts = [
+            _number(known, "l2_bytes")
+            for known in both
+            if known is not None and known.row["counted"] == "1"
+        ]
         if len(counts) == 2 and counts[0] and counts[1]:
             ratio = counts[0] / counts[1]
             why = ": the L1 cache serves what the pairs of a square share" if ratio > 0.9 else ""
@@ -276,11 +331,26 @@ def _squares(rooflines: Sequence[_Roofline]) -> str:
 
 
 def _row(one: _Roofline, label: str, known: Measured) -> list[object]:
-    shares = [_percent(share) if share is not None else "" for share in (one.of_arithmetic(label), one.of_copy(label))]
+    shares = [
+        _percent(share) if share is not None else ""
+        for share in (one.of_arithmetic(label), one.of_copy(label))
+    ]
     memory, l2 = (
         f"{amount(moved)}B/s" if (moved := _per_second(known, metric)) is not None else ""
         for metric in ("dram_bytes", "l2_bytes")
     )
     how = "counted" if known.row["counted"] == "1" else "computed"
     nearer = _nearer(one, label)
-    return [label, one.dtype, one.n, milliseconds(known.ms), amount(known.rate), shares[0], memory, shares[1], l2, how, nearer]
+    return [
+        label,
+        one.dtype,
+        one.n,
+        milliseconds(known.ms),
+        amount(known.rate),
+        shares[0],
+        memory,
+        shares[1],
+        l2,
+        how,
+        nearer,
+    ]

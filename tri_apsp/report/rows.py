@@ -1,4 +1,6 @@
-"""Raw rows of a study: a CSV file to which rows are only appended, so that an interrupted study can be continued."""
+"""Raw rows of a study: a CSV file to which rows are only appended, so that an interrupted study can
+be continued.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ Row = dict[str, str]
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
-_TASK = tuple(field.name for field in dataclasses.fields(Task) if field.name != "objective")  # a study has one
+_TASK = tuple(
+    field.name for field in dataclasses.fields(Task) if field.name != "objective"
+)  # a study has one
 _NUMBERS = ("p20_ms", "p50_ms", "p80_ms", "ops_per_second")
 _MEASURED = ("outcome", "message", *_NUMBERS)
 
@@ -39,14 +43,16 @@ class StudyRows:
     """The rows of a study, the newest for each configuration and stage, in the file `path`.
 
     Args:
-        path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
+        path: a CSV file; it and its folder are made with the first row. An incomplete last line is
+            dropped.
         parameters: all names that any grid of the study varies.
         metrics: the names of what is measured besides times.
-        environment: the result of environment() for new rows; only rows of the installed kernels are found. None: rows of all
-            versions are found, and none is appended.
+        environment: the result of environment() for new rows; only rows of the installed kernels
+            are found. None: rows of all versions are found, and none is appended.
 
     Raises:
-        InputError: the file cannot be read, or has other columns or values that are no numbers where some must be.
+        InputError: the file cannot be read, or has other columns or values that are no numbers
+            where some must be.
     """
 
     def __init__(
@@ -73,13 +79,21 @@ class StudyRows:
     def tasks(self) -> list[Task]:
         """Return the tasks of all rows, each once, the first one first."""
         tasks = (
-            Task(row["engine"], row["kernel"], row["dtype"], row["sign"], int(row["n"]), int(row["batch"]))
+            Task(
+                row["engine"],
+                row["kernel"],
+                row["dtype"],
+                row["sign"],
+                int(row["n"]),
+                int(row["batch"]),
+            )
             for row in self._rows.values()
         )
         return list(dict.fromkeys(tasks))
 
     def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
-        """Write a row. Its rate is operations of the task per median time, or the figure "ops_per_second" of the outcome.
+        """Write a row. Its rate is operations of the task per median time, or the figure
+        "ops_per_second" of the outcome.
 
         Raises:
             InputError: the file cannot be written.
@@ -117,7 +131,9 @@ class StudyRows:
             raise InputError(
                 f"{self.path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
-        self._columns = columns or self._columns  # a file may have more, which stay empty in new rows
+        self._columns = (
+            columns or self._columns
+        )  # a file may have more, which stay empty in new rows
         for line, row in enumerate(rows, start=2):
             self._check(row, line)
         return rows
@@ -164,7 +180,11 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
         commit: the commit of the sources; None: commit_of_checkout().
     """
     cpu = describe(torch.device("cpu"))
-    host = "" if device.type == "cpu" else f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
+    host = (
+        ""
+        if device.type == "cpu"
+        else f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
+    )
     return {
         "device": f"{describe(device).name}{host}",
         "versions": versions_line(),
@@ -175,14 +195,23 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
 
 
 def commit_of_checkout() -> str:
-    """Return the commit of this checkout, with a "+" if files differ from it; "unknown" if this is no checkout."""
+    """Return the commit of this checkout, with a "+" if files differ from it; "unknown" if this is
+    no checkout.
+    """
     root = Path(__file__).resolve().parents[2]
     try:
         found, changed = (
             subprocess.run(
-                ["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=10
+                ["git", "-C", str(root), *words],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=10,
             ).stdout.strip()
-            for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+            for words in (
+                ["rev-parse", "--short", "HEAD"],
+                ["status", "--porcelain", "--untracked-files=no"],
+            )
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"

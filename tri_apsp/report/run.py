@@ -1,4 +1,6 @@
-"""Running a study: measure the configurations that have no row, and write rows, plots, page and index."""
+"""Running a study: measure the configurations that have no row, and write rows, plots, page and
+index.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ __all__ = ["default_budget", "run_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
-# A run that measured nothing new advises a budget so many times as long, and at least that of a run without --budget.
+# A run that measured nothing new advises a budget so many times as long, and at least that of a run
+# without --budget.
 _MORE = 4
 # The file that describes the device, beside its reports.
 _DEVICE = "device.json"
@@ -80,20 +83,31 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
 
 
 def _to_continue(
-    study: Study, args: argparse.Namespace, results: Sequence[GridResult], others: Sequence[GridResult]
+    study: Study,
+    args: argparse.Namespace,
+    results: Sequence[GridResult],
+    others: Sequence[GridResult],
 ) -> list[str]:
-    """Return the commands that measure what is missing: this one again, and one for what earlier ones left out."""
-    commands = [] if all(result.complete for result in results) else [_command(study, args, with_out=True)]
+    """Return the commands that measure what is missing: this one again, and one for what earlier
+    ones left out.
+    """
+    commands = (
+        [] if all(result.complete for result in results) else [_command(study, args, with_out=True)]
+    )
     tasks = [result.grid.task for result in others if not result.complete]
     if tasks:
-        sizes, dtypes = sorted({task.n for task in tasks}), list(dict.fromkeys(task.dtype for task in tasks))
+        sizes, dtypes = (
+            sorted({task.n for task in tasks}),
+            list(dict.fromkeys(task.dtype for task in tasks)),
+        )
         earlier = argparse.Namespace(**vars(args) | {"n": sizes, "dtype": dtypes, "budget": None})
         commands.append(_command(study, earlier, with_out=True))
     return commands
 
 
 def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[Grid]:
-    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones that can run.
+    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones
+    that can run.
 
     Raises:
         TooLargeError: a size that was asked for does not fit the memory; nothing is written then.
@@ -123,14 +137,20 @@ def _possible(grids: Iterable[Grid], target: Target) -> Iterator[Grid]:
 def _measured(
     study: Study, target: Target, grids: Sequence[Grid], args: argparse.Namespace
 ) -> tuple[StudyRows, list[GridResult]]:
-    """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that continues."""
+    """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that
+    continues.
+    """
     origin = environment(target.torch_device, _command(study, args), args.commit)
     path = _csv(study, target, args.out)
     make_folder(path.parent, "--out")
-    write_index(args.out)  # so that a README.md of another kind is refused before anything is measured
+    write_index(
+        args.out
+    )  # so that a README.md of another kind is refused before anything is measured
     device = path.with_name(_DEVICE)
     with writing(device):
-        device.write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
+        device.write_text(
+            json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8"
+        )
     rows = StudyRows(path, study.parameters, origin, study.metrics)
     before, usual = len(rows), default_budget(args.device)
     seconds = usual if args.budget is None else args.budget
@@ -138,7 +158,10 @@ def _measured(
         results = measure(grids, rows, target.torch_device, seconds, study.measurer)
     except KeyboardInterrupt:
         again = _command(study, args, with_out=True)
-        print(f"\n{counted(len(rows) - before, 'new row')} in {path}; to continue: {again}", file=sys.stderr)
+        print(
+            f"\n{counted(len(rows) - before, 'new row')} in {path}; to continue: {again}",
+            file=sys.stderr,
+        )
         raise
     if len(rows) == before:  # what is missing takes longer than its share
         args.budget = math.ceil(max(usual, _MORE * seconds))
@@ -155,13 +178,21 @@ def _command(study: Study, args: argparse.Namespace, *, with_out: bool = False) 
     """Return the command line of a study; rows have it without --out."""
     out = args.out if with_out and args.out != DEFAULT_OUT else None
     names = ("device", "engine", "n", "dtype", "budget")
-    return command_line("tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}, out=out)
+    return command_line(
+        "tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}, out=out
+    )
 
 
-def _others(study: Study, target: Target, rows: StudyRows, requested: set[Task]) -> list[GridResult]:
+def _others(
+    study: Study, target: Target, rows: StudyRows, requested: set[Task]
+) -> list[GridResult]:
     """Return what earlier commands measured of other tasks, so that a page shows all rows."""
-    grids = study.grids_of_tasks(target, [task for task in rows.tasks() if task.engine == target.engine])
-    results = [recorded_result(grid, rows, requested=False) for grid in grids if grid.task not in requested]
+    grids = study.grids_of_tasks(
+        target, [task for task in rows.tasks() if task.engine == target.engine]
+    )
+    results = [
+        recorded_result(grid, rows, requested=False) for grid in grids if grid.task not in requested
+    ]
     return [result for result in results if result.screened]
 
 
@@ -173,7 +204,10 @@ def default_budget(device: str) -> float:
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:
     """Return the target of a measurement; its engine must run all dtypes."""
     found = resolve(device)
-    chosen = [engines.choose(found, Config(engine=engine), DTYPES_BY_NAME[dtype]) for dtype in dtypes or ["float32"]]
+    chosen = [
+        engines.choose(found, Config(engine=engine), DTYPES_BY_NAME[dtype])
+        for dtype in dtypes or ["float32"]
+    ]
     return Target(found, chosen[0], describe(found))
 
 
@@ -183,10 +217,14 @@ def _recorded_target(folder: Path, engine: str | None) -> Target:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         capability = fields["capability"]
-        device = Device(**{**fields, "capability": None if capability is None else tuple(capability)})
+        device = Device(
+            **{**fields, "capability": None if capability is None else tuple(capability)}
+        )
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"--render-only must name a folder below --out in which a study was measured, but {path} is missing or damaged; "
             "measure there first."
         ) from None
-    return Target(torch.device("cpu"), engine or ("cpu" if device.kind == "cpu" else "nvidia"), device)
+    return Target(
+        torch.device("cpu"), engine or ("cpu" if device.kind == "cpu" else "nvidia"), device
+    )

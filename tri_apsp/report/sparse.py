@@ -1,4 +1,6 @@
-"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, hops, and where a dense solve wins."""
+"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, hops, and where a
+dense solve wins.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ _CALLS: Mapping[str, Sequence[str]] = {
     _RANDOM_20: (HOPS, CLOSENESS),
 }
 _SHARES = {f"{share:.0%} of the edges": few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
-# Up to so many vertices, dense solves are compared; from 10 times as many on, only one source and many.
+# Up to so many vertices, dense solves are compared; from 10 times as many on, only one source and
+# many.
 _DENSE_VERTICES = 10_000
 # The part of the free space of a disk that a file may take.
 _FILE_PART = 0.8
@@ -68,18 +71,24 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
         pairs = dict.fromkeys(_SHARES, (DENSE, SPARSE))
         return [_grid(graph, calls, task, all_in_final=True) for graph, calls in pairs.items()]
     shown = _CALLS if task.n <= 10 * _DENSE_VERTICES else {_RANDOM: (*_ONE, *_MANY)}
-    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes, and files, which are as fast there.
+    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes, and files, which are
+    # as fast there.
     on_cpu = {f"{MANY} sources, dijkstra", "one source, dijkstra"}
     minutes = {f"{STREAM}, many_sources", FILE, RAW_FILE, ALL_ROUNDS}
     left_out = on_cpu if task.engine != "cpu" else minutes
     if _FILE_PART * disk_usage(gettempdir()).free < task.n**2 * task.torch_dtype.itemsize:
         left_out = {*left_out, FILE, RAW_FILE}
-    return [_grid(graph, [call for call in calls if call not in left_out], task) for graph, calls in shown.items()]
+    return [
+        _grid(graph, [call for call in calls if call not in left_out], task)
+        for graph, calls in shown.items()
+    ]
 
 
 def _grid(graph: str, calls: Sequence[str], task: Task, *, all_in_final: bool = False) -> Grid:
     points = tuple(Point({"call": call, "graph": graph}) for call in calls)
-    return Grid(graph, graph, task, (), points, all_in_final=all_in_final, matrices=3 if all_in_final else 0)
+    return Grid(
+        graph, graph, task, (), points, all_in_final=all_in_final, matrices=3 if all_in_final else 0
+    )
 
 
 class _Measurer:
@@ -110,7 +119,9 @@ class _Measurer:
             return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        calls = [call_of(str(point.values["call"]), self._graph_of(task, point)).run for point in points]
+        calls = [
+            call_of(str(point.values["call"]), self._graph_of(task, point)).run for point in points
+        ]
         warm_up(calls[0], self._device)
         return runs_in_turns(calls, self._device, rounds)
 
@@ -134,13 +145,18 @@ def _times_by_n(results: Sequence[GridResult]) -> dict[int, _Times]:
     for result in sorted(results, key=lambda result: result.grid.task.n):
         for one in result.timed:
             graphs = found.setdefault(result.grid.task.n, {})
-            graphs.setdefault(str(one.point.values["graph"]), {})[str(one.point.values["call"])] = one
+            graphs.setdefault(str(one.point.values["graph"]), {})[str(one.point.values["call"])] = (
+                one
+            )
     return found
 
 
 def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     by_n = _times_by_n(results)
-    large, small = ({n: times for n, times in by_n.items() if (n > _DENSE_VERTICES) == big} for big in (True, False))
+    large, small = (
+        {n: times for n, times in by_n.items() if (n > _DENSE_VERTICES) == big}
+        for big in (True, False)
+    )
     if not large:
         return Page()
     tables = [section(f"n = {n}", _table(times)) for n, times in large.items()]
@@ -149,7 +165,10 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         plots=_plots(small, name),
         caption="Time of all rows by Johnson's algorithm over that of a dense solve: below 1, the sparse method wins.",
         results=[_KEY, *tables],
-        details=[_PROTOCOL, *[section(f"All rows, n = {n}", _table(times)) for n, times in small.items()]],
+        details=[
+            _PROTOCOL,
+            *[section(f"All rows, n = {n}", _table(times)) for n, times in small.items()],
+        ],
     )
 
 
@@ -172,7 +191,10 @@ _PROTOCOL = paragraph(
 
 def _table(times: _Times) -> str:
     calls = list(dict.fromkeys(call for known in times.values() for call in known))
-    rows = [[call, *(milliseconds(known[call].ms) if call in known else "" for known in times.values())] for call in calls]
+    rows = [
+        [call, *(milliseconds(known[call].ms) if call in known else "" for known in times.values())]
+        for call in calls
+    ]
     return table(["", *times], rows)
 
 
@@ -181,12 +203,21 @@ def _plots(small: Mapping[int, _Times], name: str) -> dict[str, Figure]:
     for n, times in small.items():
         known = {graph: found for graph, found in times.items() if {DENSE, SPARSE} <= found.keys()}
         shares = [float(graph.partition("%")[0]) for graph in known]
-        lines.append(Line(f"n = {n}", shares, [found[SPARSE].ms / found[DENSE].ms for found in known.values()]))
+        lines.append(
+            Line(
+                f"n = {n}", shares, [found[SPARSE].ms / found[DENSE].ms for found in known.values()]
+            )
+        )
     if not any(line.x for line in lines):
         return {}
     panel = Plot("edges, % of all", lines)
     drawn, _ = plots.line_plots(
-        "Sparse and dense", [panel], y_label="time / time of a dense solve", log_y=True, width=5.0, height=3.5
+        "Sparse and dense",
+        [panel],
+        y_label="time / time of a dense solve",
+        log_y=True,
+        width=5.0,
+        height=3.5,
     )
     return {name: drawn}
 
@@ -206,7 +237,9 @@ def _lead(large: Mapping[int, _Times]) -> str:
     )
     many, scipy = (known.get(f"{MANY} sources, {method}") for method in ("many_sources", "SciPy"))
     if many is not None and scipy is not None:
-        now += f", and {MANY} sources {milliseconds(many.ms)}, {scipy.ms / many.ms:.0f} times as fast"
+        now += (
+            f", and {MANY} sources {milliseconds(many.ms)}, {scipy.ms / many.ms:.0f} times as fast"
+        )
     then = "the time of parallel Bellman-Ford grew with n² until it stopped early (Malison, Figures 6.2 and 6.3)"
     return then_now_why(then, now)
 

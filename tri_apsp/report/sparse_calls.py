@@ -82,13 +82,17 @@ def _random(degree: int) -> Callable[[int], SparseGraph]:
     def draw(n: int) -> SparseGraph:
         rng = np.random.default_rng(n)
         sources, targets = rng.integers(0, n, degree * n), np.repeat(np.arange(n), degree)
-        return canonical(n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, degree * n))
+        return canonical(
+            n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, degree * n)
+        )
 
     return draw
 
 
 def _power_law(n: int) -> SparseGraph:
-    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a vertex's rank."""
+    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a
+    vertex's rank.
+    """
     rng = np.random.default_rng(n)
     chance = (np.arange(n) + 10.0) ** -0.8
     ends = rng.permutation(n)[rng.choice(n, (2, 20 * n), p=chance / chance.sum())]
@@ -136,19 +140,31 @@ def call_of(name: str, graph: SparseGraph) -> TimedCall:
         return TimedCall(stream, check_rows, lambda: stream(graph.n // _PART), _PART)
     if name in (FILE, RAW_FILE):
         write = partial(_write if name == FILE else _write_raw, graph)
-        return TimedCall(write, check_rows if name == FILE else lambda found: None, lambda: write(graph.n // _PART), _PART)
+        return TimedCall(
+            write,
+            check_rows if name == FILE else lambda found: None,
+            lambda: write(graph.n // _PART),
+            _PART,
+        )
     some_hops = partial(hops, graph, range(min(graph.n, _SAMPLE)), dtype=torch.uint8)
     if name == HOPS:
-        return TimedCall(lambda: hops(graph, dtype=torch.uint8), partial(_check_hops, graph), some_hops, part)
+        return TimedCall(
+            lambda: hops(graph, dtype=torch.uint8), partial(_check_hops, graph), some_hops, part
+        )
     if name == CLOSENESS:
-        return TimedCall(lambda: closeness(graph), partial(_check_closeness, graph), some_hops, part)
+        return TimedCall(
+            lambda: closeness(graph), partial(_check_closeness, graph), some_hops, part
+        )
     sources = range(MANY if kind == f"{MANY} sources" else 1)
     if method == "SciPy":
         matrix = _matrix(graph)
         run, one = (partial(dijkstra, matrix, indices=rows) for rows in (sources, [0]))
         return TimedCall(run, lambda found: None, one, len(sources))
     if name == ALL_ROUNDS:
-        run, one = (partial(single_source, graph, 0, method="output_parallel", early_stop=stop) for stop in (False, True))
+        run, one = (
+            partial(single_source, graph, 0, method="output_parallel", early_stop=stop)
+            for stop in (False, True)
+        )
         return TimedCall(run, check_rows, one, graph.n / 64)
     some = sources[:64] if method == "many_sources" else [0]
     run, sample = (partial(single_source, graph, rows, method=method) for rows in (sources, some))  # type: ignore[arg-type]
@@ -174,7 +190,9 @@ def _check_closeness(graph: SparseGraph, found: torch.Tensor) -> None:
     distances = dijkstra(_matrix(graph, unweighted=True).T.tocsr(), indices=0, unweighted=True)
     finite = distances[np.isfinite(distances)]
     others = len(finite) - 1
-    _compare(found[:1], np.array([others / finite.sum() * others / (graph.n - 1) if others else 0.0]))
+    _compare(
+        found[:1], np.array([others / finite.sum() * others / (graph.n - 1) if others else 0.0])
+    )
 
 
 def _compare(found: torch.Tensor, expected: np.ndarray) -> None:
@@ -183,7 +201,9 @@ def _compare(found: torch.Tensor, expected: np.ndarray) -> None:
         raise WrongResultError("a row differs from that of SciPy's Dijkstra")
 
 
-def _stream(graph: SparseGraph, method: str, rows: int | None = None, sink: Path | None = None) -> Block:
+def _stream(
+    graph: SparseGraph, method: str, rows: int | None = None, sink: Path | None = None
+) -> Block:
     """Take all blocks, or those of so many rows, and return the first."""
     blocks = all_pairs(graph, method=method, sink=sink)  # type: ignore[arg-type]
     first = next(blocks)

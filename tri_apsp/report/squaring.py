@@ -13,7 +13,14 @@ from tri_apsp.device import Device
 from tri_apsp.graphs import Graph, complete, sparse_rows
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import PROTOCOL, alike, curves_by_dtype, merged, rate_lines, times_section
+from tri_apsp.report.calls_page import (
+    PROTOCOL,
+    alike,
+    curves_by_dtype,
+    merged,
+    rate_lines,
+    times_section,
+)
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.markdown import bullets, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
@@ -36,11 +43,16 @@ _KEY = bullets(
         "by exponents.",
     ]
 )
-_GRAPHS: dict[str, Callable[[int], Graph]] = {"complete": complete, "n / 4 edges per row": sparse_rows}
+_GRAPHS: dict[str, Callable[[int], Graph]] = {
+    "complete": complete,
+    "n / 4 edges per row": sparse_rows,
+}
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    points = [Point({"call": call, "graph": graph}) for graph in _GRAPHS for call in (_ALL, _EARLY, _AUTO)]
+    points = [
+        Point({"call": call, "graph": graph}) for graph in _GRAPHS for call in (_ALL, _EARLY, _AUTO)
+    ]
     return [Grid("squaring", "squaring", task, (), tuple(points))]
 
 
@@ -56,7 +68,10 @@ class _Squarings:
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         if point.values["call"] == _ALL:
             return lambda: (_square(weights, Config(engine=task.engine)), None)
-        method, config = "squaring" if point.values["call"] == _EARLY else "auto", Config(engine=task.engine)
+        method, config = (
+            "squaring" if point.values["call"] == _EARLY else "auto",
+            Config(engine=task.engine),
+        )
         return lambda: (shortest_paths(weights, method=method, config=config).distances, None)  # type: ignore[arg-type]
 
 
@@ -78,7 +93,9 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     if not by_dtype:
         return Page()
     panel = Plot("n", rate_lines(merged(by_dtype)))
-    drawn, _ = plots.line_plots("Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0, height=3.5)
+    drawn, _ = plots.line_plots(
+        "Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0, height=3.5
+    )
     dtype, curves = next(iter(by_dtype.items()))
     return Page(
         lead=_lead({label: max(by_n.items()) for label, by_n in curves.items()}, dtype),
@@ -94,7 +111,9 @@ def _lead(largest: Mapping[str, tuple[int, Measured]], dtype: str) -> str:
     if len(largest) < len(_GRAPHS) * 3 or len({n for n, _ in largest.values()}) > 1:
         return "Not every call was measured at the largest n."
     n = max(n for n, _ in largest.values())
-    every, early, auto = ([largest[f"{call}, {graph}"][1] for graph in _GRAPHS] for call in (_ALL, _EARLY, _AUTO))
+    every, early, auto = (
+        [largest[f"{call}, {graph}"][1] for graph in _GRAPHS] for call in (_ALL, _EARLY, _AUTO)
+    )
     shown = (" and ".join(milliseconds(one.ms) for one in calls) for calls in (every, early, auto))
     now = "{} with every product, {} with an early stop, and {} by the recursion"
     fewer = all(a.ms > b.ms > c.ms for a, b, c in zip(every, early, auto, strict=True))

@@ -20,7 +20,11 @@ _CASES: dict[str, Cases] = {
     "portable": {"float32": (("product", 4096), ("product", 1024))},
     "cpu": {"float32": (("product", 1024), ("product", 2048))},
 }
-_SLICES = {"cpu": (16, 32, 64, 128, 256, 512, 1024, 2048), "nvidia": (4, 8, 16, 32), "portable": (1, 2, 4, 8, 16, 32)}
+_SLICES = {
+    "cpu": (16, 32, 64, 128, 256, 512, 1024, 2048),
+    "nvidia": (4, 8, 16, 32),
+    "portable": (1, 2, 4, 8, 16, 32),
+}
 _STAGES = {"nvidia": (2, 3, 4), "portable": (1, 2, 3, 4)}
 _COLUMNS_OF_B = (128, 256, 512, 1024)
 _PARAMETERS = ("product.block_m", "product.block_n", "product.block_k", "product.num_stages")
@@ -34,32 +38,56 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     space = task.record.space
     own = space.values(base)
     title = f"product, tile {own['product.block_m']} x {own['product.block_n']}"
-    # Lund & Smith's tile has so few values that with more than two warps threads would have no work.
+    # Lund & Smith's tile has so few values that with more than two warps threads would have no
+    # work.
     edge = _LUND_SMITH_TILE
-    tile = {"product.block_m": edge, "product.block_n": edge, "product.num_warps": 2, "product.thread_n": 4}
+    tile = {
+        "product.block_m": edge,
+        "product.block_n": edge,
+        "product.num_warps": 2,
+        "product.thread_n": 4,
+    }
     lund_smith = space.config({**own, **tile}, base)
     lund_smith_title = f"product, Lund & Smith's tile of {edge} x {edge}"
     return [
         _gpu_grid("product", title, task, base, device, {}),
-        _gpu_grid(f"product-tile-{edge}x{edge}", lund_smith_title, task, lund_smith, device, _SECONDARY),
+        _gpu_grid(
+            f"product-tile-{edge}x{edge}", lund_smith_title, task, lund_smith, device, _SECONDARY
+        ),
     ]
 
 
 def _cpu_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
     columns = task.record.space.values(base)["product.block_n"]
-    default = Curve(f"block_n {columns}", axis("product.block_k", only={"product.block_n": columns}))
+    default = Curve(
+        f"block_n {columns}", axis("product.block_k", only={"product.block_n": columns})
+    )
     curves = Curve("best block_n", axis("product.block_k")), default
     parameters = {"product.block_k": _SLICES["cpu"], "product.block_n": _COLUMNS_OF_B}
-    grid = Grid("product", "product", task, (_slices(task, *curves),), plane=("product.block_n", "product.block_k"))
+    grid = Grid(
+        "product",
+        "product",
+        task,
+        (_slices(task, *curves),),
+        plane=("product.block_n", "product.block_k"),
+    )
     return with_points(grid, device, base, parameters)
 
 
 def _gpu_grid(
-    name: str, title: str, task: Task, base: CompleteConfig, device: Device, secondary: Mapping[str, Sequence[int]]
+    name: str,
+    title: str,
+    task: Task,
+    base: CompleteConfig,
+    device: Device,
+    secondary: Mapping[str, Sequence[int]],
 ) -> Grid:
     depth = Panel("number of stages", (Curve("best slice", axis("product.num_stages")),))
     slices = _slices(task, Curve("best number of stages", axis("product.block_k")))
-    parameters = {"product.block_k": _SLICES[task.engine], "product.num_stages": _STAGES[task.engine]}
+    parameters = {
+        "product.block_k": _SLICES[task.engine],
+        "product.num_stages": _STAGES[task.engine],
+    }
     grid = Grid(name, title, task, (depth, slices), plane=("product.num_stages", "product.block_k"))
     return with_points(grid, device, base, parameters, secondary)
 

@@ -1,4 +1,6 @@
-"""The studies by name, the shortest first. Each is imported when it is first used, as it needs matplotlib."""
+"""The studies by name, the shortest first. Each is imported when it is first used, as it needs
+matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ STUDIES = {
     "roofline": "bytes/s and operations/s of each system and of the GPU, beside Lund & Smith, Buluç and Catinello",
     "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
 }
-"""The summary of each study, by its name. The study block-size is the constant STUDY of report/block_size.py, and so on."""
+"""The summary of each study, by its name. The study block-size is the constant STUDY of
+report/block_size.py, and so on.
+"""
 
 
 def study_of(name: str) -> Study:

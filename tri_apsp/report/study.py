@@ -26,10 +26,16 @@ Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
 
 
-def solve_cases(gpu: Sequence[int], cpu: Sequence[int], gpu_dtypes: Sequence[str] = ("float32",)) -> dict[str, Cases]:
+def solve_cases(
+    gpu: Sequence[int], cpu: Sequence[int], gpu_dtypes: Sequence[str] = ("float32",)
+) -> dict[str, Cases]:
     """Return the cases of whole solves on every engine, for these sizes; on a CPU in float32."""
     on_gpu: Cases = {dtype: tuple(("solve", n) for n in gpu) for dtype in gpu_dtypes}
-    return {"nvidia": on_gpu, "portable": on_gpu, "cpu": {"float32": tuple(("solve", n) for n in cpu)}}
+    return {
+        "nvidia": on_gpu,
+        "portable": on_gpu,
+        "cpu": {"float32": tuple(("solve", n) for n in cpu)},
+    }
 
 
 _PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
@@ -77,8 +83,8 @@ class Study:
         name: the name on the command line and in the names of files.
         question: the title of its pages, by which the index lists them.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        cases: the cases measured by default, by engine and dtype; float32, or the only dtype, has every kernel. On other
-            engines it does not run.
+        cases: the cases measured by default, by engine and dtype; float32, or the only dtype, has
+            every kernel. On other engines it does not run.
         grids_of: returns the grids of a task, from the default configuration of its engine.
         page: returns the page from the target, the results and the name of the page's files.
         measurer: factory of the measurer for a device.
@@ -125,15 +131,27 @@ class Study:
         if ns or dtypes:
             listed = cases.get("float32") or next(iter(cases.values()))
             if ns:
-                listed = [(kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in listed) for n in ns]
+                listed = [
+                    (kernel, n)
+                    for kernel in dict.fromkeys(kernel for kernel, _ in listed)
+                    for n in ns
+                ]
             cases = dict.fromkeys(dtypes or ["float32"], listed)
-        tasks = [_task(target.engine, kernel, dtype, n) for dtype, listed in cases.items() for kernel, n in listed]
+        tasks = [
+            _task(target.engine, kernel, dtype, n)
+            for dtype, listed in cases.items()
+            for kernel, n in listed
+        ]
         return self.grids_of_tasks(target, tasks)
 
     def grids_of_tasks(self, target: Target, tasks: Iterable[Task]) -> list[Grid]:
         """Return the grids of some tasks."""
         return [
-            grid for task in tasks for grid in self.grids_of(task, default_config(task.engine, task.torch_dtype), target.device)
+            grid
+            for task in tasks
+            for grid in self.grids_of(
+                task, default_config(task.engine, task.torch_dtype), target.device
+            )
         ]
 
 

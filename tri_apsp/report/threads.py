@@ -1,4 +1,6 @@
-"""How many threads? Those of a GPU program, or of the CPU, beside Henriod, Lund & Smith and Catinello."""
+"""How many threads? Those of a GPU program, or of the CPU, beside Henriod, Lund & Smith and
+Catinello.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,40 @@ from tri_apsp.tuned.records import Choice
 __all__ = ["STUDY"]
 
 _CASES: dict[str, Cases] = {
-    "nvidia": {"float32": (("closure", 256), ("product", 4096), ("closure", 1024), ("product", 1024), ("batch", 128))},
-    "portable": {"float32": (("closure", 512), ("product", 4096), ("panels", 2048), ("closure", 2048), ("product", 1024))},
+    "nvidia": {
+        "float32": (
+            ("closure", 256),
+            ("product", 4096),
+            ("closure", 1024),
+            ("product", 1024),
+            ("batch", 128),
+        )
+    },
+    "portable": {
+        "float32": (
+            ("closure", 512),
+            ("product", 4096),
+            ("panels", 2048),
+            ("closure", 2048),
+            ("product", 1024),
+        )
+    },
     "cpu": {"float32": (("product", 1024), ("solve", 1024), ("solve", 256), ("product", 256))},
 }
 _WARPS = (1, 2, 4, 8, 16, 32)
 _SPACES: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
-    ("nvidia", "product"): {"product.num_warps": _WARPS, "product.block_m": (32, 64, 128), "product.block_n": (64, 128)},
+    ("nvidia", "product"): {
+        "product.num_warps": _WARPS,
+        "product.block_m": (32, 64, 128),
+        "product.block_n": (64, 128),
+    },
     ("nvidia", "closure"): {"closure_warps": _WARPS, "closure_tile": (32, 64, 128)},
     ("nvidia", "batch"): {"closure_warps": _WARPS, "closure_tile": (32, 64, 128)},
-    ("portable", "product"): {"product.num_warps": _WARPS, "product.block_m": (32, 64), "product.block_n": (32, 64, 128)},
+    ("portable", "product"): {
+        "product.num_warps": _WARPS,
+        "product.block_m": (32, 64),
+        "product.block_n": (32, 64, 128),
+    },
     ("portable", "closure"): {"closure_warps": _WARPS, "block_size": (32, 64, 128)},
     ("portable", "panels"): {"panel_warps": _WARPS, "panel": (16, 32, 64)},
 }
@@ -44,14 +70,18 @@ _SECONDARY: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
 }
 _TITLES = {"closure": "base case", "batch": "base case, one program per graph"}
 _THREADS = "threads"
-_PARAMETERS = tuple(dict.fromkeys([_THREADS, *(name for space in _SPACES.values() for name in space)]))
+_PARAMETERS = tuple(
+    dict.fromkeys([_THREADS, *(name for space in _SPACES.values() for name in space)])
+)
 _WARP = 32
 _REPEATS = 3
 _CATINELLO = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
 
 
 class Threads:
-    """Measures with the cpu engine: it has a worker for each number of threads, of which one measures at a time."""
+    """Measures with the cpu engine: it has a worker for each number of threads, of which one
+    measures at a time.
+    """
 
     parallel = 1
 
@@ -63,12 +93,16 @@ class Threads:
         return self._worker(point).screen(task, point.kernel_config)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        # Each number of threads has its own process, so each repeat is a separate final, and the median of the repeats counts.
+        # Each number of threads has its own process, so each repeat is a separate final, and the
+        # median of the repeats counts.
         repeats = [
             [self._worker(point).final(task, [point.kernel_config], 1)[0] for point in points]
             for _ in range(min(rounds, _REPEATS))
         ]
-        ranked = [sorted(outcomes, key=lambda outcome: outcome.median_ms) for outcomes in zip(*repeats, strict=True)]
+        ranked = [
+            sorted(outcomes, key=lambda outcome: outcome.median_ms)
+            for outcomes in zip(*repeats, strict=True)
+        ]
         return [outcomes[len(outcomes) // 2] for outcomes in ranked]
 
     def close(self) -> None:
@@ -83,7 +117,9 @@ class Threads:
 
 
 def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
-    """Return the Measurement of a worker with `threads` threads: the cpu engine runs as many as torch has."""
+    """Return the Measurement of a worker with `threads` threads: the cpu engine runs as many as
+    torch has.
+    """
     torch.set_num_threads(threads)
     return Measurement(task, device)
 
@@ -99,10 +135,17 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     warps, *tiles = parameters
     own = values_of(base, tiles)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
-    curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
-    panel = Panel("number of threads per program", curves, (lund_smith_curve(task.n, 64, 256), _CATINELLO))
+    curves = (
+        Curve("best tile", axis(warps, factor=_WARP)),
+        Curve(default, axis(warps, factor=_WARP, only=own)),
+    )
+    panel = Panel(
+        "number of threads per program", curves, (lund_smith_curve(task.n, 64, 256), _CATINELLO)
+    )
     grid = Grid(task.kernel, title, task, (panel,), plane=(tiles[0], warps))
-    return [with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel), {}))]
+    return [
+        with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel), {}))
+    ]
 
 
 def _thread_counts(cores: int) -> list[int]:

@@ -1,8 +1,9 @@
 """The bytes that a call moves by formula, for GPUs whose counters cannot be read.
 
-Bytes between multiprocessors and the L2 cache are those that the programs ask for: a tile is read once by each program that
-needs it, and each value read down a column moves a whole sector of 32 bytes. Bytes from memory are the least possible: each
-launch reads and writes each block of the matrix once, and the L2 cache serves the rest. Padding of rows does not count.
+Bytes between multiprocessors and the L2 cache are those that the programs ask for: a tile is read
+once by each program that needs it, and each value read down a column moves a whole sector of 32
+bytes. Bytes from memory are the least possible: each launch reads and writes each block of the
+matrix once, and the L2 cache serves the rest. Padding of rows does not count.
 
     s: bytes per value; b: edge of a tile; M x N: tile of a product
 
@@ -27,7 +28,8 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["Traffic", "computed_traffic"]
 
-# A matrix of this size does not fit the L2 cache of any GPU (126 MB on a B200), so that every launch reads it from memory.
+# A matrix of this size does not fit the L2 cache of any GPU (126 MB on a B200), so that every
+# launch reads it from memory.
 _STREAMED_BYTES = 128 << 20
 _SECTOR = 32
 _TILE, _PLAIN_TILE = 32, 16
@@ -47,7 +49,8 @@ class Traffic:
 
 
 def computed_traffic(name: str, n: int, dtype: str, config: CompleteConfig) -> Traffic:
-    """Return the bytes of a solve by a system of the papers, or by "auto", with the default parameter; see above.
+    """Return the bytes of a solve by a system of the papers, or by "auto", with the default
+    parameter; see above.
 
     Args:
         name: the name of the method.
@@ -58,7 +61,9 @@ def computed_traffic(name: str, n: int, dtype: str, config: CompleteConfig) -> T
     Bytes from memory are unknown for a matrix that the L2 cache may hold from launch to launch.
     """
     size = DTYPES_BY_NAME[dtype].itemsize
-    traffic = _rank_one(name, n, size) or _blocked(name, n, size) or _recursive(name, n, size, config)
+    traffic = (
+        _rank_one(name, n, size) or _blocked(name, n, size) or _recursive(name, n, size, config)
+    )
     return traffic if n * n * size >= _STREAMED_BYTES else Traffic(traffic.l2, None)
 
 
@@ -75,7 +80,13 @@ def _rank_one(name: str, n: int, size: int) -> Traffic | None:
 
 
 def _blocked(name: str, n: int, size: int) -> Traffic | None:
-    if name not in ("katz_kider", "optimised_blocked", "staged_load", "blocked_int16", "blocked_vectorised_int16"):
+    if name not in (
+        "katz_kider",
+        "optimised_blocked",
+        "staged_load",
+        "blocked_int16",
+        "blocked_vectorised_int16",
+    ):
         return None
     parameter = SYSTEMS[name].parameter
     edge = parameter.default if parameter is not None and name.startswith("blocked") else _TILE

@@ -9,13 +9,23 @@ from statistics import geometric_mean
 from matplotlib.figure import Figure
 
 from tri_apsp.report import plots
-from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_ms, best_of_blocks, default_ms, of_kernel
+from tri_apsp.report.sweeps import (
+    Sweeps,
+    Tuned,
+    axes_of,
+    best_ms,
+    best_of_blocks,
+    default_ms,
+    of_kernel,
+)
 
 __all__ = ["draw"]
 
 
 def draw(sweeps: Sweeps, folder: Path) -> list[str]:
-    """Draw all plots that have data into `folder`, and return their names; they replace the plots of an earlier page."""
+    """Draw all plots that have data into `folder`, and return their names; they replace the plots
+    of an earlier page.
+    """
     for path in folder.glob("*.svg"):
         path.unlink()
     figures = {"speed-up": _speed_ups(sweeps), "search": _search(sweeps)}
@@ -43,31 +53,49 @@ def _speed_ups(sweeps: Sweeps) -> Figure | None:
         panels.append(plots.Plot("n", [plots.Line("", n, mean, low, high)], f"{engine} {kernel}"))
     if not panels:
         return None
-    made, axes = plots.line_plots("Speed-up over the default", panels, y_label="speed-up", height=2.8)
+    made, axes = plots.line_plots(
+        "Speed-up over the default", panels, y_label="speed-up", height=2.8
+    )
     for one in axes:
         one.axhline(1, color="0.6", linewidth=1)
     return made
 
 
 def _search(sweeps: Sweeps) -> Figure | None:
-    """Draw the best time so far of each kernel; None if no default was evaluated, or nothing besides the defaults."""
+    """Draw the best time so far of each kernel; None if no default was evaluated, or nothing
+    besides the defaults.
+    """
     curves = []
     for engine, kernel in sweeps.kernels():
-        results = [tuned for tuned in of_kernel(sweeps.complete, engine, kernel) if default_ms(tuned.result) < math.inf]
+        results = [
+            tuned
+            for tuned in of_kernel(sweeps.complete, engine, kernel)
+            if default_ms(tuned.result) < math.inf
+        ]
         last = max((len(tuned.result.search.evaluated) for tuned in results), default=0)
         counts = sorted({*(2**power for power in range(last.bit_length())), last})
         if results:
-            curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))
+            curves.append(
+                plots.Line(
+                    f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]
+                )
+            )
     if max((len(curve.x) for curve in curves), default=0) < 2:
         return None
     panel = plots.Plot("configurations evaluated", curves)
-    made, _ = plots.line_plots("Best so far", [panel], y_label="times as fast as the default", width=7)
+    made, _ = plots.line_plots(
+        "Best so far", [panel], y_label="times as fast as the default", width=7
+    )
     return made
 
 
 def _gain_after(results: list[Tuned], count: int) -> float:
-    """Return the geometric mean of the default's time over the best of the default and the first `count` configurations."""
-    return geometric_mean(max(1.0, default_ms(tuned.result) / best_ms(tuned.result, count)) for tuned in results)
+    """Return the geometric mean of the default's time over the best of the default and the first
+    `count` configurations.
+    """
+    return geometric_mean(
+        max(1.0, default_ms(tuned.result) / best_ms(tuned.result, count)) for tuned in results
+    )
 
 
 def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
@@ -81,13 +109,17 @@ def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
     cells = {key: sum(shares[key]) / len(shares[key]) for key in sorted(shares, reverse=True)}
     sizes, names = {n for _, n in shares}, {name for name, _ in shares}
     title = f"Importance of the parameters, {engine} {kernel}"
-    made, (axes,) = plots.figure(title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names)))
+    made, (axes,) = plots.figure(
+        title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names))
+    )
     plots.heat_map(axes, cells, row_label="", column_label="n", value_label="share")
     return made
 
 
 def _grid(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
-    """Draw the grid of the largest exhaustive task of a kernel, float32 first; None if there is none."""
+    """Draw the grid of the largest exhaustive task of a kernel, float32 first; None if there is
+    none.
+    """
     exhaustive = of_kernel(sweeps.exhaustive, engine, kernel)
     if not exhaustive:
         return None
@@ -104,6 +136,10 @@ def _grid(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
     height = max(2.4, 1.2 + 0.3 * len(rows))
     made, (axes,) = plots.figure(str(shown.task), 1, width=3 + 0.7 * len(columns), height=height)
     label = " x ".join(name.rpartition(".")[2] for name in blocks)
-    names = {"row_label": label, "column_label": column.rpartition(".")[2], "value_label": "part of the best rate"}
+    names = {
+        "row_label": label,
+        "column_label": column.rpartition(".")[2],
+        "value_label": "part of the best rate",
+    }
     plots.heat_map(axes, cells, **names)
     return made

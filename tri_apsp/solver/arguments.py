@@ -1,4 +1,6 @@
-"""Checking the arguments of a call: types, shapes, dtypes, devices and overlap. Nothing here changes a tensor."""
+"""Checking the arguments of a call: types, shapes, dtypes, devices and overlap. Nothing here
+changes a tensor.
+"""
 
 from __future__ import annotations
 
@@ -71,12 +73,15 @@ class Problem:
 
 
 def check_weights(weights: object, *, sizes: object | None = None, check: bool = True) -> Problem:
-    """Check the arguments of shortest_paths, without the values of the weights (see solver.values) and of the sizes.
+    """Check the arguments of shortest_paths, without the values of the weights (see solver.values)
+    and of the sizes.
 
-    With `check`, the caller checks both later. Without it, a size out of range is replaced by the nearest in range.
+    With `check`, the caller checks both later. Without it, a size out of range is replaced by the
+    nearest in range.
 
     Raises:
-        InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
+        InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that
+            do not fit the weights.
     """
     tensor = _check_tensor(weights, "weights")
     _check_dtype(tensor, "weights")
@@ -94,15 +99,17 @@ def with_sizes(problem: Problem, sizes: object, *, check: bool) -> Problem:
         InputError: sizes that do not fit the weights.
     """
     checked = _check_sizes(sizes, problem)
-    return Problem(problem.weights, problem.batched, checked if check else checked.clamp(0, problem.n))
+    return Problem(
+        problem.weights, problem.batched, checked if check else checked.clamp(0, problem.n)
+    )
 
 
 def check_adjacency(adjacency: object, *, weights: object) -> Problem:
     """Check the arguments of reachability, without values; a tensor of bool stays one.
 
     Raises:
-        InputError: as check_weights; `weights` is no bool; without `weights`, a dtype that is neither bool nor one of whole
-            numbers.
+        InputError: as check_weights; `weights` is no bool; without `weights`, a dtype that is
+            neither bool nor one of whole numbers.
     """
     if not isinstance(weights, bool):
         raise InputError(
@@ -126,14 +133,21 @@ def check_adjacency(adjacency: object, *, weights: object) -> Problem:
 
 def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
-        remedy = "reshape it" if tensor.dim() not in (2, 3) else f"pad missing vertices with {padding}"
+        remedy = (
+            "reshape it" if tensor.dim() not in (2, 3) else f"pad missing vertices with {padding}"
+        )
         if tensor.dim() == 1 and name == "weights":
             remedy = "give `offsets` too for packed graphs"
-        raise InputError(f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; {remedy}.")
+        raise InputError(
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; {remedy}."
+        )
 
 
 def _check_dtype(
-    tensor: torch.Tensor, name: str, dtypes: tuple[torch.dtype, ...] = _WEIGHT_DTYPES, remedy: str | None = None
+    tensor: torch.Tensor,
+    name: str,
+    dtypes: tuple[torch.dtype, ...] = _WEIGHT_DTYPES,
+    remedy: str | None = None,
 ) -> None:
     if tensor.dtype not in dtypes:
         *first, last = map(dtype_name, dtypes)
@@ -144,7 +158,8 @@ def _check_dtype(
 
 
 def check_size_values(sizes: torch.Tensor, n: int) -> None:
-    """Check the sizes of graphs in weights (batch, n, n), which blocks until the device has computed them.
+    """Check the sizes of graphs in weights (batch, n, n), which blocks until the device has
+    computed them.
 
     Raises:
         InputError: one is out of range.
@@ -177,7 +192,9 @@ def _check_sizes(sizes: object, problem: Problem) -> torch.Tensor:
         )
     if sizes.dtype not in _SIZE_DTYPES:
         valid = " or ".join(map(dtype_name, _SIZE_DTYPES))
-        raise InputError(f"`sizes` must have dtype {valid}, but has {dtype_name(sizes.dtype)}; convert it.")
+        raise InputError(
+            f"`sizes` must have dtype {valid}, but has {dtype_name(sizes.dtype)}; convert it."
+        )
     if sizes.device != weights.device:
         raise InputError(
             f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
@@ -186,15 +203,25 @@ def _check_sizes(sizes: object, problem: Problem) -> torch.Tensor:
 
 
 def _kind(value: object) -> str:
-    """Return what was given instead of a dense tensor: the layout of a tensor, or the type of another object."""
-    return str(value.layout).removeprefix("torch.") if isinstance(value, torch.Tensor) else type(value).__name__
+    """Return what was given instead of a dense tensor: the layout of a tensor, or the type of
+    another object.
+    """
+    return (
+        str(value.layout).removeprefix("torch.")
+        if isinstance(value, torch.Tensor)
+        else type(value).__name__
+    )
 
 
-def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
-    """Check the arguments of min_plus, without their values; return them as (batch, ., .) and whether they had a batch.
+def check_operands(
+    a: object, b: object, c: object | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
+    """Check the arguments of min_plus, without their values; return them as (batch, ., .) and
+    whether they had a batch.
 
     Raises:
-        InputError: not dense real tensors of one supported dtype on one device, or shapes that do not fit.
+        InputError: not dense real tensors of one supported dtype on one device, or shapes that do
+            not fit.
     """
     named = {"a": _check_tensor(a, "a"), "b": _check_tensor(b, "b")}
     if c is not None:
@@ -214,7 +241,11 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
             )
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     batched = len(shapes["a"]) == 3
-    fits = len(shapes["a"]) in (2, 3) and len(shapes["b"]) == len(shapes["a"]) and shapes["a"][-1] == shapes["b"][-2]
+    fits = (
+        len(shapes["a"]) in (2, 3)
+        and len(shapes["b"]) == len(shapes["a"])
+        and shapes["a"][-1] == shapes["b"][-2]
+    )
     if not fits or (batched and shapes["a"][0] != shapes["b"][0]):
         raise InputError(
             f"`a` and `b` must have shapes (m, k) and (k, n), or (batch, m, k) and (batch, k, n), but have {shapes['a']} "
@@ -222,7 +253,9 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
         )
     result = (*shapes["a"][:-1], shapes["b"][-1])
     if c is not None and shapes["c"] != result:
-        raise InputError(f"`c` must have the shape of the product, {result}, but has {shapes['c']}; reshape it.")
+        raise InputError(
+            f"`c` must have the shape of the product, {result}, but has {shapes['c']}; reshape it."
+        )
     named = {name: _numbers(tensor, name) for name, tensor in named.items()}
     if not batched:
         named = {name: tensor[None] for name, tensor in named.items()}
@@ -230,17 +263,24 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
 
 
 def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
-    """Refuse to overwrite weights that are still needed, those of bool, and those whose elements share memory, as of expand().
+    """Refuse to overwrite weights that are still needed, those of bool, and those whose elements
+    share memory, as of expand().
 
     Raises:
         InputError: for predecessors or bool, or if two elements may lie at one address.
     """
     if predecessors:
-        raise InputError("`weights` must stay unchanged, since predecessors are found in them; leave overwrite out.")
+        raise InputError(
+            "`weights` must stay unchanged, since predecessors are found in them; leave overwrite out."
+        )
     if weights.dtype == torch.bool:
-        raise InputError("`weights` of bool must not be overwritten, since distances are float32; leave overwrite out.")
+        raise InputError(
+            "`weights` of bool must not be overwritten, since distances are float32; leave overwrite out."
+        )
     span = 1
-    for size, stride in sorted(zip(weights.shape, weights.stride(), strict=True), key=lambda pair: pair[1]):
+    for size, stride in sorted(
+        zip(weights.shape, weights.stride(), strict=True), key=lambda pair: pair[1]
+    ):
         if size > 1 and stride < span:
             raise InputError(
                 f"`weights` must not overlap itself in memory to be overwritten, but has strides {weights.stride()}; "
@@ -256,7 +296,9 @@ def check_config(config: object) -> None:
         InputError: it is neither a Config nor None.
     """
     if config is not None and not isinstance(config, Config):
-        raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
+        raise InputError(
+            f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out."
+        )
 
 
 def check_device(tensor: torch.Tensor, name: str) -> None:
@@ -266,7 +308,9 @@ def check_device(tensor: torch.Tensor, name: str) -> None:
         InputError: it is on another.
     """
     if tensor.device.type not in ("cpu", "cuda"):
-        raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it.")
+        raise InputError(
+            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
+        )
 
 
 def check_flags(**flags: object) -> None:
@@ -277,7 +321,9 @@ def check_flags(**flags: object) -> None:
     """
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
-            raise InputError(f"`{name}` must be True or False, but is {shown(value)}; give one of these.")
+            raise InputError(
+                f"`{name}` must be True or False, but is {shown(value)}; give one of these."
+            )
 
 
 def check_method(method: object, names: Collection[str]) -> None:
@@ -287,17 +333,22 @@ def check_method(method: object, names: Collection[str]) -> None:
         InputError: it is none of `names`.
     """
     if method not in names:
-        raise InputError(f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of these.")
+        raise InputError(
+            f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of these."
+        )
 
 
 def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> None:
     """Check what to do about negative cycles.
 
     Raises:
-        InputError: neither "raise" nor "mark"; or "mark" without a check of the values, or in the memory of the weights.
+        InputError: neither "raise" nor "mark"; or "mark" without a check of the values, or in the
+            memory of the weights.
     """
     if choice not in ("raise", "mark"):
-        raise InputError(f"`negative_cycles` must be 'raise' or 'mark', but is {shown(choice)}; give one of these.")
+        raise InputError(
+            f"`negative_cycles` must be 'raise' or 'mark', but is {shown(choice)}; give one of these."
+        )
     if choice == "mark" and (overwrite or not check):
         left_out = "overwrite" if overwrite else "check=False"
         raise InputError(
@@ -313,18 +364,26 @@ def check_numbering(problem: Problem) -> None:
     """
     most = torch.iinfo(torch.int32).max
     if problem.n > most:
-        raise InputError(f"with predecessors, n must be at most {most}, the largest int32, but is {problem.n}; leave them out.")
+        raise InputError(
+            f"with predecessors, n must be at most {most}, the largest int32, but is {problem.n}; leave them out."
+        )
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
-        other, remedy = _OTHER_GRAPHS.get(name, ("", "convert it with from_numpy, from_scipy or from_networkx"))
-        raise InputError(f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}.")
+        other, remedy = _OTHER_GRAPHS.get(
+            name, ("", "convert it with from_numpy, from_scipy or from_networkx")
+        )
+        raise InputError(
+            f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}."
+        )
     if value.layout != torch.strided:
         remedy = remedy_of_sparse()
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
-        raise InputError(f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}.")
+        raise InputError(
+            f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."
+        )
     check_device(value, name)
     return value
 

@@ -1,4 +1,6 @@
-"""Gradients of solves and products: they flow to the edges, or the terms, that were chosen as the minimum."""
+"""Gradients of solves and products: they flow to the edges, or the terms, that were chosen as the
+minimum.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tri_apsp.solver.selection import choice_of
 
 __all__ = ["product_gradients", "weights_gradient"]
 
-# Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most 24 bytes of workspace.
+# Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most
+# 24 bytes of workspace.
 _WORKSPACE = 32
 
 
@@ -34,27 +37,36 @@ def weights_gradient(
         gradient: (n, n) or (batch, n, n) of a floating dtype.
         weights, distances: of the same shape and dtype.
         sizes: as for shortest_paths, checked.
-        predecessors: of these distances; None: they are found, for which `check` lets the host wait for the sign of the
-            weights, without which a search for them may take longer.
+        predecessors: of these distances; None: they are found, for which `check` lets the host wait
+            for the sign of the weights, without which a search for them may take longer.
 
     Returns:
-        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to one, always the same; to that
-        which `predecessors` name, if they are given.
+        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to
+        one, always the same; to that which `predecessors` name, if they are given.
     """
     problem = check_weights(weights, sizes=sizes, check=False)
     shape = problem.weights.shape
-    distances, gradient = distances.reshape(shape).contiguous(), gradient.reshape(shape).contiguous()
+    distances, gradient = (
+        distances.reshape(shape).contiguous(),
+        gradient.reshape(shape).contiguous(),
+    )
     if not gradient.numel():
         return gradient.new_empty(weights.shape)
     engine = _engine(problem)
     if predecessors is None and engine.supports_weights_gradient(problem.weights):
         with memory_for_solve(problem, 1), current(weights.device):
-            return engine.weights_gradient(gradient, problem.weights, distances).reshape(weights.shape)
-    matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
+            return engine.weights_gradient(gradient, problem.weights, distances).reshape(
+                weights.shape
+            )
+    matrices = 1 + max(
+        _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights)
+    )
     with memory_for_solve(problem, matrices), current(weights.device):
         if predecessors is None:
             predecessors = predecessors_without_bounds(problem, distances, engine, check=check)
-        return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(weights.shape)
+        return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(
+            weights.shape
+        )
 
 
 def _engine(problem: Problem) -> Engine:
@@ -72,7 +84,11 @@ def _is_nonnegative(engine: type[Engine], *operands: torch.Tensor) -> bool:
 
 
 def product_gradients(
-    gradient: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, result: torch.Tensor
+    gradient: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    result: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Return the gradients of `a`, `b` and `c` by that of their min-plus product.
 
@@ -82,8 +98,9 @@ def product_gradients(
         result: their product.
 
     Returns:
-        The gradients, contiguous, each of the shape of its operand. That of an element belongs to `c` where the result equals
-        it, else to the first term that the result equals, and to nothing where the result is no_edge.
+        The gradients, contiguous, each of the shape of its operand. That of an element belongs to
+        `c` where the result equals it, else to the first term that the result equals, and to
+        nothing where the result is no_edge.
     """
     left, right, initial, _ = check_operands(a, b, c)
     shape = (left.shape[0], left.shape[1], right.shape[2])
@@ -96,7 +113,10 @@ def product_gradients(
     nonnegative = by_sign and _is_nonnegative(engines.type_of(name), left, right)
     engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
-    with memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"), current(device):
+    with (
+        memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"),
+        current(device),
+    ):
         chosen = engine.argmin(left.contiguous(), right.contiguous(), product)
         of_c = None
         if initial is not None:
@@ -104,6 +124,14 @@ def product_gradients(
             of_c = torch.where(from_c, gradient, 0)
             chosen = chosen.masked_fill(from_c, -1)
         if not product.numel() or not depth:
-            return torch.zeros_like(a), torch.zeros_like(b), None if of_c is None else of_c.reshape(result.shape)
+            return (
+                torch.zeros_like(a),
+                torch.zeros_like(b),
+                None if of_c is None else of_c.reshape(result.shape),
+            )
         of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
-    return of_a.reshape(a.shape), of_b.reshape(b.shape), None if of_c is None else of_c.reshape(result.shape)
+    return (
+        of_a.reshape(a.shape),
+        of_b.reshape(b.shape),
+        None if of_c is None else of_c.reshape(result.shape),
+    )

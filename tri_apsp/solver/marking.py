@@ -1,8 +1,9 @@
-"""Distances in spite of negative cycles: pairs with a walk through one are marked, all others are solved without them.
+"""Distances in spite of negative cycles: pairs with a walk through one are marked, all others are
+solved without them.
 
-A vertex with a negative closed walk lies in a strongly connected component with a negative cycle, and so does all of that
-component. A walk from i to j meets such a vertex v if i reaches v and v reaches j. A pair without such a walk keeps all its
-paths when these vertices are removed. So:
+A vertex with a negative closed walk lies in a strongly connected component with a negative cycle,
+and so does all of that component. A walk from i to j meets such a vertex v if i reaches v and v
+reaches j. A pair without such a walk keeps all its paths when these vertices are removed. So:
 
     solve the graph; while that raises a negative cycle:
         components of the graph                                    # from its reachability
@@ -10,8 +11,8 @@ paths when these vertices are removed. So:
         solve the graph without them
     mark (i, j) where i reaches a negative component that reaches j
 
-For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may be; then a cycle that was
-within the bound before is negative, and so the loop goes on.
+For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may
+be; then a cycle that was within the bound before is negative, and so the loop goes on.
 """
 
 from __future__ import annotations
@@ -61,28 +62,36 @@ class NegativeComponents:
             representatives += labels[[cycle.vertices[0] for cycle in cycles]].tolist()
             if cycles and known is None:
                 self.cycle = cycles[0]
-        self._representatives = torch.tensor(representatives, dtype=torch.int64, device=weights.device)
+        self._representatives = torch.tensor(
+            representatives, dtype=torch.int64, device=weights.device
+        )
         self.vertices = torch.isin(labels, self._representatives)
 
     def unbounded(self) -> Iterator[tuple[slice, torch.Tensor]]:
-        """Yield rows, and which pairs of these sources and all targets have a walk through such a component, as bool."""
+        """Yield rows, and which pairs of these sources and all targets have a walk through such a
+        component, as bool.
+        """
         n = len(self.vertices)
-        before, after = self._reachable[:, self._representatives], self._reachable[self._representatives].to(torch.float32)
+        before, after = (
+            self._reachable[:, self._representatives],
+            self._reachable[self._representatives].to(torch.float32),
+        )
         for first in range(0, n, _ROWS):
             rows = slice(first, min(first + _ROWS, n))
             yield rows, (before[rows].to(torch.float32) @ after) > 0
 
 
 def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
-    """Return the result of graphs that may have negative cycles; pairs with a walk through one have minus_infinity.
+    """Return the result of graphs that may have negative cycles; pairs with a walk through one have
+    minus_infinity.
 
     Args:
         problem: the graphs.
         solve: returns the Result of a problem.
 
-    Cost: without a negative cycle, that of a solve. Else, beside what a solve takes until it finds one, a solve, and for each
-    graph with a cycle its reachability, Bellman-Ford and a Boolean product; as workspace, a copy of the weights and 5 bytes
-    for each pair.
+    Cost: without a negative cycle, that of a solve. Else, beside what a solve takes until it finds
+    one, a solve, and for each graph with a cycle its reachability, Bellman-Ford and a Boolean
+    product; as workspace, a copy of the weights and 5 bytes for each pair.
     """
     found = list[tuple[NegativeCycle, NegativeComponents]]()
     remaining = problem
@@ -109,13 +118,17 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
             graphs[cycle.graph, rows, :n].masked_fill_(unbounded, minus_infinity(graphs.dtype))
             if predecessors is not None:
                 predecessors[cycle.graph, rows, :n].masked_fill_(unbounded, -1)
-    return dataclasses.replace(result, negative_cycle=min((cycle for cycle, _ in found), key=operator.attrgetter("graph")))
+    return dataclasses.replace(
+        result, negative_cycle=min((cycle for cycle, _ in found), key=operator.attrgetter("graph"))
+    )
 
 
 def _remove_negative_components(
     problem: Problem, error: NegativeCycleError
 ) -> Iterator[tuple[NegativeCycle, NegativeComponents]]:
-    """Remove the edges of vertices in negative components from the weights; yield a cycle of each graph and its components."""
+    """Remove the edges of vertices in negative components from the weights; yield a cycle of each
+    graph and its components.
+    """
     for item in error.graphs:
         size = problem.n if problem.sizes is None else int(problem.sizes[item])
         graph = problem.weights[item, :size, :size]

@@ -1,4 +1,6 @@
-"""Refusing what does not fit the memory: before a solve begins where that is known, else where an allocation fails."""
+"""Refusing what does not fit the memory: before a solve begins where that is known, else where an
+allocation fails.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,23 @@ from tri_apsp.engines.boolean import packed_size
 from tri_apsp.errors import TooLargeError
 from tri_apsp.solver.arguments import Problem
 
-__all__ = ["memory_for", "memory_for_product", "memory_for_reachability", "memory_for_solve", "reachability_matrices"]
+__all__ = [
+    "memory_for",
+    "memory_for_product",
+    "memory_for_reachability",
+    "memory_for_solve",
+    "reachability_matrices",
+]
 
 
-def memory_for(what: str, size: int, device: torch.device, remedy: str) -> AbstractContextManager[None]:
+def memory_for(
+    what: str, size: int, device: torch.device, remedy: str
+) -> AbstractContextManager[None]:
     """Return a context in which `what`, of `size` bytes, is allocated; see require_memory.
 
     Raises:
-        TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation that fails in the context.
+        TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation
+            that fails in the context.
     """
 
     def check() -> None:
@@ -38,7 +49,9 @@ def memory_for_solve(problem: Problem, matrices: float) -> AbstractContextManage
     return _MemoryGuard(check, matrices * weights.numel() * weights.itemsize, weights.device)
 
 
-def memory_for_product(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
+def memory_for_product(
+    shape: tuple[int, int, int], like: torch.Tensor
+) -> AbstractContextManager[None]:
     """As memory_for, for a product of `shape` with the dtype and on the device of `like`."""
 
     def check() -> None:
@@ -48,7 +61,9 @@ def memory_for_product(shape: tuple[int, int, int], like: torch.Tensor) -> Abstr
 
 
 def reachability_matrices(n: int) -> float:
-    """Return how many matrices of bool a closure allocates: the result, and packed_size(n)**2 bits per graph."""
+    """Return how many matrices of bool a closure allocates: the result, and packed_size(n)**2 bits
+    per graph.
+    """
     return 1 + packed_size(n) ** 2 / (8 * max(1, n) ** 2)
 
 
@@ -64,7 +79,9 @@ def memory_for_reachability(problem: Problem) -> AbstractContextManager[None]:
 
 
 class _MemoryGuard:
-    """Calls `check`, which raises TooLargeError, if an allocation fails, and on entry unless the allocation is small."""
+    """Calls `check`, which raises TooLargeError, if an allocation fails, and on entry unless the
+    allocation is small.
+    """
 
     def __init__(self, check: Callable[[], None], size: float, device: torch.device) -> None:
         self._check = check
@@ -74,8 +91,12 @@ class _MemoryGuard:
         if not self._small:
             self._check()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) and not isinstance(error, TooLargeError):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) and not isinstance(
+            error, TooLargeError
+        ):
             self._check()
             raise TooLargeError(
                 "a call must get the memory that it asks for, but an allocation failed although enough seemed free "

@@ -15,18 +15,23 @@ __all__ = ["OnlyRoundingError", "raise_negative_cycle"]
 
 
 class OnlyRoundingError(Exception):
-    """A diagonal became negative although no cycle is: cycles weigh 0, and rounding made one look lighter."""
+    """A diagonal became negative although no cycle is: cycles weigh 0, and rounding made one look
+    lighter.
+    """
 
 
-def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None) -> NoReturn:
+def raise_negative_cycle(
+    distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None
+) -> NoReturn:
     """Raise the error for distances whose diagonal has become negative.
 
-    Clamped integers can make a diagonal value negative without a cycle, also at a padded vertex. So the cycle is searched in
-    the weights.
+    Clamped integers can make a diagonal value negative without a cycle, also at a padded vertex. So
+    the cycle is searched in the weights.
 
     Args:
         distances: (batch, n, n), solved or partly solved; some diagonal value is negative.
-        weights: the unchanged weights; None if they were overwritten. Then the vertices with a negative diagonal are named.
+        weights: the unchanged weights; None if they were overwritten. Then the vertices with a
+            negative diagonal are named.
         sizes: (batch,), the leading vertices of each graph; None: all.
 
     Raises:

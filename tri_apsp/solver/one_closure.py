@@ -1,4 +1,6 @@
-"""Graphs that one closure solves: the kernel is launched before the values are checked, so that the host blocks once."""
+"""Graphs that one closure solves: the kernel is launched before the values are checked, so that the
+host blocks once.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,20 @@ from tri_apsp.solver.verification import verify
 
 __all__ = ["solve_by_one_closure"]
 
-# Whether the last weights of a dtype on a device had a negative value: the next ones are expected to be alike.
+# Whether the last weights of a dtype on a device had a negative value: the next ones are expected
+# to be alike.
 _NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
 
 def solve_by_one_closure(
     problem: Problem, engine_type: type[Engine], make: Callable[[bool], Engine], *, check: bool
 ) -> tuple[torch.Tensor, Bounds | None, Engine]:
-    """Return the distances (batch, n, n) of graphs that one closure solves; with `check` verified, for which the host blocks.
+    """Return the distances (batch, n, n) of graphs that one closure solves; with `check` verified,
+    for which the host blocks.
 
-    On invalid values the result of the kernel is meaningless, which costs less than blocking for a check before it. It is
-    meaningless too where an engine solves by sign and a negative weight was not expected: then the graphs are solved again.
+    On invalid values the result of the kernel is meaningless, which costs less than blocking for a
+    check before it. It is meaningless too where an engine solves by sign and a negative weight was
+    not expected: then the graphs are solved again.
 
     Args:
         problem: the graphs.
@@ -60,7 +65,9 @@ def solve_by_one_closure(
 
 
 def _expects_negative(weights: torch.Tensor) -> bool:
-    """Return whether weights are likely to have a negative value; the first of a dtype are read, as compiling takes seconds."""
+    """Return whether weights are likely to have a negative value; the first of a dtype are read, as
+    compiling takes seconds.
+    """
     expected = _NEGATIVE.get((weights.device, weights.dtype))
     if expected is None:
         return not weights.is_meta and bool(weights.amin() < 0)

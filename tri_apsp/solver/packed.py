@@ -1,4 +1,6 @@
-"""Ragged batches: graphs of different sizes whose values lie one after another in one tensor, without padding."""
+"""Ragged batches: graphs of different sizes whose values lie one after another in one tensor,
+without padding.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from tri_apsp.solver.result import Result
 
 __all__ = ["pack", "packed_gradient", "refuse_with_offsets", "solve_packed", "unpack"]
 
-# Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at most a quarter.
+# Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at
+# most a quarter.
 _SMALLEST, _POWERS_UP_TO, _STEPS = 8, 64, 4
 # The most values of padded graphs that are solved together.
 _VALUES = 1 << 27
@@ -54,9 +57,19 @@ class _Group:
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """See tri_apsp.pack."""
-    if not isinstance(matrices, torch.Tensor) or matrices.dim() != 3 or matrices.shape[1] != matrices.shape[2]:
-        raise InputError(f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension if need be.")
-    if not isinstance(sizes, torch.Tensor) or sizes.shape != matrices.shape[:1] or sizes.dtype not in _OFFSET_DTYPES:
+    if (
+        not isinstance(matrices, torch.Tensor)
+        or matrices.dim() != 3
+        or matrices.shape[1] != matrices.shape[2]
+    ):
+        raise InputError(
+            f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension if need be."
+        )
+    if (
+        not isinstance(sizes, torch.Tensor)
+        or sizes.shape != matrices.shape[:1]
+        or sizes.dtype not in _OFFSET_DTYPES
+    ):
         raise InputError(
             f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each graph, but is {_kind(sizes)}; "
             "give torch.tensor(sizes)."
@@ -67,7 +80,9 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
     offsets = torch.zeros(len(host) + 1, dtype=torch.int64)
     torch.cumsum(host * host, 0, out=offsets[1:])
     total = int(offsets[-1])
-    with memory_for("packed graphs", total * matrices.itemsize, matrices.device, "pack fewer at a time"):
+    with memory_for(
+        "packed graphs", total * matrices.itemsize, matrices.device, "pack fewer at a time"
+    ):
         values = matrices.new_empty(total)
         offsets = offsets.to(matrices.device)
         pack_into(values, matrices, offsets[:-1], host.to(matrices.device))
@@ -84,8 +99,12 @@ def unpack(
     n = int(sizes.max(initial=0))
     device = values.device
     size = len(sizes) * n * n * values.itemsize
-    with memory_for("graphs padded to the largest", size, device, "keep them packed, or unpack fewer at a time"):
-        starts_there, sizes_there = (torch.from_numpy(array).to(device) for array in (starts, sizes))
+    with memory_for(
+        "graphs padded to the largest", size, device, "keep them packed, or unpack fewer at a time"
+    ):
+        starts_there, sizes_there = (
+            torch.from_numpy(array).to(device) for array in (starts, sizes)
+        )
         return unpacked(values, starts_there, sizes_there, n, fill), sizes_there
 
 
@@ -93,7 +112,9 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
     """Return the value of padding; None is no_edge."""
     if fill is None:
         if dtype not in DTYPES:
-            raise InputError(f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; give one.")
+            raise InputError(
+                f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; give one."
+            )
         return no_edge(dtype)
     try:
         found = torch.tensor(fill, dtype=dtype).item()
@@ -101,12 +122,16 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
     except (TypeError, ValueError, RuntimeError, OverflowError):
         fits = False
     if not fits:
-        raise InputError(f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is {shown(fill)}; give one.")
+        raise InputError(
+            f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is {shown(fill)}; give one."
+        )
     return found
 
 
 def _require_kernels(device: torch.device) -> None:
-    """Raise EngineError if `device` is a GPU whose kernels cannot run, because Triton is not installed."""
+    """Raise EngineError if `device` is a GPU whose kernels cannot run, because Triton is not
+    installed.
+    """
     if device.type != "cpu":
         choose(device, Config(engine="portable"))
 
@@ -114,15 +139,24 @@ def _require_kernels(device: torch.device) -> None:
 def refuse_with_offsets(given: dict[str, bool]) -> None:
     """Refuse options that packed graphs do not have."""
     because = {
-        "sizes": "which state the size of each graph", "sources": "whose graphs are solved from every vertex",
-        "overwrite": "whose graphs are padded to be solved", "method='johnson'": "whose graphs are solved by dense methods",
-    }  # fmt: skip
+        "sizes": "which state the size of each graph",
+        "sources": "whose graphs are solved from every vertex",
+        "overwrite": "whose graphs are padded to be solved",
+        "method='johnson'": "whose graphs are solved by dense methods",
+    }
     for option in (name for name, is_given in given.items() if is_given):
-        raise InputError(f"`{option}` must not be given with `offsets`, {because[option]}; leave it out.")
+        raise InputError(
+            f"`{option}` must not be given with `offsets`, {because[option]}; leave it out."
+        )
 
 
 def solve_packed(
-    weights: torch.Tensor, offsets: object, solve: Callable[..., Result], *, predecessors: bool, **options: object
+    weights: torch.Tensor,
+    offsets: object,
+    solve: Callable[..., Result],
+    *,
+    predecessors: bool,
+    **options: object,
 ) -> Result:
     """Return the result of packed graphs, packed as they are.
 
@@ -157,9 +191,15 @@ def solve_packed(
         if found is not None and last.predecessors is not None:
             pack_into(found, last.predecessors, group.starts, group.sizes)
         if last.negative_cycle is not None:
-            cycles.append(dataclasses.replace(last.negative_cycle, graph=int(group.graphs[last.negative_cycle.graph])))
+            cycles.append(
+                dataclasses.replace(
+                    last.negative_cycle, graph=int(group.graphs[last.negative_cycle.graph])
+                )
+            )
     first = min(cycles, key=lambda cycle: cycle.graph, default=None)
-    return dataclasses.replace(last, distances=distances, predecessors=found, negative_cycle=first, exponents=exponents)
+    return dataclasses.replace(
+        last, distances=distances, predecessors=found, negative_cycle=first, exponents=exponents
+    )
 
 
 def packed_gradient(
@@ -170,7 +210,9 @@ def packed_gradient(
     predecessors: torch.Tensor | None = None,
     check: bool = True,
 ) -> torch.Tensor:
-    """Return the gradient of packed weights by that of their distances; as solver.gradient.weights_gradient, all (total,)."""
+    """Return the gradient of packed weights by that of their distances; as
+    solver.gradient.weights_gradient, all (total,).
+    """
     starts, sizes = _checked(weights, offsets, "weights")
     infinity = no_edge(weights.dtype)
     result = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
@@ -180,23 +222,35 @@ def packed_gradient(
             return unpacked(values, group.starts, group.sizes, group.n, fill)
 
         matrices = 4 if predecessors is None else 5  # with the result
-        with memory_for("padded graphs", matrices * group.values * weights.itemsize, weights.device, _FEWER):
+        with memory_for(
+            "padded graphs", matrices * group.values * weights.itemsize, weights.device, _FEWER
+        ):
             of_group = weights_gradient(
-                padded(gradient, 0), padded(weights, infinity), padded(distances, infinity), group.sizes,
-                None if predecessors is None else padded(predecessors, -1), check=check,
-            )  # fmt: skip
+                padded(gradient, 0),
+                padded(weights, infinity),
+                padded(distances, infinity),
+                group.sizes,
+                None if predecessors is None else padded(predecessors, -1),
+                check=check,
+            )
             pack_into(result, of_group, group.starts, group.sizes)
     return result
 
 
 def _renumbered(
-    error: ApspError, group: _Group, padded: torch.Tensor, solve: Callable[..., Result], options: dict[str, object]
+    error: ApspError,
+    group: _Group,
+    padded: torch.Tensor,
+    solve: Callable[..., Result],
+    options: dict[str, object],
 ) -> ApspError:
     """Return an error of a group with the number that the caller gives to the graph."""
     if isinstance(error, NegativeCycleError):
         graphs = [int(group.graphs[graph]) for graph in error.graphs]
         batch = int(group.graphs[error.batch or 0])
-        return NegativeCycleError(error.vertices, batch, error.base, error.weight, graphs, error.mark)
+        return NegativeCycleError(
+            error.vertices, batch, error.base, error.weight, graphs, error.mark
+        )
     if isinstance(error, InputError | DistanceRangeError):  # of the values of some graph
         for graph, matrix, size in zip(group.graphs, padded, group.sizes.tolist(), strict=True):
             try:
@@ -224,9 +278,13 @@ def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iter
 
 
 def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
-    """Return the size to which each graph may be padded: the upper end of its bucket; 0 for graphs without a vertex."""
+    """Return the size to which each graph may be padded: the upper end of its bucket; 0 for graphs
+    without a vertex.
+    """
     exponent = np.ceil(np.log2(np.maximum(sizes, _SMALLEST))).astype(np.int64)
-    step = np.where(sizes > _POWERS_UP_TO, np.left_shift(1, exponent - 1) // _STEPS, np.left_shift(1, exponent))
+    step = np.where(
+        sizes > _POWERS_UP_TO, np.left_shift(1, exponent - 1) // _STEPS, np.left_shift(1, exponent)
+    )
     return np.where(sizes > 0, -(-sizes // step) * step, 0)
 
 
@@ -238,7 +296,12 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
             f"{_kind(values)}; make one with tri_apsp.pack."
         )
     remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
-    if not isinstance(offsets, torch.Tensor) or offsets.dtype not in _OFFSET_DTYPES or offsets.dim() != 1 or not len(offsets):
+    if (
+        not isinstance(offsets, torch.Tensor)
+        or offsets.dtype not in _OFFSET_DTYPES
+        or offsets.dim() != 1
+        or not len(offsets)
+    ):
         raise InputError(
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each graph begin and the last "
             f"end, but is {_kind(offsets)}; {remedy}."

@@ -1,4 +1,6 @@
-"""Predecessors of solved graphs: how far rounding may separate equal sums, and the engine's operation."""
+"""Predecessors of solved graphs: how far rounding may separate equal sums, and the engine's
+operation.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ __all__ = ["predecessors", "predecessors_without_bounds"]
 _UNITS = 4
 
 
-def predecessors(problem: Problem, distances: torch.Tensor, bounds: Bounds | None, engine: Engine) -> torch.Tensor:
+def predecessors(
+    problem: Problem, distances: torch.Tensor, bounds: Bounds | None, engine: Engine
+) -> torch.Tensor:
     """Return the predecessors (batch, n, n) of solved graphs; see Engine.predecessors.
 
     Args:
@@ -28,27 +32,34 @@ def predecessors(problem: Problem, distances: torch.Tensor, bounds: Bounds | Non
     return engine.predecessors(problem.weights, distances, _tolerance(distances, bounds))
 
 
-def predecessors_without_bounds(problem: Problem, distances: torch.Tensor, engine: Engine, *, check: bool) -> torch.Tensor:
+def predecessors_without_bounds(
+    problem: Problem, distances: torch.Tensor, engine: Engine, *, check: bool
+) -> torch.Tensor:
     """As predecessors, for weights of floats whose bounds are not known.
 
-    With `check` the host waits for the sign of the distances: if a weight is negative, so is a distance. Without it, the search
-    may take longer.
+    With `check` the host waits for the sign of the distances: if a weight is negative, so is a
+    distance. Without it, the search may take longer.
     """
     if not check:
         return predecessors(problem, distances, None, engine)
-    found = engine.predecessors_if_nonnegative(problem.weights, distances, _tolerance(distances, Bounds(0, None)))
+    found = engine.predecessors_if_nonnegative(
+        problem.weights, distances, _tolerance(distances, Bounds(0, None))
+    )
     if found is None:
         bounds = engine.value_ranges([distances], no_edge(distances.dtype))[0]
-        found = predecessors(problem, distances, Bounds(bounds.lowest, bounds.highest_below), engine)
+        found = predecessors(
+            problem, distances, Bounds(bounds.lowest, bounds.highest_below), engine
+        )
     return found
 
 
 def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
     """Return how far sums may be from distances that they equal.
 
-    Without negative weights, the rounding of a sum is relative to it. With them it is relative to the largest part of the sum,
-    for which the largest distance stands. A cycle may weigh 0 if rounding may hide as much at each of n edges: twice as much,
-    since the distances along it, and the distance back, are rounded too.
+    Without negative weights, the rounding of a sum is relative to it. With them it is relative to
+    the largest part of the sum, for which the largest distance stands. A cycle may weigh 0 if
+    rounding may hide as much at each of n edges: twice as much, since the distances along it, and
+    the distance back, are rounded too.
     """
     if not distances.dtype.is_floating_point:
         return Tolerance(0, 0, 0, 0)

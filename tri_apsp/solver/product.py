@@ -25,12 +25,18 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
 
     batch, rows, depth = left.shape
     size = round((rows * depth * columns) ** (1 / 3))
-    call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
+    call = tuned.call_of(
+        name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True
+    )
     config = tuned.config_for_call(call)
     with memory_for_product((batch, rows, columns), left), current(device):
         left, right, initial = engines.type_of(name).operands(left, right, initial)
         exponents_from = least_of_product(name, left, right, bounds)
-        engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from), config)
+        engine = engines.make(
+            name,
+            MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from),
+            config,
+        )
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
         else:
@@ -43,19 +49,28 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
 
 
 def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Return whether product(a, b, None) tries to multiply by exponents; reads the values, for which the host blocks."""
+    """Return whether product(a, b, None) tries to multiply by exponents; reads the values, for
+    which the host blocks.
+    """
     left, right, _, _ = check_operands(a, b, None)
     name, bounds = _engine_and_bounds(left, right, None)
     left, right, _ = engines.type_of(name).operands(left, right, None)
     return least_of_product(name, left, right, bounds) is not None
 
 
-def _engine_and_bounds(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> tuple[str, list[Bounds]]:
-    """Return the name of the engine, and the bounds of the values, which are checked, of a, b and, if given, c."""
+def _engine_and_bounds(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+) -> tuple[str, list[Bounds]]:
+    """Return the name of the engine, and the bounds of the values, which are checked, of a, b and,
+    if given, c.
+    """
     name = engines.choose(a.device, tuned.with_forced(None), a.dtype)
     named = {"a": a, "b": b} | ({} if c is None else {"c": c})
     ranges = engines.type_of(name).value_ranges(list(named.values()), no_edge(a.dtype))
-    return name, [check_values(tensor, what, found) for (what, tensor), found in zip(named.items(), ranges, strict=True)]
+    return name, [
+        check_values(tensor, what, found)
+        for (what, tensor), found in zip(named.items(), ranges, strict=True)
+    ]
 
 
 def _verify(
@@ -66,10 +81,12 @@ def _verify(
     engine: Engine,
     bounds: list[Bounds],
 ) -> None:
-    """Set every integer result that involves a missing edge to no_edge, or to `c`; raise if a sum is out of range.
+    """Set every integer result that involves a missing edge to no_edge, or to `c`; raise if a sum
+    is out of range.
 
-    A sum that involves a missing edge is at least `beyond`; floats also reach that if they overflow.
-    `bounds` are those of a, b and, if given, c. Where they exclude that a sum is out of range, no value is read.
+    A sum that involves a missing edge is at least `beyond`; floats also reach that if they
+    overflow. `bounds` are those of a, b and, if given, c. Where they exclude that a sum is out of
+    range, no value is read.
     """
     dtype, infinity, least = result.dtype, no_edge(result.dtype), floor(result.dtype)
     if not result.numel() or not a.numel():
@@ -85,7 +102,11 @@ def _verify(
         known = infinity if c is None else c
         unsure = (result >= beyond) & ((result < known) | (result == infinity))
         if bool((unsure & (path == 0)).any()):
-            beside = f", which beside {min(lowest_a, lowest_b)} may be a missing edge" if beyond < infinity else ""
+            beside = (
+                f", which beside {min(lowest_a, lowest_b)} may be a missing edge"
+                if beyond < infinity
+                else ""
+            )
             raise_out_of_range(dtype, f"a sum weighs more than {limit}{beside}")
     if min(lowest_a + lowest_b, *lowest_c, 0) <= least and result.amin().item() <= least:
         raise_out_of_range(dtype, f"a sum weighs {least} or less")

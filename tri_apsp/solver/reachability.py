@@ -1,4 +1,6 @@
-"""The transitive closure of graphs: arguments, packed bits, the recursion of distances over them, and the result."""
+"""The transitive closure of graphs: arguments, packed bits, the recursion of distances over them,
+and the result.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
     with memory_for_reachability(problem), current(device):
         missing = None if graphs.dtype == torch.bool or not weights else no_edge(graphs.dtype)
         if graphs.dtype in DTYPES and graphs.numel():
-            (found,) = engines.type_of(_engine(device)).value_ranges([graphs], no_edge(graphs.dtype))
+            (found,) = engines.type_of(_engine(device)).value_ranges(
+                [graphs], no_edge(graphs.dtype)
+            )
             if missing is not None:
                 check_values(graphs, "adjacency", found)
             elif found.highest == no_edge(graphs.dtype):
@@ -38,7 +42,9 @@ def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
 
 
 def transitive_closure(graphs: torch.Tensor, missing: float | int | None) -> torch.Tensor:
-    """Return the closure (batch, n, n) of checked graphs, in which `missing` is no edge; None: 0 or False is."""
+    """Return the closure (batch, n, n) of checked graphs, in which `missing` is no edge; None: 0 or
+    False is.
+    """
     if graphs.numel() == 0:
         return graphs.new_empty(graphs.shape, dtype=torch.bool)
     engine = boolean.make(_engine(graphs.device), graphs.shape[-1], graphs.device)

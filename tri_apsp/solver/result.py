@@ -33,10 +33,11 @@ class Selection:
     Attributes:
         method: one of tri_apsp.methods.METHODS or SYSTEMS, or "johnson"; never "auto".
         engine: one of tri_apsp.engines.ENGINES.
-        config: the complete configuration of the engine, with its source; None for "johnson", which has none.
+        config: the complete configuration of the engine, with its source; None for "johnson", which
+            has none.
         reason: why the method was chosen.
-        exponents: whether large products would be tried by exponents, on the tensor cores of an NVIDIA GPU. The values of the
-            weights decide that, so it is False unless they were read.
+        exponents: whether large products would be tried by exponents, on the tensor cores of an
+            NVIDIA GPU. The values of the weights decide that, so it is False unless they were read.
     """
 
     method: str
@@ -56,30 +57,38 @@ class DenseSelection(Selection):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Shortest distances, and how they were computed. Two results are equal only if they are the same object.
+    """Shortest distances, and how they were computed. Two results are equal only if they are the
+    same object.
 
     Attributes:
-        distances: of the dtype and on the device of the weights; no_edge (inf) where there is no path. (n, n), or of a batch
-            (batch, n, n), from every vertex; (len(sources), n) from chosen sources; (1, n) with min_only.
+        distances: of the dtype and on the device of the weights; no_edge (inf) where there is no
+            path. (n, n), or of a batch (batch, n, n), from every vertex; (len(sources), n) from
+            chosen sources; (1, n) with min_only.
         method: the method that ran, never "auto".
         engine: the engine that ran.
-        config: its tile sizes and cutoffs, with their source; None for a method of sparse graphs, which has none.
-        predecessors: int32 of the shape and on the device of the distances, or None if they were not asked for. [i, j] is the
-            vertex before j on a shortest path from i: following them from j leads to i, along edges whose weights add up to
-            the distance (of floats, within rounding). -1 where there is no path, and on the diagonal. Of several shortest
-            paths, the edge (i, j) itself is taken first, else the path whose vertex before j is the smallest. For a source
-            whose predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come first. In a
-            sparse graph with negative weights another of several shortest paths may be taken.
-        negative_cycle: a cycle of negative weight; None if there is none, without negative_cycles="mark", and for dense
-            weights, other than packed ones, that require a gradient or that torch.compile or torch.func transforms. Pairs with
-            a walk through any negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and no
-            predecessor.
+        config: its tile sizes and cutoffs, with their source; None for a method of sparse graphs,
+            which has none.
+        predecessors: int32 of the shape and on the device of the distances, or None if they were
+            not asked for. [i, j] is the vertex before j on a shortest path from i: following them
+            from j leads to i, along edges whose weights add up to the distance (of floats, within
+            rounding). -1 where there is no path, and on the diagonal. Of several shortest paths,
+            the edge (i, j) itself is taken first, else the path whose vertex before j is the
+            smallest. For a source whose predecessors could otherwise form a loop along a cycle of
+            weight 0, paths of the fewest edges come first. In a sparse graph with negative weights
+            another of several shortest paths may be taken.
+        negative_cycle: a cycle of negative weight; None if there is none, without
+            negative_cycles="mark", and for dense weights, other than packed ones, that require a
+            gradient or that torch.compile or torch.func transforms. Pairs with a walk through any
+            negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and
+            no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
-        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
-        exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
-            seemed to lie close together; a sample decides for each. The distances are the same. False for dense weights, other
-            than packed ones, that require a gradient or that torch.compile or torch.func transforms, whether or not products
-            were tried.
+        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each
+            vertex, -1 without a path.
+        exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA
+            GPU, because distances seemed to lie close together; a sample decides for each. The
+            distances are the same. False for dense weights, other than packed ones, that require a
+            gradient or that torch.compile or torch.func transforms, whether or not products were
+            tried.
     """
 
     distances: torch.Tensor
@@ -96,15 +105,17 @@ class Result:
         """Return the vertices of a shortest path from `source` to `target`, both included.
 
         Args:
-            source, target: vertices; the source is one of the result's, and with min_only the nearest to the target.
+            source, target: vertices; the source is one of the result's, and with min_only the
+                nearest to the target.
             graph: of a batch.
 
         Returns:
-            The vertices; [source] if it is the target. [] if there is no path, if the distance is minus infinity, and for
-            vertices beyond the size of a graph.
+            The vertices; [source] if it is the target. [] if there is no path, if the distance is
+            minus infinity, and for vertices beyond the size of a graph.
 
         Raises:
-            InputError: the result has no predecessors, or none from this source; a vertex or a graph is out of range.
+            InputError: the result has no predecessors, or none from this source; a vertex or a
+                graph is out of range.
 
         Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
         """
@@ -119,24 +130,31 @@ class Result:
         targets: torch.Tensor | Sequence[int],
         graph: torch.Tensor | Sequence[int] | int = 0,
     ) -> Paths:
-        """Return shortest paths from sources[p] to targets[p], as path() does, on the device of the result.
+        """Return shortest paths from sources[p] to targets[p], as path() does, on the device of the
+        result.
 
         Args:
             sources, targets: (paths,) of an integer dtype, on any device.
             graph: of a batch; one for all paths, or (paths,).
 
         Returns:
-            Paths: the vertices of all paths, one after another, and the offset of each; empty where there is no path.
+            Paths: the vertices of all paths, one after another, and the offset of each; empty where
+                there is no path.
 
         Raises:
-            InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex or a graph out of range.
+            InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex
+                or a graph out of range.
 
-        Cost: two lookups for each vertex of each path; the host blocks after each vertex of the longest path.
+        Cost: two lookups for each vertex of each path; the host blocks after each vertex of the
+        longest path.
         """
         predecessors = self._predecessors("paths")
         batch, row_count, n = predecessors.shape
         device = predecessors.device
-        from_, to = (as_indices(values, name, n, device) for values, name in ((sources, "sources"), (targets, "targets")))
+        from_, to = (
+            as_indices(values, name, n, device)
+            for values, name in ((sources, "sources"), (targets, "targets"))
+        )
         several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
         graphs = as_indices(graph if several else [graph], "graph", batch, device)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
@@ -144,21 +162,25 @@ class Result:
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
                 f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
             )
-        rows, distances = graphs * row_count + self._rows(from_, to), self.distances.view(batch * row_count, n)
+        rows, distances = (
+            graphs * row_count + self._rows(from_, to),
+            self.distances.view(batch * row_count, n),
+        )
         found = distances[rows, to]
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
         return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
-        """Return the first vertex after i on the path to j, as a routing table: int32 of the shape of the distances.
+        """Return the first vertex after i on the path to j, as a routing table: int32 of the shape
+        of the distances.
 
         -1 where there is no path, and on the diagonal.
 
         Raises:
             InputError: the result has no predecessors, or only those from chosen sources.
 
-        Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the longest path; the host blocks
-        after each round.
+        Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
+        longest path; the host blocks after each round.
         """
         predecessors = self._predecessors("next hops")
         if self.sources is not None:
@@ -173,7 +195,9 @@ class Result:
             return sources
         device = sources.device
         row_of = torch.full((self.distances.shape[-1],), -1, device=device)
-        row_of[self.sources.to(device)] = 0 if self.nearest is not None else torch.arange(len(self.sources), device=device)
+        row_of[self.sources.to(device)] = (
+            0 if self.nearest is not None else torch.arange(len(self.sources), device=device)
+        )
         rows = row_of[sources]
         if bool((rows < 0).any()):
             raise InputError(
@@ -193,7 +217,9 @@ class Result:
     def _predecessors(self, wanted: str) -> torch.Tensor:
         """Return the predecessors (batch, n, n)."""
         if self.predecessors is None:
-            raise InputError(f"{wanted} need predecessors, but the result has none; solve with predecessors=True.")
+            raise InputError(
+                f"{wanted} need predecessors, but the result has none; solve with predecessors=True."
+            )
         if self.predecessors.dim() == 1:
             raise InputError(
                 f"{wanted} need a result of matrices, but this one is packed; give its predecessors to tri_apsp.unpack, with "
@@ -209,9 +235,13 @@ def _index(value: int, name: str, count: int) -> int:
     except TypeError:
         found = None
     if found is None or isinstance(value, bool):
-        raise InputError(f"`{name}` must be a whole number, but is {shown(value)}; give one in [0, {count}).")
+        raise InputError(
+            f"`{name}` must be a whole number, but is {shown(value)}; give one in [0, {count})."
+        )
     if not 0 <= found < count:
-        raise InputError(f"`{name}` must lie in [0, {count}), but is {found}; give a number in range.")
+        raise InputError(
+            f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
+        )
     return found
 
 
@@ -222,26 +252,42 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
         found = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         if "verflow" in str(error):
-            raise InputError(f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range.") from None
+            raise InputError(
+                f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range."
+            ) from None
     is_list = found is not None and found.layout == torch.strided and found.dim() == 1
     # An empty list becomes a tensor of floats.
     if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
-        raise InputError(f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}.")
+        raise InputError(
+            f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}."
+        )
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):
-        raise InputError(f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range.")
+        raise InputError(
+            f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range."
+        )
     return found
 
 
 def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
-    """Return what was given in place of indices, and the remedy; `found` is its tensor, if it becomes one."""
+    """Return what was given in place of indices, and the remedy; `found` is its tensor, if it
+    becomes one.
+    """
     is_tensor, is_array = isinstance(values, torch.Tensor), isinstance(values, np.ndarray)
     if isinstance(values, (list, tuple)):
-        wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, SupportsIndex)]
+        wrong = [
+            value
+            for value in values
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex)
+        ]
         if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
             return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
-        return f"one is {shown(wrong[0])}; give whole numbers only" if wrong else "has lists in it; give one list"
+        return (
+            f"one is {shown(wrong[0])}; give whole numbers only"
+            if wrong
+            else "has lists in it; give one list"
+        )
     if found is None or not (is_tensor or is_array):
         is_collection = isinstance(values, (Set, Mapping, Iterator))
         return f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of whole numbers'}"
@@ -249,7 +295,9 @@ def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
         remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
         return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"
     if found.dtype == torch.bool:
-        return f"is a mask of bool; give mask.{'nonzero().flatten()' if is_tensor else 'nonzero()[0]'}"
+        return (
+            f"is a mask of bool; give mask.{'nonzero().flatten()' if is_tensor else 'nonzero()[0]'}"
+        )
     if found.dtype not in INDEX_DTYPES:
         remedy = ".to(torch.int64)" if is_tensor else ".astype(np.int64)"
         return f"has dtype {dtype_name(found.dtype)}; convert it with {remedy}"

@@ -1,4 +1,6 @@
-"""Reweighting by potentials that leave no weight negative, for graphs in which rounding makes a cycle look negative."""
+"""Reweighting by potentials that leave no weight negative, for graphs in which rounding makes a
+cycle look negative.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ __all__ = ["solve_reweighted"]
 
 
 def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
-    """Return the result of `solve` for floats, from weights w[i, j] + p[i] - p[j] that are not negative.
+    """Return the result of `solve` for floats, from weights w[i, j] + p[i] - p[j] that are not
+    negative.
 
-    Such potentials p change no shortest path, and no negative value is left that a cycle of weight 0 could make lower and
-    lower (Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977).
+    Such potentials p change no shortest path, and no negative value is left that a cycle of weight
+    0 could make lower and lower (Johnson, Efficient Algorithms for Shortest Paths in Sparse
+    Networks, 1977).
 
     Raises:
         NegativeCycleError: a cycle is negative beyond rounding.
@@ -39,7 +43,9 @@ def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Re
             potentials[item, :size] = search.potentials()
     if negative:
         item, cycle = next(iter(negative.items()))
-        raise NegativeCycleError(cycle.vertices, item if batch > 1 else None, weight=cycle.weight, graphs=[*negative])
+        raise NegativeCycleError(
+            cycle.vertices, item if batch > 1 else None, weight=cycle.weight, graphs=[*negative]
+        )
     weights = problem.weights.clone(memory_format=torch.contiguous_format)
     _reweight(weights, potentials, lowest=0)
     result = solve(Problem(weights, problem.batched, problem.sizes))
@@ -47,12 +53,16 @@ def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Re
     return result
 
 
-def _reweight(matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None) -> None:
+def _reweight(
+    matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None
+) -> None:
     """m[b, i, j] += p[b, i] - p[b, j], and at least `lowest`, rounded once."""
     for matrix, potential in zip(matrices, potentials, strict=True):
         first = 0
         for block in row_blocks(matrix[None]):
             rows = block.view(-1, matrix.shape[-1])
-            reweighted = rows.to(torch.float64) + (potential[first : first + len(rows), None] - potential)
+            reweighted = rows.to(torch.float64) + (
+                potential[first : first + len(rows), None] - potential
+            )
             rows.copy_(reweighted if lowest is None else reweighted.clamp_(min=lowest))
             first += len(rows)

@@ -1,4 +1,6 @@
-"""A solve from weights to Result, step by step. The API, the benchmark and the tuner all go this way."""
+"""A solve from weights to Result, step by step. The API, the benchmark and the tuner all go this
+way.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ Select = Callable[[bool], DenseSelection]
 NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""
 
-# Bytes for each pair that marking takes beside a solve and a copy of the weights: reachability, of bool, and of float32.
+# Bytes for each pair that marking takes beside a solve and a copy of the weights: reachability, of
+# bool, and of float32.
 _MARKING_BYTES = 1 + 4
 # Matrices that reweighting takes beside those of a solve: the new weights.
 _REWEIGHTING = 1.0
@@ -67,12 +70,21 @@ def solve(
     negative_cycles: NegativeCycles = "raise",
     report: Report | None = None,
 ) -> Result:
-    """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
+    """As shortest_paths; `report` receives the fraction done from time to time, for which the host
+    blocks each time.
+    """
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     return solve_problem(
-        weights, check_weights(weights, sizes=sizes, check=check), method=method, config=config, overwrite=overwrite,
-        check=check, predecessors=predecessors, negative_cycles=negative_cycles, report=report,
-    )  # fmt: skip
+        weights,
+        check_weights(weights, sizes=sizes, check=check),
+        method=method,
+        config=config,
+        overwrite=overwrite,
+        check=check,
+        predecessors=predecessors,
+        negative_cycles=negative_cycles,
+        report=report,
+    )
 
 
 def solve_problem(
@@ -96,13 +108,20 @@ def solve_problem(
     choice = choice_of(problem, method, config)
     run_this = partial(run, select=choice.select, predecessors=predecessors, report=report)
     if negative_cycles == "mark":
-        with memory_for_solve(problem, 1 + _MARKING_BYTES / weights.itemsize), current(weights.device):
+        with (
+            memory_for_solve(problem, 1 + _MARKING_BYTES / weights.itemsize),
+            current(weights.device),
+        ):
             result = solve_marked(problem, run_this)
     else:
         result = run_this(problem, overwrite=overwrite, check=check)
     assert result.config is not None  # as for every dense method
     tuned.issue_warnings(choice.call, result.config)
-    return Result(weights, result.method, result.engine, result.config, exponents=result.exponents) if overwrite else result
+    return (
+        Result(weights, result.method, result.engine, result.config, exponents=result.exponents)
+        if overwrite
+        else result
+    )
 
 
 def run(
@@ -115,24 +134,29 @@ def run(
     report: Report | None = None,
     make: Make = engines.make,
 ) -> Result:
-    """Solve a problem; where rounding makes a cycle of weight 0 look negative, solve it again with potentials.
+    """Solve a problem; where rounding makes a cycle of weight 0 look negative, solve it again with
+    potentials.
 
     Args:
         problem: the graphs; the values of their weights need not be valid yet.
         select: returns method, engine and configuration.
         overwrite: solve in the memory of the weights, which check_overwrite has checked.
-        check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
+        check: check the values of the weights, and verify the distances. Without it nothing is
+            known of the signs.
         predecessors: find them as well, in the unchanged weights.
         report: receives the fraction done.
         make: makes the engine.
 
     Returns:
-        Result; its distances have a batch dimension if the problem has one, and are the weights themselves with `overwrite`.
+        Result; its distances have a batch dimension if the problem has one, and are the weights
+        themselves with `overwrite`.
 
     Raises:
         As shortest_paths.
     """
-    solve_once = partial(_run_once, select=select, predecessors=predecessors, report=report, make=make)
+    solve_once = partial(
+        _run_once, select=select, predecessors=predecessors, report=report, make=make
+    )
     try:
         return solve_once(problem, overwrite=overwrite, check=check)
     except OnlyRoundingError:
@@ -149,7 +173,8 @@ def _run_once(
     overwrite: bool = False,
     check: bool = True,
 ) -> Result:
-    """As run: stage, count edges and make the engine while a GPU reads the values, check the values, solve, verify.
+    """As run: stage, count edges and make the engine while a GPU reads the values, check the
+    values, solve, verify.
 
     Raises:
         OnlyRoundingError: see raise_negative_cycle.
@@ -160,18 +185,30 @@ def _run_once(
     one_closure = not overwrite and report is None and is_one_closure(selection, problem.n)
     matrices = (0 if in_place else 1) + method.workspace
     if predecessors:
-        matrices = max(matrices, 1 + torch.int32.itemsize / weights.itemsize + engine_type.predecessors_workspace(weights))
+        matrices = max(
+            matrices,
+            1
+            + torch.int32.itemsize / weights.itemsize
+            + engine_type.predecessors_workspace(weights),
+        )
     with memory_for_solve(problem, matrices), current(weights.device):
         queued = one_closure and engine_type.can_queue_solve(weights, check=check)
         if check and problem.sizes is not None and not (queued and engine_type.checks_sizes):
             check_size_values(problem.sizes, problem.n)
         if queued:
             make_for_sign = partial(_engine, problem, selection, make, weights)
-            distances, of_weights, engine = solve_by_one_closure(problem, engine_type, make_for_sign, check=check)
-            found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
+            distances, of_weights, engine = solve_by_one_closure(
+                problem, engine_type, make_for_sign, check=check
+            )
+            found = (
+                find_predecessors(problem, distances, of_weights, engine) if predecessors else None
+            )
             return _result(problem, distances, found, selection)
-        staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
-        # Edges are counted while a GPU reads the values, before it is known whether one is negative.
+        staged = stage(
+            problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace
+        )
+        # Edges are counted while a GPU reads the values, before it is known whether one is
+        # negative.
         pending = queue_edges_per_vertex(selection, staged.distances) if check else None
         engine = _engine(problem, selection, make, staged.matrix, check)
         # Before the bounds, which may be invalid: reading the count frees its result buffer.
@@ -187,14 +224,27 @@ def _run_once(
             exponents_from = least_by_exponents(edges_per_vertex, bounds.highest)
             if exponents_from is not None:
                 engine = _engine(problem, selection, make, staged.matrix, True, exponents_from)
-        compile_solve(problem, method, selection.engine, selection.config, staged.matrix, engine.spec)
+        compile_solve(
+            problem, method, selection.engine, selection.config, staged.matrix, engine.spec
+        )
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
-        method.solve(staged.matrix, engine, _observer(problem, method, engine, early if negative else None, report))
+        method.solve(
+            staged.matrix,
+            engine,
+            _observer(problem, method, engine, early if negative else None, report),
+        )
         early.finish()
         distances = staged.distances if in_place else staged.distances.contiguous()
         del staged, early  # frees a padded matrix before verification may allocate
         if bounds is not None:
-            verify(problem, distances, bounds, engine, partial(_close, method, engine), overwritten=overwrite)
+            verify(
+                problem,
+                distances,
+                bounds,
+                engine,
+                partial(_close, method, engine),
+                overwritten=overwrite,
+            )
         found = find_predecessors(problem, distances, bounds, engine) if predecessors else None
         if overwrite and not in_place:
             distances = weights.copy_(distances)
@@ -211,10 +261,23 @@ def _result(
 ) -> Result:
     if not problem.batched:
         distances, predecessors = distances[0], None if predecessors is None else predecessors[0]
-    return Result(distances, selection.method, selection.engine, selection.config, predecessors, exponents=exponents)
+    return Result(
+        distances,
+        selection.method,
+        selection.engine,
+        selection.config,
+        predecessors,
+        exponents=exponents,
+    )
 
 
-def _observer(problem: Problem, method: Method, engine: Engine, early: EarlyCheck | None, report: Report | None) -> Observer:
+def _observer(
+    problem: Problem,
+    method: Method,
+    engine: Engine,
+    early: EarlyCheck | None,
+    report: Report | None,
+) -> Observer:
     total = problem.batch * method.operations(problem.n)
     if report is None:
         return Observer(total, early, None, max(total // 16, engine.check_interval))
@@ -238,5 +301,7 @@ def _engine(
     nonnegative: bool,
     exponents_from: int | None = None,
 ) -> Engine:
-    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes, exponents_from)
+    spec = MatrixSpec(
+        matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes, exponents_from
+    )
     return make(selection.engine, spec, selection.config)

@@ -22,10 +22,12 @@ _MAX_CHOICES = 1024
 
 
 class Choice:
-    """What solves weights of one shape, dtype and device. It is kept, because choosing takes longer than small solves.
+    """What solves weights of one shape, dtype and device. It is kept, because choosing takes longer
+    than small solves.
 
     Attributes:
-        call: the call for which tuned configurations are looked up, with the engine, for weights of which none is negative.
+        call: the call for which tuned configurations are looked up, with the engine, for weights of
+            which none is negative.
     """
 
     def __init__(self, call: tuned.Call, method: MethodChoice, config: Config | None) -> None:
@@ -34,7 +36,8 @@ class Choice:
         self._selections: dict[bool, DenseSelection] = {}
 
     def select(self, nonnegative: bool) -> DenseSelection:
-        """Return the method, the engine and a complete configuration for weights of which none is negative, or of any sign.
+        """Return the method, the engine and a complete configuration for weights of which none is
+        negative, or of any sign.
 
         Raises:
             InputError: the configuration cannot run.
@@ -55,8 +58,10 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
         config: what the caller asks for.
 
     Raises:
-        InputError: no such method, `config` is no Config, or the method does not take these weights or this parameter.
-        EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
+        InputError: no such method, `config` is no Config, or the method does not take these weights
+            or this parameter.
+        EngineError: the engine that `config` names, or every engine, or the method cannot run on
+            the device.
 
     Cost: some microseconds if an earlier call had the same arguments.
     """
@@ -64,8 +69,13 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
     check_config(config)
     weights = problem.weights
     key = (
-        weights.shape, weights.dtype, weights.device, method, None if config is None else repr(config), tuned.environment(),
-    )  # fmt: skip
+        weights.shape,
+        weights.dtype,
+        weights.device,
+        method,
+        None if config is None else repr(config),
+        tuned.environment(),
+    )
     choice = _CHOICES.get(key)
     if choice is None:
         choice = Choice(_call_of(problem, method, config), method, config)
@@ -77,31 +87,45 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
 
 def _call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tuned.Call:
     weights, wanted = problem.weights, tuned.with_forced(config)
-    require_runnable(method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter)
+    require_runnable(
+        method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter
+    )
     engine = engines.choose(weights.device, wanted, weights.dtype)
-    return tuned.call_of(engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True)
+    return tuned.call_of(
+        engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True
+    )
 
 
 def _select(call: tuned.Call, method: MethodChoice, config: Config | None) -> DenseSelection:
-    """Return what solves a call: the method by name or by the rules of methods.auto, and a complete configuration."""
+    """Return what solves a call: the method by name or by the rules of methods.auto, and a complete
+    configuration.
+    """
     config = tuned.with_forced(config)
     found = tuned.config_for_call(call, config)
     if method == "auto":
         rule = auto.choose(call.n, found)
         given = config is not None and config.method is not None
-        return DenseSelection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
+        return DenseSelection(
+            rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found)
+        )
     if method in SYSTEMS:
-        found = dataclasses.replace(found, method_parameter=resolve_parameter(method, found.method_parameter))
+        found = dataclasses.replace(
+            found, method_parameter=resolve_parameter(method, found.method_parameter)
+        )
     return DenseSelection(method, call.engine, found, _GIVEN)
 
 
 def select_dense(
     weights: torch.Tensor, method: MethodChoice, config: Config | None, *, nonnegative: bool = True
 ) -> DenseSelection:
-    """Return what solves dense weights, whose values are not read, with the arguments of shortest_paths."""
+    """Return what solves dense weights, whose values are not read, with the arguments of
+    shortest_paths.
+    """
     return choice_of(check_weights(weights), method, config).select(nonnegative)
 
 
 def is_one_closure(selection: DenseSelection, n: int) -> bool:
-    """Return whether a graph of `n` vertices is one diagonal block, so that one closure is the whole solve."""
+    """Return whether a graph of `n` vertices is one diagonal block, so that one closure is the
+    whole solve.
+    """
     return selection.method == "floyd_warshall" and n <= selection.config.block_size

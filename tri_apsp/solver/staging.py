@@ -14,14 +14,20 @@ __all__ = ["Staged", "stage"]
 
 
 class Staged:
-    """The initial matrix of a solve, and the bounds of the weights, which a GPU may still be computing.
+    """The initial matrix of a solve, and the bounds of the weights, which a GPU may still be
+    computing.
 
     Attributes:
-        matrix: (batch, m, m) with m >= n: the weights with no positive diagonal and with no_edge in all padding.
+        matrix: (batch, m, m) with m >= n: the weights with no positive diagonal and with no_edge in
+            all padding.
     """
 
     def __init__(
-        self, problem: Problem, matrix: torch.Tensor, bounds: Bounds | None, pending: PendingRanges | None = None
+        self,
+        problem: Problem,
+        matrix: torch.Tensor,
+        bounds: Bounds | None,
+        pending: PendingRanges | None = None,
     ) -> None:
         self.matrix = matrix
         self._problem, self._bounds, self._pending = problem, bounds, pending
@@ -33,18 +39,23 @@ class Staged:
         return self.matrix if self.matrix.shape[-1] == n else self.matrix[:, :n, :n]
 
     def bounds(self) -> Bounds | None:
-        """Check the values of the weights and return their bounds; None without a check. Blocks until they are computed.
+        """Check the values of the weights and return their bounds; None without a check. Blocks
+        until they are computed.
 
         Raises:
             InputError, DistanceRangeError: as check_graphs.
         """
         if self._pending is not None:
             pending, self._pending = self._pending, None
-            self._bounds = check_graphs(self._problem.weights, self._problem.sizes, pending.read()[0])
+            self._bounds = check_graphs(
+                self._problem.weights, self._problem.sizes, pending.read()[0]
+            )
         return self._bounds
 
 
-def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool, matrices: float) -> Staged:
+def stage(
+    problem: Problem, engine: type[Engine], *, in_place: bool, check: bool, matrices: float
+) -> Staged:
     """Return the initial matrix of a solve: a copy of the weights, or the weights themselves.
 
     Args:
@@ -55,14 +66,15 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
         matrices: how many matrices of the size of the copy the solve needs, the copy included.
 
     Raises:
-        InputError, DistanceRangeError: as check_graphs, before the weights change. If the engine reads values asynchronously,
-            Staged.bounds raises instead.
+        InputError, DistanceRangeError: as check_graphs, before the weights change. If the engine
+            reads values asynchronously, Staged.bounds raises instead.
     """
     weights, sizes = problem.weights, problem.sizes
     if not in_place and engine.reads_values_asynchronously(weights):
         matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
         return Staged(problem, matrix, None, pending)
-    # The values of a copy with padding are checked once its padding is filled, which takes one plain pass.
+    # The values of a copy with padding are checked once its padding is filled, which takes one
+    # plain pass.
     bounds = _bounds(engine, weights, sizes) if check and (in_place or sizes is None) else None
     matrix = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
     diagonal = matrix.diagonal(dim1=-2, dim2=-1)

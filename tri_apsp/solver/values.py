@@ -1,4 +1,6 @@
-"""Checking the values of weights: NaN, minus infinity, and integers that the dtype cannot keep apart from "no edge"."""
+"""Checking the values of weights: NaN, minus infinity, and integers that the dtype cannot keep
+apart from "no edge".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ __all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of
 
 
 class Bounds(NamedTuple):
-    """The smallest value of a tensor, 0 for an empty one; and its largest value that is not no_edge, or None."""
+    """The smallest value of a tensor, 0 for an empty one; and its largest value that is not
+    no_edge, or None.
+    """
 
     lowest: float | int
     highest: float | int | None
@@ -26,14 +30,18 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
 
     Args:
         weights: the graphs.
-        sizes: (batch,), the leading vertices of each graph; the rows and columns of the others count as no_edge. None: all.
-        found: the value range of the weights below no_edge; 0 may count as one of the values, and NaN as -inf. A size that is
-            out of range and was not checked counts as the lowest value of the dtype.
+        sizes: (batch,), the leading vertices of each graph; the rows and columns of the others
+            count as no_edge. None: all.
+        found: the value range of the weights below no_edge; 0 may count as one of the values, and
+            NaN as -inf. A size that is out of range and was not checked counts as the lowest value
+            of the dtype.
 
     Raises:
-        InputError: a size out of range; NaN, minus infinity, or an integer outside [-no_edge, no_edge].
-        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge"; a float weight
-            so low that a path of n such edges would be below the floor of the dtype (see semirings).
+        InputError: a size out of range; NaN, minus infinity, or an integer outside [-no_edge,
+            no_edge].
+        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart
+            from "no edge"; a float weight so low that a path of n such edges would be below the
+            floor of the dtype (see semirings).
     """
     if sizes is not None and found.lowest <= -no_edge(weights.dtype):
         check_size_values(sizes, weights.shape[-1])
@@ -46,12 +54,20 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
     return bounds
 
 
-def check_values(tensor: torch.Tensor, name: str, found: ValueRange, sizes: torch.Tensor | None = None) -> Bounds:
-    """Check that `tensor`, which messages call `name`, holds weights; as check_graphs, without its DistanceRangeError."""
+def check_values(
+    tensor: torch.Tensor, name: str, found: ValueRange, sizes: torch.Tensor | None = None
+) -> Bounds:
+    """Check that `tensor`, which messages call `name`, holds weights; as check_graphs, without its
+    DistanceRangeError.
+    """
     if tensor.numel() == 0:
         return Bounds(0, None)
     if found.lowest == -float("inf"):  # which may stand for NaN
-        found = value_range(tensor, no_edge(tensor.dtype), padding=None if sizes is None else padding_of(tensor, sizes))
+        found = value_range(
+            tensor,
+            no_edge(tensor.dtype),
+            padding=None if sizes is None else padding_of(tensor, sizes),
+        )
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
@@ -75,8 +91,12 @@ def check_values(tensor: torch.Tensor, name: str, found: ValueRange, sizes: torc
 
 
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
-    """Raise DistanceRangeError for distances of a dtype; `reason` names the value that does not fit."""
-    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; {remedy_beyond(dtype)}.")
+    """Raise DistanceRangeError for distances of a dtype; `reason` names the value that does not
+    fit.
+    """
+    raise DistanceRangeError(
+        f"distances must fit {dtype_name(dtype)}, but {reason}; {remedy_beyond(dtype)}."
+    )
 
 
 def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
@@ -104,7 +124,9 @@ def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
 
 
 def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
-    """Return the index of the first true element outside the padding, without a batch dimension of 1."""
+    """Return the index of the first true element outside the padding, without a batch dimension of
+    1.
+    """
     if sizes is not None:
         padding = padding_of(mask, sizes)
         mask = mask & ~padding[:, :, None] & ~padding[:, None, :]

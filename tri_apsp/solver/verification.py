@@ -1,4 +1,6 @@
-"""Verifying distances before the caller gets them: no negative cycle, and every distance in the range of the dtype."""
+"""Verifying distances before the caller gets them: no negative cycle, and every distance in the
+range of the dtype.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ __all__ = ["EarlyCheck", "verify"]
 class EarlyCheck:
     """Checks blocks that a solve has closed, and raises once a diagonal shows a negative cycle.
 
-    If the engine reads values asynchronously, each call queues a check and evaluates the previous one. The solve has queued
-    more work in between, so the device does not idle while the host blocks.
+    If the engine reads values asynchronously, each call queues a check and evaluates the previous
+    one. The solve has queued more work in between, so the device does not idle while the host
+    blocks.
 
     Args:
         engine: of the solve.
@@ -29,7 +32,9 @@ class EarlyCheck:
         overwritten: whether `distances` lie in the memory of the weights.
     """
 
-    def __init__(self, engine: Engine, problem: Problem, distances: torch.Tensor, *, overwritten: bool) -> None:
+    def __init__(
+        self, engine: Engine, problem: Problem, distances: torch.Tensor, *, overwritten: bool
+    ) -> None:
         self._engine = engine
         self._solve = distances, None if overwritten else problem.weights, problem.sizes
         self._queued: PendingRanges | None = None
@@ -54,7 +59,9 @@ class EarlyCheck:
 
 
 def _is_negative(pending: PendingRanges | None) -> bool:
-    """Return whether some value is negative, once its range is computed; False if no range is pending."""
+    """Return whether some value is negative, once its range is computed; False if no range is
+    pending.
+    """
     return pending is not None and pending.read()[0].lowest < 0
 
 
@@ -68,29 +75,34 @@ def verify(
     overwritten: bool = False,
     found: ValueRange | None = None,
 ) -> None:
-    """Raise if the solved `distances` are not the distances of `problem`; else set every value from `beyond` on to no_edge.
+    """Raise if the solved `distances` are not the distances of `problem`; else set every value from
+    `beyond` on to no_edge.
 
     Args:
         problem: the graphs. A padded vertex of `distances` is one that no edge touches.
         distances: (batch, n, n), solved in place; values from `beyond` on become no_edge.
         bounds: of the weights.
         engine: of the solve.
-        close: solves a matrix in place, as `distances` was solved; called only if reachability is in doubt.
+        close: solves a matrix in place, as `distances` was solved; called only if reachability is
+            in doubt.
         overwritten: whether `distances` lie in the memory of the weights.
-        found: the value range of `distances` below no_edge, with the diagonal, if known; its highest values may be bounds.
+        found: the value range of `distances` below no_edge, with the diagonal, if known; its
+            highest values may be bounds.
 
     Raises:
         NegativeCycleError: some cycle is negative.
         DistanceRangeError: a distance is out of the range of the dtype.
 
-    Cost: one value range, unless `found` suffices, and one more pass for negative integers; in doubt, one more solve and one
-    more matrix.
+    Cost: one value range, unless `found` suffices, and one more pass for negative integers; in
+    doubt, one more solve and one more matrix.
     """
     if distances.numel() == 0:
         return
     negative = bounds.lowest < 0
     allowed = distance_range(distances.dtype, negative=negative)
-    if found is None or (allowed.beyond != no_edge(distances.dtype) and found.highest >= allowed.beyond):
+    if found is None or (
+        allowed.beyond != no_edge(distances.dtype) and found.highest >= allowed.beyond
+    ):
         found = engine.value_ranges([distances], allowed.beyond, diagonal=negative)[0]
     if negative:
         if found.lowest_diagonal is not None and found.lowest_diagonal < 0:
@@ -109,16 +121,24 @@ def verify(
 
 
 def _may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | int | None) -> bool:
-    """Return whether some distance may have exceeded the range, by the value range of all and the longest edge.
+    """Return whether some distance may have exceeded the range, by the value range of all and the
+    longest edge.
 
-    Follow a shortest path to a vertex that is reachable but too far: its last vertex in range has a distance of at least
-    `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none exceeded it.
+    Follow a shortest path to a vertex that is reachable but too far: its last vertex in range has a
+    distance of at least `ceiling` minus the longest edge. So if no distance comes that close to the
+    ceiling, none exceeded it.
     """
     farthest = found.highest_below
-    return farthest is not None and longest is not None and farthest + max(longest, 0) >= allowed.ceiling
+    return (
+        farthest is not None
+        and longest is not None
+        and farthest + max(longest, 0) >= allowed.ceiling
+    )
 
 
-def _check_reachability(distances: torch.Tensor, allowed: DistanceRange, close: Callable[[torch.Tensor], None]) -> None:
+def _check_reachability(
+    distances: torch.Tensor, allowed: DistanceRange, close: Callable[[torch.Tensor], None]
+) -> None:
     """Distinguish "unreachable" from "too far": a solve stores no_edge for both.
 
     Reachability is the same solve with every known distance replaced by 0.
@@ -129,5 +149,9 @@ def _check_reachability(distances: torch.Tensor, allowed: DistanceRange, close: 
     close(reachable)
     for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
         if bool(((block == 0) & (source >= allowed.beyond)).any()):
-            most = f"more than {allowed.ceiling:g}" if distances.is_floating_point() else f"{allowed.beyond} or more"
+            most = (
+                f"more than {allowed.ceiling:g}"
+                if distances.is_floating_point()
+                else f"{allowed.beyond} or more"
+            )
             raise_out_of_range(distances.dtype, f"a path weighs {most}")

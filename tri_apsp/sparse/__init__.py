@@ -1,1 +1,3 @@
-"""Shortest paths in sparse graphs: from chosen sources by edge lists, never by a matrix of n^2 weights."""
+"""Shortest paths in sparse graphs: from chosen sources by edge lists, never by a matrix of n^2
+weights.
+"""

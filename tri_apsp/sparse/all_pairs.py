@@ -45,37 +45,47 @@ def all_pairs(
     dtype: torch.dtype | None = None,
     progress: bool = False,
 ) -> Iterator[Block]:
-    """Yield all distances of a sparse graph in blocks of rows, and write them to a file if one is named.
+    """Yield all distances of a sparse graph in blocks of rows, and write them to a file if one is
+    named.
 
         for first, distances in tri_apsp.all_pairs(graph, sink="distances.npy"):
             print(first + len(distances), "rows")
 
-    Blocks are solved when the iterator is asked for them (without a loop, nothing is solved or written), while those before
-    them are copied from the GPU and written.
+    Blocks are solved when the iterator is asked for them (without a loop, nothing is solved or
+    written), while those before them are copied from the GPU and written.
 
     Args:
         graph, method, negative_cycles, dtype: as single_source.
         sources_per_block: rows of a block; None: as many as hold about 33 million distances.
-        sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until all rows are written, the
-            file NAME.partial beside it holds how many are, and the same call after an interruption goes on: rows that are in
-            the file are not yielded again, not even the last ones, which the interrupted call may have written but not yielded.
-            In a `.zarr` folder with a missing file, the rows from there on are solved again. Rows that are not yet written are
-            zeros; in a `.zarr` folder NaN, or the smallest number of an integer dtype.
+        sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until
+            all rows are written, the file NAME.partial beside it holds how many are, and the same
+            call after an interruption goes on: rows that are in the file are not yielded again, not
+            even the last ones, which the interrupted call may have written but not yielded. In a
+            `.zarr` folder with a missing file, the rows from there on are solved again. Rows that
+            are not yet written are zeros; in a `.zarr` folder NaN, or the smallest number of an
+            integer dtype.
         progress: show a bar on stderr.
 
     Raises:
-        InputError: as single_source; a sink that is another file or cannot be written, also with a later block.
+        InputError: as single_source; a sink that is another file or cannot be written, also with a
+            later block.
         NegativeCycleError: there is a negative cycle.
-        DistanceRangeError: as single_source, with the block of the first distance that does not fit.
+        DistanceRangeError: as single_source, with the block of the first distance that does not
+            fit.
 
-    Cost: that of single_source from all vertices; memory for three blocks, and those that the caller keeps. Elimination on a
-    GPU solves several blocks together, in up to 3/8 of the free memory.
+    Cost: that of single_source from all vertices; memory for three blocks, and those that the
+    caller keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free
+    memory.
     """
     given = sparse_graph(graph, dtype=dtype)
     check_method(method, SOURCE_METHODS)
     check_flags(progress=progress)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
-    rows = max(1, _PER_BLOCK // max(1, given.n)) if sources_per_block is None else _positive(sources_per_block)
+    rows = (
+        max(1, _PER_BLOCK // max(1, given.n))
+        if sources_per_block is None
+        else _positive(sources_per_block)
+    )
     solver = SparseSolver(given, method, negative_cycles)
     solver.method_of_blocks(rows)  # raises before a file is made
     target = None if sink is None else Sink(sink, given, rows)
@@ -83,13 +93,19 @@ def all_pairs(
 
 
 def _positive(rows: Any) -> int:
-    found = rows.__index__() if isinstance(rows, SupportsIndex) and not isinstance(rows, bool) else 0
+    found = (
+        rows.__index__() if isinstance(rows, SupportsIndex) and not isinstance(rows, bool) else 0
+    )
     if found < 1:
-        raise InputError(f"`sources_per_block` must be a positive integer, but is {shown(rows)}; give one, or None.")
+        raise InputError(
+            f"`sources_per_block` must be a positive integer, but is {shown(rows)}; give one, or None."
+        )
     return found
 
 
-def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | None) -> Iterator[Block]:
+def _blocks(
+    solver: SparseSolver, rows: int, sink: Sink | None, total: int | None
+) -> Iterator[Block]:
     """Yield the blocks; with a `total` number of sources, show a bar."""
     first = sink.rows if sink is not None else 0
     failed = Event()  # then no later rows may take the place of those that were not written
@@ -104,7 +120,9 @@ def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | Non
                 raise
         return Block(part.start, distances)
 
-    bar: tqdm[NoReturn] = tqdm(desc="solving", total=total, initial=first, unit=" sources", disable=total is None)
+    bar: tqdm[NoReturn] = tqdm(
+        desc="solving", total=total, initial=first, unit=" sources", disable=total is None
+    )
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer, bar:
         pending = deque[Future[Block]]()
         try:

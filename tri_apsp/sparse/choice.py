@@ -9,7 +9,15 @@ import torch
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph
 
-__all__ = ["JOHNSON", "Comparison", "choose", "dense_or_johnson", "has_long_paths", "may_stay_sparse", "most_edges"]
+__all__ = [
+    "JOHNSON",
+    "Comparison",
+    "choose",
+    "dense_or_johnson",
+    "has_long_paths",
+    "may_stay_sparse",
+    "most_edges",
+]
 
 JOHNSON: Final = "johnson"
 """The method of all rows of a sparse graph."""
@@ -40,24 +48,29 @@ class Comparison(NamedTuple):
 # cache of a CPU, and graphs with few edges at each vertex mostly take many rounds.
 _ROADS_DEGREE, _CACHE = 5, 32 << 20
 _LEAST_SOURCES = {"cpu": 32, "cuda": 8}
-# For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a GPU.
+# For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
+# GPU.
 _LEAST_GPU_EDGES = 100_000
 
 
-# All rows by elimination and many_sources, s: on the CPU, roads of Rome 0.07 and 0.40, a grid of 100 x 100 0.7 and 3.8, of
-# 300 x 300 40 and 370; on an H200, copied to the CPU, a grid of 100 x 100 0.49 and 0.59, of 200 x 200 2.3 and 3.6, of 316 x 316
-# 14 and 40. Finding out that a graph does not stay sparse takes 2.6 us per edge; so only graphs of few edges are tried, and
-# only for many rows. On a GPU, elimination is faster only where many_sources needs many rounds.
+# All rows by elimination and many_sources, s: on the CPU, roads of Rome 0.07 and 0.40, a grid of
+# 100 x 100 0.7 and 3.8, of 300 x 300 40 and 370; on an H200, copied to the CPU, a grid of 100 x 100
+# 0.49 and 0.59, of 200 x 200 2.3 and 3.6, of 316 x 316 14 and 40. Finding out that a graph does not
+# stay sparse takes 2.6 us per edge; so only graphs of few edges are tried, and only for many rows.
+# On a GPU, elimination is faster only where many_sources needs many rounds.
 _MOST_DEGREE, _LEAST_SHARE, _LEAST_HOPS = 8, 4, 100
 
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
-    """Return whether the graph has so few edges that eliminating its vertices may be worth while for so many rows."""
+    """Return whether the graph has so few edges that eliminating its vertices may be worth while
+    for so many rows.
+    """
     return 0 < graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
 
 def has_long_paths(graph: SparseGraph) -> bool:
-    """Return whether the breadth-first search from the vertex with the most edges has at least _LEAST_HOPS levels.
+    """Return whether the breadth-first search from the vertex with the most edges has at least
+    _LEAST_HOPS levels.
 
     The graph is on a GPU.
     """
@@ -65,15 +78,18 @@ def has_long_paths(graph: SparseGraph) -> bool:
 
     row = torch.empty(1, graph.n, dtype=torch.int16, device=graph.device)
     unreachable = int(no_edge(row.dtype))
-    too_long = hops_on_gpu(graph.by_destination, graph.by_source.degrees.argmax()[None].cpu(), row, unreachable)
+    too_long = hops_on_gpu(
+        graph.by_destination, graph.by_source.degrees.argmax()[None].cpu(), row, unreachable
+    )
     return too_long or bool((row[row < unreachable] >= _LEAST_HOPS).any())
 
 
 def choose(graph: SparseGraph, rows: int) -> str:
     """Return the method for so many rows of distances in a graph.
 
-    Many sources share each read of an edge. For one, Dijkstra's algorithm settles each vertex once, and depends least on the
-    kind of graph; of the rounds on a GPU, those of output_parallel are the shortest.
+    Many sources share each read of an edge. For one, Dijkstra's algorithm settles each vertex once,
+    and depends least on the kind of graph; of the rounds on a GPU, those of output_parallel are the
+    shortest.
     """
     device = graph.device.type
     slab = 64 * graph.n * graph.dtype.itemsize
@@ -96,15 +112,17 @@ def choose(graph: SparseGraph, rows: int) -> str:
 # gain a few ms at most.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
-# Few rows count as so many: on a GPU, where they need as many rounds, and on a CPU if edge lists must be made of dense weights.
-# Complete graphs of n = 1000, 2000 and 4000, ms on these two cores: a dense solve 44, 123 and 844; the lists 101, 447 and 1337;
-# then one row 2, 9 and 36, and 16 rows 41, 80 and 380.
+# Few rows count as so many: on a GPU, where they need as many rounds, and on a CPU if edge lists
+# must be made of dense weights. Complete graphs of n = 1000, 2000 and 4000, ms on these two cores:
+# a dense solve 44, 123 and 844; the lists 101, 447 and 1337; then one row 2, 9 and 36, and 16 rows
+# 41, 80 and 380.
 _LEAST_ROWS = {"cpu": 1, "cuda": 8}
 _LEAST_ROWS_WITHOUT_LISTS = {"cpu": 32, "cuda": 8}
 
 
 def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> float:
-    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less time than a dense solve.
+    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less
+    time than a dense solve.
 
     Args:
         has_lists: whether the graph was given by its edges, not by dense weights.
@@ -115,11 +133,15 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
     return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))
 
 
-def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool) -> Comparison:
+def dense_or_johnson(
+    n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool
+) -> Comparison:
     """Compare both for so many rows of a graph; `edges` is None if they are more than most_edges()."""
     most = most_edges(n, rows, device, has_lists=has_lists)
     if not most:
         return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")
     if edges is None or edges > most:
         return Comparison(False, f"more than {most:.0f} edges")
-    return Comparison(True, f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve")
+    return Comparison(
+        True, f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve"
+    )

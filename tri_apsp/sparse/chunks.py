@@ -1,4 +1,6 @@
-"""Lists of edges in chunks of bounded length, so that a vertex of many edges occupies many programs."""
+"""Lists of edges in chunks of bounded length, so that a vertex of many edges occupies many
+programs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ __all__ = ["chunks_of"]
 
 
 def chunks_of(lists: EdgeLists, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the vertex of each chunk, (chunks,) of int32, and its first edge and its end; at most `most` edges in each."""
+    """Return the vertex of each chunk, (chunks,) of int32, and its first edge and its end; at most
+    `most` edges in each.
+    """
     offsets = lists.offsets
     parts = offsets.diff().add(most - 1).div(most, rounding_mode="floor")
     vertices = torch.arange(len(parts), device=offsets.device).repeat_interleave(parts)

@@ -31,7 +31,9 @@ class CpuSparseEngine(SparseEngine):
         "elimination",
     )
 
-    def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+    def distances(
+        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+    ) -> torch.Tensor:
         graph = self.graph
         result = torch.full((len(sources), graph.n), no_edge(graph.dtype), dtype=graph.dtype)
         d, starts = result.numpy(), sources.numpy()
@@ -59,7 +61,11 @@ class CpuSparseEngine(SparseEngine):
         lists = *graph.by_destination.arrays(), *graph.by_source.arrays()
         none = distances.numpy().dtype.type(no_edge(graph.dtype))
         rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
-        self._run(tight_predecessors, [(*lists, source, none, d, pred) for source, d, pred in rows], len(distances))
+        self._run(
+            tight_predecessors,
+            [(*lists, source, none, d, pred) for source, d, pred in rows],
+            len(distances),
+        )
         return result
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
@@ -95,5 +101,7 @@ class CpuSparseEngine(SparseEngine):
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
-        work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations
+        work = (
+            4 * rows * (self.graph.edges + self.graph.n)
+        )  # about as long as so many min-plus operations
         run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]

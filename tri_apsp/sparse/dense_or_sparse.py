@@ -1,4 +1,6 @@
-"""Shortest paths of any graph, given as dense weights or as a sparse graph: by a dense method, or by Johnson's algorithm."""
+"""Shortest paths of any graph, given as dense weights or as a sparse graph: by a dense method, or
+by Johnson's algorithm.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,15 @@ class _Given(NamedTuple):
             graph = sparse_graph(weights, name="weights")
             return cls(None, graph, graph.n, graph.dtype, graph.device, False)
         problem = check_weights(weights)
-        return cls(weights, None, problem.n, problem.weights.dtype, problem.weights.device, problem.batched, problem)
+        return cls(
+            weights,
+            None,
+            problem.n,
+            problem.weights.dtype,
+            problem.weights.device,
+            problem.batched,
+            problem,
+        )
 
     def sparse(self) -> SparseGraph:
         return self.graph if self.graph is not None else sparse_graph(self.weights, name="weights")
@@ -82,7 +92,9 @@ class _Given(NamedTuple):
         return self.graph.dense()
 
     def like_dense(self) -> torch.Tensor:
-        """Return a tensor of the shape, dtype and device of the dense weights; for a sparse graph one value in memory."""
+        """Return a tensor of the shape, dtype and device of the dense weights; for a sparse graph
+        one value in memory.
+        """
         if self.weights is not None:
             return self.weights
         return torch.empty((1, 1), dtype=self.dtype, device=self.device).expand(self.n, self.n)
@@ -102,17 +114,29 @@ def solve(
     negative_cycles: NegativeCycles = "raise",
     report: Callable[[float], None] | None = None,
 ) -> Result:
-    """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
+    """As shortest_paths; `report` receives the fraction done from time to time, for which the host
+    blocks each time.
+    """
     check_method(method, _METHODS)
     check_config(config)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     if offsets is not None:
-        beside = {"sources": sources is not None, "sizes": sizes is not None, "overwrite": overwrite}
+        beside = {
+            "sources": sources is not None,
+            "sizes": sizes is not None,
+            "overwrite": overwrite,
+        }
         refuse_with_offsets(beside | {f"method={JOHNSON!r}": method == JOHNSON})
         return solve_packed(
-            weights, offsets, solve_dense, predecessors=predecessors, method=method, config=config, check=check,
+            weights,
+            offsets,
+            solve_dense,
+            predecessors=predecessors,
+            method=method,
+            config=config,
+            check=check,
             negative_cycles=negative_cycles,
-        )  # fmt: skip
+        )
     given = _Given.of(weights)
     only_dense = {"sizes": sizes is not None, "overwrite": overwrite, "check=False": not check}
     for option in (name for name, is_given in only_dense.items() if is_given):
@@ -124,9 +148,16 @@ def solve(
         dense = given.dense()
         problem = given.problem or check_weights(dense)
         solve_this = partial(
-            solve_problem, dense, problem if sizes is None else with_sizes(problem, sizes, check=check), method=method,
-            config=config, overwrite=overwrite, check=check, predecessors=predecessors, report=report,
-        )  # fmt: skip
+            solve_problem,
+            dense,
+            problem if sizes is None else with_sizes(problem, sizes, check=check),
+            method=method,
+            config=config,
+            overwrite=overwrite,
+            check=check,
+            predecessors=predecessors,
+            report=report,
+        )
         return (
             solve_this(negative_cycles=negative_cycles)
             if vertices is None
@@ -134,9 +165,24 @@ def solve(
         )
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     if vertices is None:
-        return johnson(given.sparse(), predecessors=predecessors, negative_cycles=negative_cycles, report=report)
-    solved = SparseSolver(given.sparse(), "auto", negative_cycles).solve(vertices, predecessors=predecessors)
-    return Result(solved.distances, JOHNSON, solved.engine, None, solved.predecessors, solved.negative_cycle, sources=vertices)
+        return johnson(
+            given.sparse(),
+            predecessors=predecessors,
+            negative_cycles=negative_cycles,
+            report=report,
+        )
+    solved = SparseSolver(given.sparse(), "auto", negative_cycles).solve(
+        vertices, predecessors=predecessors
+    )
+    return Result(
+        solved.distances,
+        JOHNSON,
+        solved.engine,
+        None,
+        solved.predecessors,
+        solved.negative_cycle,
+        sources=vertices,
+    )
 
 
 def select(
@@ -176,8 +222,10 @@ def select(
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:
     others = {
-        "a sparse graph": given.graph is not None, "`sources`": sources is not None, f"method={JOHNSON!r}": method == JOHNSON,
-    }  # fmt: skip
+        "a sparse graph": given.graph is not None,
+        "`sources`": sources is not None,
+        f"method={JOHNSON!r}": method == JOHNSON,
+    }
     for other in (name for name, is_given in others.items() if is_given):
         raise InputError(
             f"`{option}` is for dense methods that solve all rows of dense weights, but is given with {other}; leave one of "
@@ -187,14 +235,24 @@ def _require_dense(option: str, given: _Given, method: str, sources: object) -> 
 
 def _sources(sources: Any, given: _Given) -> torch.Tensor:
     if given.batched:
-        raise InputError("`sources` need one graph, (n, n), but `weights` are a batch; leave them out.")
+        raise InputError(
+            "`sources` need one graph, (n, n), but `weights` are a batch; leave them out."
+        )
     return sources_of(sources, given.n)
 
 
-def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Config | None) -> Comparison:
+def _compare(
+    given: _Given, rows: int, method: ShortestPathsMethod, config: Config | None
+) -> Comparison:
     """Compare dense methods with Johnson's algorithm for so many rows of the distances."""
     n, device = given.n, given.device
-    only_dense = "a batch" if given.batched else "" if given.dtype in SPARSE_DTYPES else dtype_name(given.dtype)
+    only_dense = (
+        "a batch"
+        if given.batched
+        else ""
+        if given.dtype in SPARSE_DTYPES
+        else dtype_name(given.dtype)
+    )
     if method == JOHNSON and only_dense:
         names = ", ".join(map(dtype_name, SPARSE_DTYPES))
         raise InputError(
@@ -202,11 +260,16 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         )
     if method != JOHNSON and (only_dense or method != "auto"):
         return Comparison(False, "asked for")
-    # A configuration is for dense methods, unless it only names the engine that solves sparse graphs too.
+    # A configuration is for dense methods, unless it only names the engine that solves sparse
+    # graphs too.
     engine = engine_name(device)
     if method == JOHNSON:
         if not _only_names(config, engine):
-            given_fields = {name: value for name, value in vars(config).items() if name != "source" and value is not None}
+            given_fields = {
+                name: value
+                for name, value in vars(config).items()
+                if name != "source" and value is not None
+            }
             raise InputError(
                 f"`config` may only name the engine {engine!r} with method {JOHNSON!r}, but sets {given_fields}; leave it out, "
                 "or choose a dense method."
@@ -228,10 +291,15 @@ def _only_names(config: Config | None, engine: str) -> bool:
 
 
 def _count_edges(weights: torch.Tensor, most: float) -> int | None:
-    """Return the number of edges of dense weights (n, n), or None if there are more than `most`, or that is 0."""
+    """Return the number of edges of dense weights (n, n), or None if there are more than `most`, or
+    that is 0.
+    """
     if not most:
         return None
-    n, missing = max(1, len(weights)), no_edge(weights.dtype) if weights.dtype != torch.bool else False
+    n, missing = (
+        max(1, len(weights)),
+        no_edge(weights.dtype) if weights.dtype != torch.bool else False,
+    )
     edges, first = 0, 0
     most_rows = max(1, _AT_A_TIME // n)
     step = min(most_rows, int(most / n) + 2)  # so many rows tell a complete graph
@@ -245,8 +313,12 @@ def _count_edges(weights: torch.Tensor, most: float) -> int | None:
     return edges
 
 
-def _dense_rows(solve_this: Callable[..., Result], sources: torch.Tensor, negative_cycles: NegativeCycles) -> Result:
-    """Return the rows of a dense solve from `sources`; only a negative cycle that one of them reaches counts."""
+def _dense_rows(
+    solve_this: Callable[..., Result], sources: torch.Tensor, negative_cycles: NegativeCycles
+) -> Result:
+    """Return the rows of a dense solve from `sources`; only a negative cycle that one of them
+    reaches counts.
+    """
     try:
         return _rows_of(solve_this(negative_cycles=negative_cycles), sources)
     except NegativeCycleError:
@@ -261,6 +333,14 @@ def _rows_of(result: Result, sources: torch.Tensor) -> Result:
     rows = sources.to(result.distances.device)
     predecessors = None if result.predecessors is None else result.predecessors[rows]
     distances = result.distances[rows]
-    marked = result.negative_cycle is not None and bool((distances == minus_infinity(distances.dtype)).any())
+    marked = result.negative_cycle is not None and bool(
+        (distances == minus_infinity(distances.dtype)).any()
+    )
     cycle = result.negative_cycle if marked else None
-    return dataclasses.replace(result, distances=distances, predecessors=predecessors, negative_cycle=cycle, sources=sources)
+    return dataclasses.replace(
+        result,
+        distances=distances,
+        predecessors=predecessors,
+        negative_cycle=cycle,
+        sources=sources,
+    )

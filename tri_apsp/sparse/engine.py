@@ -20,8 +20,8 @@ __all__ = ["SparseEngine", "require_triton"]
 class SparseEngine(ABC):
     """Solves one graph without negative weights, on its device.
 
-    The distances of all methods are the same bits, but for those of floats by "elimination", which adds up the weights of a
-    path in another order.
+    The distances of all methods are the same bits, but for those of floats by "elimination", which
+    adds up the weights of a path in another order.
     """
 
     name: ClassVar[str]
@@ -53,21 +53,28 @@ class SparseEngine(ABC):
         return 1
 
     @abstractmethod
-    def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+    def distances(
+        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+    ) -> torch.Tensor:
         """Return the distances (len(sources), n); no_edge beyond `limit`.
 
         Args:
             method: one of `methods`.
             sources: 1-D of int64 on the CPU.
             limit: finite distances beyond it are not kept.
-            early_stop: "output_parallel" ends with the first round that changes nothing; else after n - 1 rounds.
+            early_stop: "output_parallel" ends with the first round that changes nothing; else after
+                n - 1 rounds.
         """
 
     @abstractmethod
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        """Return the predecessors, (len(sources), n) of int32, of what distances() returned, -1 at sources and without path."""
+        """Return the predecessors, (len(sources), n) of int32, of what distances() returned, -1 at
+        sources and without path.
+        """
 
 
 def require_triton(device: torch.device) -> None:
-    """Raise EngineError if the kernels of sparse methods cannot run on a GPU, because Triton is not installed."""
+    """Raise EngineError if the kernels of sparse methods cannot run on a GPU, because Triton is not
+    installed.
+    """
     choose(device, Config(engine="portable"))

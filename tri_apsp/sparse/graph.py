@@ -26,7 +26,13 @@ SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
 """The dtypes of weights of sparse graphs."""
 
 # sparse_graph() refuses the last two, with a remedy.
-_SPARSE_LAYOUTS = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo, torch.sparse_bsr, torch.sparse_bsc)
+_SPARSE_LAYOUTS = (
+    torch.sparse_csr,
+    torch.sparse_csc,
+    torch.sparse_coo,
+    torch.sparse_bsr,
+    torch.sparse_bsc,
+)
 # Vertices are stored as int32.
 _MAX_VERTICES = (1 << 31) - 1
 
@@ -36,7 +42,8 @@ class EdgeLists:
     """The edges at each vertex, one list after another.
 
     Attributes:
-        offsets: (n + 1,) of int64; the edges of vertex v are those from offsets[v] to offsets[v + 1].
+        offsets: (n + 1,) of int64; the edges of vertex v are those from offsets[v] to offsets[v +
+            1].
         vertices: (edges,) of int32, the vertex at the other end, ascending in each list.
         weights: (edges,).
     """
@@ -52,7 +59,9 @@ class EdgeLists:
 
     def arrays(self) -> tuple[Array, Array, Array]:
         """Return offsets, vertices and weights as arrays of NumPy."""
-        offsets, vertices, weights = (x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights))
+        offsets, vertices, weights = (
+            x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights)
+        )
         return offsets, vertices, weights
 
     def owners(self) -> torch.Tensor:
@@ -63,11 +72,13 @@ class EdgeLists:
 
 @dataclass(frozen=True, eq=False)
 class SparseGraph:
-    """A directed graph of n vertices, each pair of which has at most one edge, the lightest of those given.
+    """A directed graph of n vertices, each pair of which has at most one edge, the lightest of
+    those given.
 
     Attributes:
         n: vertices.
-        by_source: the edges from each vertex. No weight is no_edge, and a loop is kept only if its weight is negative.
+        by_source: the edges from each vertex. No weight is no_edge, and a loop is kept only if its
+            weight is negative.
     """
 
     n: int
@@ -97,21 +108,32 @@ class SparseGraph:
         lists = self.by_source
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
-        return EdgeLists(_offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order])
+        return EdgeLists(
+            _offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order]
+        )
 
     def to(self, device: torch.device) -> SparseGraph:
         """Return the graph on a device; itself if that is its own."""
         lists = self.by_source
         if device == self.device:
             return self
-        return SparseGraph(self.n, EdgeLists(lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)))
+        return SparseGraph(
+            self.n,
+            EdgeLists(
+                lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)
+            ),
+        )
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
-        return SparseGraph(self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights))
+        return SparseGraph(
+            self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights)
+        )
 
     def with_source(self, vertices: torch.Tensor) -> SparseGraph:
-        """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`, which ascend."""
+        """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`,
+        which ascend.
+        """
         lists, new = self.by_source, vertices.to(self.device)
         offsets = torch.cat((lists.offsets, lists.offsets[-1:] + len(new)))
         targets = torch.cat((lists.vertices, new.to(torch.int32)))
@@ -125,7 +147,9 @@ class SparseGraph:
             TooLargeError: the matrix does not fit the memory of the device.
         """
         check_memory(self.n, 1, self.dtype, self.device)
-        weights = torch.full((self.n, self.n), no_edge(self.dtype), dtype=self.dtype, device=self.device)
+        weights = torch.full(
+            (self.n, self.n), no_edge(self.dtype), dtype=self.dtype, device=self.device
+        )
         weights.fill_diagonal_(0)
         weights[self.by_source.owners(), self.by_source.vertices.long()] = self.by_source.weights
         return weights
@@ -135,28 +159,35 @@ def is_sparse(graph: Any) -> bool:
     """Return whether a graph is one for sparse_graph(), and not a matrix of weights."""
     if isinstance(graph, torch.Tensor):
         return graph.layout in _SPARSE_LAYOUTS
-    return isinstance(graph, (EdgeList, SparseGraph)) or hasattr(graph, "tocoo")  # which SciPy's sparse arrays have
+    return isinstance(graph, (EdgeList, SparseGraph)) or hasattr(
+        graph, "tocoo"
+    )  # which SciPy's sparse arrays have
 
 
 def sparse_graph(
-    graph: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None, name: str = "graph"
+    graph: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    name: str = "graph",
 ) -> SparseGraph:
     """Return the sparse graph of what a caller gave, which stays unchanged.
 
-    Entries may be unsorted, and several may be at one place: the smallest counts. A stored 0 is an edge of weight 0; inf, or
-    no_edge(dtype) in integers, is no edge; so is a 0 in SciPy's formats bsr and dia, which pad with zeros. A loop counts only
-    if it is negative.
+    Entries may be unsorted, and several may be at one place: the smallest counts. A stored 0 is an
+    edge of weight 0; inf, or no_edge(dtype) in integers, is no edge; so is a 0 in SciPy's formats
+    bsr and dia, which pad with zeros. A loop counts only if it is negative.
 
     Args:
-        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo, or dense weights (n, n); a SciPy sparse array;
-            what graphs.load_graph() returns; or a SparseGraph.
-        dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for files and bool.
+        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo, or dense weights (n,
+            n); a SciPy sparse array; what graphs.load_graph() returns; or a SparseGraph.
+        dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for
+            files and bool.
         device: None keeps that of a tensor, and takes the CPU for others.
         name: what messages call the graph.
 
     Raises:
-        InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the vertices; a fraction for an
-            integer dtype.
+        InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the
+            vertices; a fraction for an integer dtype.
         DistanceRangeError: a weight that the dtype cannot hold.
         TooLargeError: the edges, while they are sorted, do not fit the memory.
     """
@@ -169,7 +200,9 @@ def sparse_graph(
         given: SparseGraph = graph
         if dtype is not None and dtype != given.dtype:
             lists = given.by_source
-            given = given.with_weights(_cast(lists.owners(), lists.vertices, lists.weights, dtype, name))
+            given = given.with_weights(
+                _cast(lists.owners(), lists.vertices, lists.weights, dtype, name)
+            )
         return given if device is None else given.to(device)
     if isinstance(graph, DenseGraph):
         graph = graph.weights
@@ -182,9 +215,13 @@ def sparse_graph(
             dtype = dtype or _dtype_of(graph, name)
         n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
         arrays = edges.sources, edges.targets, edges.weights
-        sources, targets, weights = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
+        sources, targets, weights = (
+            torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
+        )
     if n > _MAX_VERTICES:
-        raise InputError(f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it.")
+        raise InputError(
+            f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
+        )
     _check_memory(n, len(weights), weights.dtype, place)
     _check_vertices(n, sources, targets, name)
     weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
@@ -204,7 +241,12 @@ def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
 def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
     """Refuse a graph that does not fit the memory while its edges are sorted."""
     what = f"a graph of {counted(n, 'vertex', 'vertices')} and {counted(edges, 'edge')}"
-    require_memory(what, n * 8 * 4 + edges * (8 * 5 + 2 * dtype.itemsize), device, "split it into its components")
+    require_memory(
+        what,
+        n * 8 * 4 + edges * (8 * 5 + 2 * dtype.itemsize),
+        device,
+        "split it into its components",
+    )
 
 
 def _dtype_of(matrix: Any, name: str) -> torch.dtype:
@@ -220,11 +262,15 @@ def _dtype_of(matrix: Any, name: str) -> torch.dtype:
     return found
 
 
-def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
+def _entries(
+    graph: torch.Tensor, name: str
+) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return n, and the sources, targets and weights of the entries of a tensor."""
     check_device(graph, name)
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
-        raise InputError(f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph.")
+        raise InputError(
+            f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph."
+        )
     if graph.requires_grad:
         raise InputError(
             f"`{name}` must not require a gradient, which only shortest_paths of dense weights has; give {name}.detach()."
@@ -239,13 +285,20 @@ def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.T
     n = graph.shape[0]
     if graph.layout in (torch.sparse_csr, torch.sparse_csc):
         by_row = graph.layout == torch.sparse_csr
-        offsets, others = (graph.crow_indices(), graph.col_indices()) if by_row else (graph.ccol_indices(), graph.row_indices())
+        offsets, others = (
+            (graph.crow_indices(), graph.col_indices())
+            if by_row
+            else (graph.ccol_indices(), graph.row_indices())
+        )
         _check_compressed(n, offsets, others, name)
         owners = torch.arange(n, device=offsets.device).repeat_interleave(offsets.long().diff())
         sources, targets = (owners, others.long()) if by_row else (others.long(), owners)
         weights = graph.values()
     elif graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
-        (sources, targets), weights = graph._indices(), graph._values()  # indices() would require coalesced entries
+        (sources, targets), weights = (
+            graph._indices(),
+            graph._values(),
+        )  # indices() would require coalesced entries
     elif graph.layout == torch.strided:
         kept = graph if graph.dtype == torch.bool else graph != no_edge(graph.dtype)
         _check_memory(n, int(kept.sum()), graph.dtype, graph.device)
@@ -257,14 +310,20 @@ def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.T
             f"convert it with {name}.to_dense().to_sparse_csr()."
         )
     if weights.dtype == torch.bool:
-        sources, targets, weights = sources[weights], targets[weights], weights[weights].to(torch.float32)
+        sources, targets, weights = (
+            sources[weights],
+            targets[weights],
+            weights[weights].to(torch.float32),
+        )
     return n, sources, targets, weights
 
 
 def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name: str) -> None:
     """Check what torch checks only where asked to."""
     lengths = offsets.long().diff()
-    consistent = bool((lengths >= 0).all()) and (n == 0 or (int(offsets[0]) == 0 and int(offsets[-1]) == len(others)))
+    consistent = bool((lengths >= 0).all()) and (
+        n == 0 or (int(offsets[0]) == 0 and int(offsets[-1]) == len(others))
+    )
     if not consistent:
         raise InputError(
             f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, but do not, as happens where "
@@ -272,7 +331,13 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name:
         )
 
 
-def _cast(sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype, name: str) -> torch.Tensor:
+def _cast(
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    dtype: torch.dtype,
+    name: str,
+) -> torch.Tensor:
     """Return weights of another dtype, all of which are checked."""
     limit = no_edge(weights.dtype)
     floating = weights.is_floating_point()
@@ -300,8 +365,12 @@ def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor, name: 
         raise outside_error(f"`{name}`", n, int(sources[outside][0]), int(targets[outside][0]))
 
 
-def canonical(n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> SparseGraph:
-    """Return the graph of edges in any order: `sources` and `targets` of int64 in [0, n), `weights` checked."""
+def canonical(
+    n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+) -> SparseGraph:
+    """Return the graph of edges in any order: `sources` and `targets` of int64 in [0, n), `weights`
+    checked.
+    """
     kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
     keys, weights = (sources * n + targets)[kept], weights[kept]
     if not bool((keys[1:] > keys[:-1]).all()):
@@ -313,7 +382,9 @@ def canonical(n: int, sources: torch.Tensor, targets: torch.Tensor, weights: tor
             weights = lightest.scatter_reduce_(0, place, weights, reduce="amin")
     sources = keys.div(max(n, 1), rounding_mode="floor")
     targets = (keys - sources * n).to(torch.int32)
-    return SparseGraph(n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous()))
+    return SparseGraph(
+        n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous())
+    )
 
 
 def _offsets(counts: torch.Tensor) -> torch.Tensor:

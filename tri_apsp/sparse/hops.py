@@ -1,4 +1,6 @@
-"""Unweighted distances: the edges of shortest paths, by breadth-first search from many vertices at once."""
+"""Unweighted distances: the edges of shortest paths, by breadth-first search from many vertices at
+once.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +24,39 @@ __all__ = ["Totals", "hops", "totals"]
 # Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
 _WORDS = 8
 
-UNREACHABLE = {torch.uint8: 255, torch.int16: int(no_edge(torch.int16)), torch.int32: int(no_edge(torch.int32))}
+UNREACHABLE = {
+    torch.uint8: 255,
+    torch.int16: int(no_edge(torch.int16)),
+    torch.int32: int(no_edge(torch.int32)),
+}
 """The dtypes of hops, and what each has where there is no path."""
 
 
 def hops(
-    graph: Any, sources: int | Sequence[int] | torch.Tensor | None = None, *, dtype: torch.dtype = torch.int16
+    graph: Any,
+    sources: int | Sequence[int] | torch.Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.int16,
 ) -> torch.Tensor:
-    """Return the smallest number of edges of a path from each source to each vertex; weights are ignored.
+    """Return the smallest number of edges of a path from each source to each vertex; weights are
+    ignored.
 
     Args:
-        graph: as single_source takes it. Every stored entry is an edge, except inf, and no_edge(dtype) in integers.
+        graph: as single_source takes it. Every stored entry is an edge, except inf, and
+            no_edge(dtype) in integers.
         sources: vertices; None: all.
         dtype: of the result: int16, int32 or uint8.
 
     Returns:
-        (sources, n) on the device of the graph. Where there is no path: no_edge(dtype), in uint8 255.
+        (sources, n) on the device of the graph. Where there is no path: no_edge(dtype), in uint8
+        255.
 
     Raises:
         InputError: a graph, source or dtype that breaks one of these rules.
-        DistanceRangeError: a path has more edges than the dtype holds, 254 in uint8 and 16382 in int16.
-        TooLargeError: the result does not fit the memory; eccentricities, closeness and others need no such result.
+        DistanceRangeError: a path has more edges than the dtype holds, 254 in uint8 and 16382 in
+            int16.
+        TooLargeError: the result does not fit the memory; eccentricities, closeness and others need
+            no such result.
         EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: with E edges and r levels at most E r operations for each 64 sources, mostly far fewer.
@@ -61,7 +75,9 @@ def hops(
 
         size += search_memory(n, len(starts), unreachable)
     with memory_for(f"({len(starts)}, {n}) hops", size, device, "give fewer sources"):
-        if device.type == "cpu":  # NumPy asks for huge pages, which the threads fill in a fifth of the time
+        if (
+            device.type == "cpu"
+        ):  # NumPy asks for huge pages, which the threads fill in a fifth of the time
             result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
         else:
             result = torch.empty((len(starts), n), dtype=dtype, device=device)
@@ -80,8 +96,12 @@ def hops(
     return result
 
 
-def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
-    """Write the hops from `sources` into `result`; return whether a path has more edges than its dtype holds."""
+def _hops_on_cpu(
+    graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor, unreachable: int
+) -> bool:
+    """Write the hops from `sources` into `result`; return whether a path has more edges than its
+    dtype holds.
+    """
     rows, starts = result.numpy(), sources.numpy()
     lists = graph.by_destination.arrays()[:2], graph.by_source.arrays()[:2]
     too_long = list[bool]()
@@ -92,15 +112,20 @@ def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor
         if any(too_long):
             return
         part = starts[first : first + 64 * _WORDS]
-        digits = np.zeros((min(unreachable, graph.n).bit_length(), graph.n, _words(len(part))), np.uint64)
-        too_long.append(hops_of_slab(*lists, part, unreachable, digits, rows[first : first + len(part)]))
+        digits = np.zeros(
+            (min(unreachable, graph.n).bit_length(), graph.n, _words(len(part))), np.uint64
+        )
+        too_long.append(
+            hops_of_slab(*lists, part, unreachable, digits, rows[first : first + len(part)])
+        )
 
     _run(search, len(starts), graph)
     return any(too_long)
 
 
 class Totals(NamedTuple):
-    """Sums over the distances d(s, v) from all sources s to each vertex v, as float64 (n,) on the CPU.
+    """Sums over the distances d(s, v) from all sources s to each vertex v, as float64 (n,) on the
+    CPU.
 
     Attributes:
         total: the sum of those that are finite.
@@ -113,20 +138,29 @@ class Totals(NamedTuple):
     farthest: torch.Tensor
 
 
-def totals(graph: SparseGraph, *, backward: bool = False, report: Callable[[float], None] | None = None) -> Totals:
-    """Return the totals of unweighted distances to each vertex; `backward`: from each vertex, to all others.
+def totals(
+    graph: SparseGraph, *, backward: bool = False, report: Callable[[float], None] | None = None
+) -> Totals:
+    """Return the totals of unweighted distances to each vertex; `backward`: from each vertex, to
+    all others.
 
     On a CPU, `report` receives the fraction done from time to time.
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
-    to, from_ = (graph.by_source, graph.by_destination) if backward else (graph.by_destination, graph.by_source)
+    to, from_ = (
+        (graph.by_source, graph.by_destination)
+        if backward
+        else (graph.by_destination, graph.by_source)
+    )
     if graph.device.type != "cpu" and graph.n:
         require_triton(graph.device)
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
         size = search_memory(graph.n, graph.n)
-        with memory_for("a search from every vertex", size, graph.device, "use a device with more memory"):
+        with memory_for(
+            "a search from every vertex", size, graph.device, "use a device with more memory"
+        ):
             return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
     lists, starts = (to.arrays()[:2], from_.arrays()[:2]), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
@@ -156,4 +190,6 @@ def _words(sources: int) -> int:
 
 def _run(search: Any, sources: int, graph: SparseGraph) -> None:
     tasks = [(first,) for first in range(0, sources, 64 * _WORDS)]
-    run_tasks(search, tasks, 8 * len(tasks) * _WORDS * (graph.edges + graph.n), torch.get_num_threads())
+    run_tasks(
+        search, tasks, 8 * len(tasks) * _WORDS * (graph.edges + graph.n), torch.get_num_threads()
+    )

@@ -1,4 +1,6 @@
-"""All distances of a sparse graph at once, by Johnson's algorithm: potentials where weights are negative, then rows."""
+"""All distances of a sparse graph at once, by Johnson's algorithm: potentials where weights are
+negative, then rows.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ def johnson(
 
     `remedy` ends the message of TooLargeError.
 
-    Distances of integers are exact. Weights of floats are added up along a path from its source on, but by "elimination" in
-    another order. Where some are negative, each distance is a sum of weights that were rounded once with potentials, minus the
-    potentials, in float64, rounded once more.
+    Distances of integers are exact. Weights of floats are added up along a path from its source on,
+    but by "elimination" in another order. Where some are negative, each distance is a sum of
+    weights that were rounded once with potentials, minus the potentials, in float64, rounded once
+    more.
 
     Raises:
         NegativeCycleError, DistanceRangeError: as single_source.
@@ -45,7 +48,12 @@ def johnson(
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
     """
     n, itemsize = graph.n, graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
-    with memory_for(f"all distances of {counted(n, 'vertex', 'vertices')}", n * n * itemsize, graph.device, remedy):
+    with memory_for(
+        f"all distances of {counted(n, 'vertex', 'vertices')}",
+        n * n * itemsize,
+        graph.device,
+        remedy,
+    ):
         distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
         pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None

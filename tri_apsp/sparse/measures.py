@@ -44,8 +44,8 @@ def eccentricities(graph: Any, *, weighted: bool = False) -> torch.Tensor:
     Raises:
         InputError, NegativeCycleError, DistanceRangeError: as single_source.
 
-    Cost: that of all rows of hops, or of single_source from all vertices; memory for a few million distances at a time, or by
-    elimination on a GPU up to 3/8 of what is free.
+    Cost: that of all rows of hops, or of single_source from all vertices; memory for a few million
+    distances at a time, or by elimination on a GPU up to 3/8 of what is free.
     """
     return eccentricities_of(totals(graph, weighted=weighted, backward=True))
 
@@ -62,15 +62,17 @@ def diameter(graph: Any, *, weighted: bool = False) -> float:
 
 
 def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
-    """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of their distances to v.
+    """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of
+    their distances to v.
 
     Args:
         graph, weighted: as eccentricities.
-        improved: multiply by (r - 1) / (n - 1), which compares vertices of different components (Wasserman and Faust).
+        improved: multiply by (r - 1) / (n - 1), which compares vertices of different components
+            (Wasserman and Faust).
 
     Returns:
-        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other reaches, or whose sum of
-        distances is not positive.
+        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other
+        reaches, or whose sum of distances is not positive.
 
     Raises, cost: as eccentricities.
     """
@@ -79,7 +81,8 @@ def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> t
 
 
 def mean_distance(graph: Any, *, weighted: bool = False) -> float:
-    """Return the mean distance over all pairs of different vertices with a path; nan if there is none.
+    """Return the mean distance over all pairs of different vertices with a path; nan if there is
+    none.
 
     Args, errors and cost: as eccentricities.
     """
@@ -112,7 +115,13 @@ def mean_distance_of(found: Totals) -> float:
     return float(found.total.sum()) / pairs if pairs else float("nan")
 
 
-def totals(graph: Any, *, weighted: bool, backward: bool = False, report: Callable[[float], None] | None = None) -> Totals:
+def totals(
+    graph: Any,
+    *,
+    weighted: bool,
+    backward: bool = False,
+    report: Callable[[float], None] | None = None,
+) -> Totals:
     """Return the totals of the distances to each vertex, or `backward` of those from each vertex.
 
     `report` receives the fraction done from time to time.

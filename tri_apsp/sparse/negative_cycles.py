@@ -33,29 +33,37 @@ class _Search(CycleSearch):
             found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
         return found
 
-    def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
+    def _search(
+        self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
+    ) -> torch.Tensor:
         from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
 
         potentials = np.zeros(self._n, lowest.dtype)
         added, absolute, relative = map(lowest.dtype.type, margins)
-        sparse_bellman_ford(*self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle)
+        sparse_bellman_ford(
+            *self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle
+        )
         return torch.from_numpy(potentials)
 
 
 class Reweighted(NamedTuple):
-    """A graph of weights w + potentials[u] - potentials[v] >= 0 for the edges (u, v), which have the same shortest paths."""
+    """A graph of weights w + potentials[u] - potentials[v] >= 0 for the edges (u, v), which have
+    the same shortest paths.
+    """
 
     graph: SparseGraph
     potentials: torch.Tensor
 
 
 def reweight(graph: SparseGraph) -> Reweighted | None:
-    """Return the graph with potentials that leave no weight negative; None if it has a negative cycle.
+    """Return the graph with potentials that leave no weight negative; None if it has a negative
+    cycle.
 
     Weights of floats are rounded once; those of int32 become int64 where they need it.
 
     Raises:
-        DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does not fit.
+        DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does
+            not fit.
 
     Cost: Bellman-Ford on the CPU: usually a few passes over the edges, at most n.
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
@@ -65,18 +73,28 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
         return None
     potentials = search.potentials().to(graph.device)
     lists = graph.by_source
-    weights = lists.weights.to(potentials.dtype) + potentials[lists.owners()] - potentials[lists.vertices.long()]
+    weights = (
+        lists.weights.to(potentials.dtype)
+        + potentials[lists.owners()]
+        - potentials[lists.vertices.long()]
+    )
     if not graph.dtype.is_floating_point and graph.edges:
         largest = no_edge(torch.int64)
         if potentials.min() < -largest or weights.max() >= largest:  # the sums of which would wrap
-            raise_out_of_range(graph.dtype, "the lightest path weighs too little beside other weights")
+            raise_out_of_range(
+                graph.dtype, "the lightest path weighs too little beside other weights"
+            )
     longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
     fits = graph.dtype.is_floating_point or longest < no_edge(graph.dtype)
-    return Reweighted(graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)), potentials)
+    return Reweighted(
+        graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)),
+        potentials,
+    )
 
 
 class NegativeComponents:
-    """The strongly connected components of a graph that have a negative cycle, and what leads to and from them.
+    """The strongly connected components of a graph that have a negative cycle, and what leads to
+    and from them.
 
     Attributes:
         cycles: one negative cycle of each component.
@@ -84,24 +102,36 @@ class NegativeComponents:
 
     def __init__(self, graph: SparseGraph) -> None:
         self._edges = graph.by_source.arrays()[:2]
-        self._component_of = np.full(graph.n, -1)  # of each vertex: its component's index in `cycles`, or -1
+        self._component_of = np.full(
+            graph.n, -1
+        )  # of each vertex: its component's index in `cycles`, or -1
         self.cycles = list[NegativeCycle]()
 
     def remove_from(self, graph: SparseGraph) -> SparseGraph:
-        """Find the negative components of a graph, which has some; return it without the edges at their vertices."""
-        from scipy.sparse.csgraph import connected_components  # imports of 0.1 s, which few graphs need
+        """Find the negative components of a graph, which has some; return it without the edges at
+        their vertices.
+        """
+        from scipy.sparse.csgraph import (
+            connected_components,
+        )  # imports of 0.1 s, which few graphs need
 
-        labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(np.int64)
+        labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(
+            np.int64
+        )
         cycles = _Search(graph).run(torch.from_numpy(labels))
         assert cycles
         index_of = np.full(graph.n, -1)
-        index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(len(cycles))
+        index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(
+            len(cycles)
+        )
         self.cycles += cycles
         self._component_of = np.maximum(self._component_of, index_of[labels])
         return _without(graph, torch.from_numpy(index_of[labels] >= 0))
 
     def first_reached(self, sources: torch.Tensor) -> NegativeCycle | None:
-        """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on the CPU."""
+        """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on
+        the CPU.
+        """
         from tri_apsp.kernels.cpu.reach import spread
 
         words = np.zeros(len(self._component_of), np.uint64)
@@ -111,7 +141,9 @@ class NegativeComponents:
         return self.cycles[reached[reached >= 0].min()] if (reached >= 0).any() else None
 
     def unbounded(self, sources: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
-        """Yield rows, and to which vertices walks through a negative cycle lead from these sources, as bool on the CPU."""
+        """Yield rows, and to which vertices walks through a negative cycle lead from these sources,
+        as bool on the CPU.
+        """
         from tri_apsp.kernels.cpu.reach import spread
 
         bits = np.arange(64, dtype=np.uint64)

@@ -25,15 +25,18 @@ def read_sparse_graph(
     vertices: int | None = None,
     directed: bool = True,
 ) -> torch.Tensor:
-    """Read the edges of a graph, as `single_source` and the other functions of sparse graphs take them.
+    """Read the edges of a graph, as `single_source` and the other functions of sparse graphs take
+    them.
 
     Args:
         source, device, format, base, vertices, directed: as read_graph.
-        dtype: float32, float64, int32 or int64; None: float32, or that of the file if it holds a dense matrix.
+        dtype: float32, float64, int32 or int64; None: float32, or that of the file if it holds a
+            dense matrix.
 
     Returns:
-        A new (n, n) tensor of layout sparse_csr with int64 indices. Of parallel edges it has the lightest; it has no edge of
-        weight inf, and of the loops only the negative ones. An entry 0 is an edge of weight 0.
+        A new (n, n) tensor of layout sparse_csr with int64 indices. Of parallel edges it has the
+        lightest; it has no edge of weight inf, and of the loops only the negative ones. An entry 0
+        is an edge of weight 0.
 
     Warns, raises:
         As read_graph, but for memory: that of a few values for each edge and each vertex.
@@ -46,5 +49,9 @@ def read_sparse_graph(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(
-            lists.offsets, lists.vertices.long(), lists.weights, (graph.n, graph.n), check_invariants=True
+            lists.offsets,
+            lists.vertices.long(),
+            lists.weights,
+            (graph.n, graph.n),
+            check_invariants=True,
         )

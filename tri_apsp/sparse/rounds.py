@@ -13,9 +13,11 @@ FIRST = 4
 
 
 def rounds(changed: torch.Tensor, most: int, first: int = FIRST) -> Iterator[int]:
-    """Yield 1, 2, ...: the numbers of rounds, which the caller launches, until one sets no value of `changed`.
+    """Yield 1, 2, ...: the numbers of rounds, which the caller launches, until one sets no value of
+    `changed`.
 
-    The host reads `changed` after `first` rounds, then after 4, and after twice as many each time, up to `most`.
+    The host reads `changed` after `first` rounds, then after 4, and after twice as many each time,
+    up to `most`.
     """
     number, count = 0, first
     while True:

@@ -1,4 +1,6 @@
-"""Distances from chosen sources of a sparse graph: arguments, negative weights, a method, and the result."""
+"""Distances from chosen sources of a sparse graph: arguments, negative weights, a method, and the
+result.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,15 @@ from tri_apsp.sparse.solve import SparseSolver
 
 __all__ = ["SOURCE_METHODS", "SourceMethod", "single_source", "sources_of"]
 
-SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
+SourceMethod = Literal[
+    "auto",
+    "output_parallel",
+    "input_parallel",
+    "frontier",
+    "many_sources",
+    "dijkstra",
+    "elimination",
+]
 """The methods of single_source."""
 
 SOURCE_METHODS: tuple[SourceMethod, ...] = get_args(SourceMethod)
@@ -41,21 +51,24 @@ def single_source(
     """Compute the distances from `sources` to all vertices of a sparse graph.
 
     Args:
-        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy sparse array; or dense weights (n, n).
-            Stored entries are edges, a stored 0 too, except in SciPy's formats bsr and dia, which pad with zeros; of several
-            at one place the smallest counts. inf, or no_edge(dtype) in integers, is no edge. Of bool: True is an edge of
-            weight 1, in float32.
+        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy sparse array;
+            or dense weights (n, n). Stored entries are edges, a stored 0 too, except in SciPy's
+            formats bsr and dia, which pad with zeros; of several at one place the smallest counts.
+            inf, or no_edge(dtype) in integers, is no edge. Of bool: True is an edge of weight 1, in
+            float32.
         sources: vertices, at least one; a vertex may occur more than once.
-        method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination", or "auto", which
-            chooses by measured rules. All give the same distances, to the last bit, but for "elimination", which adds up the
-            floats of a path in another order. It takes graphs that stay sparse while their vertices are eliminated one after
+        method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
+            "elimination", or "auto", which chooses by measured rules. All give the same distances,
+            to the last bit, but for "elimination", which adds up the floats of a path in another
+            order. It takes graphs that stay sparse while their vertices are eliminated one after
             another, as road networks do, and finds predecessors only for integers.
         predecessors: also find the vertex before the last on a shortest path to each vertex.
         limit: the farthest distance of interest; vertices beyond it count as unreachable.
         min_only: one row: the distance from the nearest of the sources.
-        negative_cycles: "raise" an error if a source leads to a negative cycle, or "mark" what that leads to by minus infinity,
-            as shortest_paths does.
-        early_stop: "output_parallel" ends with the first round that changes nothing; without it after n - 1 rounds.
+        negative_cycles: "raise" an error if a source leads to a negative cycle, or "mark" what that
+            leads to by minus infinity, as shortest_paths does.
+        early_stop: "output_parallel" ends with the first round that changes nothing; without it
+            after n - 1 rounds.
         dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph.
 
     Returns:
@@ -68,10 +81,11 @@ def single_source(
         TooLargeError: the rows do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r operations for each source,
-    "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge and its fill-in, 4 E
-    in all for roads. Graphs with negative weights take a search by Bellman-Ford first, whose potentials leave no weight
-    negative; distances of floats are then rounded once more.
+    Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r
+    operations for each source, "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n;
+    "elimination" one for each edge and its fill-in, 4 E in all for roads. Graphs with negative
+    weights take a search by Bellman-Ford first, whose potentials leave no weight negative;
+    distances of floats are then rounded once more.
 
     Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
     """
@@ -82,19 +96,33 @@ def single_source(
     vertices, n = sources_of(sources, given.n), given.n
     starts = vertices
     if min_only:
-        # Distances from a further vertex with an edge of weight 0 to each source. Its paths are a tree, in which each vertex is
-        # below one source also where several are equally near.
+        # Distances from a further vertex with an edge of weight 0 to each source. Its paths are a
+        # tree, in which each vertex is below one source also where several are equally near.
         vertices = torch.unique(vertices)
         given, starts = given.with_source(vertices), torch.tensor([n])
     solver = SparseSolver(given, method, negative_cycles)
-    solved = solver.solve(starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop)
+    solved = solver.solve(
+        starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop
+    )
     distances, pred, nearest = solved.distances, solved.predecessors, None
     if min_only:
-        distances, pred = distances[:, :n].contiguous(), None if pred is None else pred[:, :n].contiguous()
+        distances, pred = (
+            distances[:, :n].contiguous(),
+            None if pred is None else pred[:, :n].contiguous(),
+        )
         if pred is not None:
             pred.masked_fill_(pred == n, -1)
             nearest = _nearest(pred[0], distances[0])
-    return Result(distances, solved.method, solved.engine, None, pred, solved.negative_cycle, sources=vertices, nearest=nearest)
+    return Result(
+        distances,
+        solved.method,
+        solved.engine,
+        None,
+        pred,
+        solved.negative_cycle,
+        sources=vertices,
+        nearest=nearest,
+    )
 
 
 def sources_of(sources: Any, n: int) -> torch.Tensor:
@@ -113,14 +141,18 @@ def _limit(limit: float | None, graph: SparseGraph) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
-        raise InputError(f"`limit` must be a number that is not negative, but is {shown(limit)}; give the farthest distance.")
+        raise InputError(
+            f"`limit` must be a number that is not negative, but is {shown(limit)}; give the farthest distance."
+        )
     if graph.dtype.is_floating_point:
         return torch.tensor(float(limit), dtype=graph.dtype).item()  # rounded as the distances are
     return min(int(min(limit, 2**62)), int(no_edge(graph.dtype)) - 1)
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-    """Return the source to which the predecessors (n,) of each vertex lead, by doubling; -1 without a path."""
+    """Return the source to which the predecessors (n,) of each vertex lead, by doubling; -1 without
+    a path.
+    """
     vertices = torch.arange(len(predecessors), device=predecessors.device)
     before = torch.where(predecessors < 0, vertices, predecessors.long())
     while bool((before != (further := before[before])).any()):

@@ -1,4 +1,6 @@
-"""Files that receive the rows of a matrix in their order, and from which an interrupted call goes on."""
+"""Files that receive the rows of a matrix in their order, and from which an interrupted call goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ _CHUNK_NAME = re.compile(r"(?:c/)?(\d+)[./]\d+")
 class Sink:
     """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
 
-    Beside it, until it is closed after the last row, `NAME.partial` holds how many rows are on the disk. Rows of a `.npy` file
-    count once the disk has them, which is waited for while the next rows are solved and written.
+    Beside it, until it is closed after the last row, `NAME.partial` holds how many rows are on the
+    disk. Rows of a `.npy` file count once the disk has them, which is waited for while the next
+    rows are solved and written.
 
     Args:
         path: a new file, or one that an interrupted call with the same graph left.
@@ -42,19 +45,25 @@ class Sink:
         rows: how many rows are written at a time, and are in a chunk of zarr.
 
     Attributes:
-        rows: how many leading rows are written; of a `.zarr` folder in which a file is missing, those before that.
+        rows: how many leading rows are written; of a `.zarr` folder in which a file is missing,
+            those before that.
 
     Raises:
-        InputError: another suffix; zarr is not installed; a file that is there but not from an interrupted call with this
-            graph; a folder that is not there, or in which nothing can be written; too little space.
+        InputError: another suffix; zarr is not installed; a file that is there but not from an
+            interrupted call with this graph; a folder that is not there, or in which nothing can be
+            written; too little space.
     """
 
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
         if not isinstance(path, (str, os.PathLike)):
-            raise InputError(f"`sink` must be a path, but is {path!r}; name a file that ends in one of {', '.join(_SUFFIXES)}.")
+            raise InputError(
+                f"`sink` must be a path, but is {path!r}; name a file that ends in one of {', '.join(_SUFFIXES)}."
+            )
         self._path = Path(path)
         if self._path.suffix not in _SUFFIXES:
-            raise InputError(f"`sink` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; name one.")
+            raise InputError(
+                f"`sink` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; name one."
+            )
         self._partial = self._path.with_name(self._path.name + ".partial")
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
         try:
@@ -117,7 +126,11 @@ class Sink:
         self._save()
 
     def _open(self, graph: SparseGraph, rows: int) -> Any:
-        shape, dtype, written = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), self._state["rows"]
+        shape, dtype, written = (
+            (graph.n, graph.n),
+            np.dtype(dtype_name(graph.dtype)),
+            self._state["rows"],
+        )
         if self._path.suffix == ".npy":
             try:
                 return _NpyFile(self._path, shape, dtype, new=not written)
@@ -136,10 +149,13 @@ class Sink:
         chunks = max(1, min(rows, graph.n)), max(1, min(graph.n, _CHUNK // rows))
         # No distance: zarr leaves out chunks in which every value is the fill value.
         fill = np.nan if dtype.kind == "f" else np.iinfo(dtype).min
-        return zarr.open_array(str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype, fill_value=fill)
+        return zarr.open_array(
+            str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype, fill_value=fill
+        )
 
     def _whole_rows(self, n: int, height: int, width: int) -> int:
-        """Return how many leading rows have all their chunks of (height, width), since a file may have been deleted.
+        """Return how many leading rows have all their chunks of (height, width), since a file may
+        have been deleted.
 
         zarr names the chunk (i, j) c/i/j or, before its release 3, i.j.
         """
@@ -152,7 +168,9 @@ class Sink:
 
     def _refusal(self, error: Exception) -> InputError:
         reason = getattr(error, "strerror", None) or error
-        return InputError(f"`sink` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another.")
+        return InputError(
+            f"`sink` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another."
+        )
 
     def _check_space(self, graph: SparseGraph) -> None:
         """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
@@ -185,23 +203,30 @@ class Sink:
         )
 
     def _save(self) -> None:
-        """Replace the file beside the sink in one step, so that a kill leaves the old one or the new one."""
+        """Replace the file beside the sink in one step, so that a kill leaves the old one or the
+        new one.
+        """
         new = self._partial.with_name(self._partial.name + ".new")
         new.write_text(json.dumps(self._state))
         new.replace(self._partial)
 
 
 class _NpyFile:
-    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk would kill the process.
+    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk
+    would kill the process.
 
     Raises:
         EOFError: the file is not new, and shorter than `shape` needs.
     """
 
-    def __init__(self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool) -> None:
+    def __init__(
+        self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool
+    ) -> None:
         header = BytesIO()
         descr = np.lib.format.dtype_to_descr(dtype)
-        np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": descr, "fortran_order": False, "shape": shape}
+        )
         self._begin, self._row = header.tell(), shape[1] * dtype.itemsize
         size = self._begin + shape[0] * self._row
         if not new and path.stat().st_size < size:

@@ -1,4 +1,6 @@
-"""Solves of one sparse graph: potentials where weights are negative, a method, and what negative cycles reach."""
+"""Solves of one sparse graph: potentials where weights are negative, a method, and what negative
+cycles reach.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _AT_A_TIME = 1 << 20
 
 
 class Solved(NamedTuple):
-    """Distances (rows, n), predecessors if they were asked for, a negative cycle that was marked, and what ran."""
+    """Distances (rows, n), predecessors if they were asked for, a negative cycle that was marked,
+    and what ran.
+    """
 
     distances: torch.Tensor
     predecessors: torch.Tensor | None
@@ -38,7 +42,8 @@ class Solved(NamedTuple):
 
 
 class SparseSolver:
-    """Solves a graph from different starts; potentials and negative cycles are found once, in the constructor.
+    """Solves a graph from different starts; potentials and negative cycles are found once, in the
+    constructor.
 
     Args:
         graph: the graph.
@@ -46,7 +51,9 @@ class SparseSolver:
         negative_cycles: as single_source.
     """
 
-    def __init__(self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise") -> None:
+    def __init__(
+        self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise"
+    ) -> None:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
         self._components: NegativeComponents | None = None
         self._reweighted: Reweighted | None = None
@@ -60,9 +67,15 @@ class SparseSolver:
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
     def solve(
-        self, sources: torch.Tensor, *, limit: float | None = None, predecessors: bool = False, early_stop: bool = True
+        self,
+        sources: torch.Tensor,
+        *,
+        limit: float | None = None,
+        predecessors: bool = False,
+        early_stop: bool = True,
     ) -> Solved:
-        """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for the options.
+        """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for
+        the options.
 
         Raises:
             InputError: the method does not solve this graph.
@@ -89,8 +102,11 @@ class SparseSolver:
         with self._memory_for(min(rows, n), predecessors):
             return self._method_for(min(rows, n), n, predecessors)
 
-    def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
-        """Yield `rows` rows at a time of all sources from `first` on: which these are, and their Solved.
+    def blocks(
+        self, rows: int, first: int = 0, *, predecessors: bool = False
+    ) -> Iterator[tuple[slice, Solved]]:
+        """Yield `rows` rows at a time of all sources from `first` on: which these are, and their
+        Solved.
 
         Raises:
             As method_of_blocks; DistanceRangeError, TooLargeError: as solve.
@@ -101,7 +117,9 @@ class SparseSolver:
         for start in range(first, n, together):
             sources = torch.arange(start, min(start + together, n))
             with self._memory_for(len(sources), predecessors):
-                solved = self._solve(method, sources, self._reached_cycle(sources), predecessors=predecessors)
+                solved = self._solve(
+                    method, sources, self._reached_cycle(sources), predecessors=predecessors
+                )
             for begin in range(0, len(sources), rows):
                 part = slice(begin, begin + rows)
                 pred = None if solved.predecessors is None else solved.predecessors[part]
@@ -110,16 +128,24 @@ class SparseSolver:
             del solved, block  # whose memory the next rows need
 
     def _memory_for(self, rows: int, predecessors: bool) -> AbstractContextManager[None]:
-        """Return a context in which so many rows are solved. The workspace of an engine is bounded, and not counted."""
+        """Return a context in which so many rows are solved. The workspace of an engine is bounded,
+        and not counted.
+        """
         n, dtype, solved_in = self._graph.n, self._graph.dtype, self._nonnegative.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
         itemsize += torch.int32.itemsize if predecessors else 0
-        remedy = "give fewer sources at a time" if rows > 1 else "use a narrower dtype, or a device with more memory"
+        remedy = (
+            "give fewer sources at a time"
+            if rows > 1
+            else "use a narrower dtype, or a device with more memory"
+        )
         what = f"distances from {counted(rows, 'source')} to {counted(n, 'vertex', 'vertices')}"
         return memory_for(what, rows * n * itemsize, self._graph.device, remedy)
 
     def _reached_cycle(self, sources: torch.Tensor) -> NegativeCycle | None:
-        """Return a negative cycle to which the sources lead, to mark what it leads to; raise an error if that is wanted."""
+        """Return a negative cycle to which the sources lead, to mark what it leads to; raise an
+        error if that is wanted.
+        """
         cycle = self._components.first_reached(sources) if self._components is not None else None
         if cycle is not None and self._raises:
             raise _error_of(cycle)
@@ -128,7 +154,8 @@ class SparseSolver:
     def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
         """Return the method for so many rows at a time, of all those that will be asked for."""
         graph = self._nonnegative
-        # Predecessors are found by sums that are equal, which those of floats are not if they are added up in another order.
+        # Predecessors are found by sums that are equal, which those of floats are not if they are
+        # added up in another order.
         exact = not (predecessors and graph.dtype.is_floating_point)
         if self._method == "elimination":
             if not exact:
@@ -146,10 +173,14 @@ class SparseSolver:
     @cached_property
     def _stays_sparse(self) -> bool:
         graph, engine = self._nonnegative, self._engine_of("elimination")
-        return (graph.device.type == "cpu" or has_long_paths(graph)) and engine.elimination is not None
+        return (
+            graph.device.type == "cpu" or has_long_paths(graph)
+        ) and engine.elimination is not None
 
     def _engine_of(self, method: str) -> SparseEngine:
-        """Return the engine of the graph without negative weights that has a method: of its device, else of the CPU."""
+        """Return the engine of the graph without negative weights that has a method: of its device,
+        else of the CPU.
+        """
         if self._graph.device.type != "cpu" and method in self._gpu_engine.methods:
             return self._gpu_engine
         return self._cpu_engine
@@ -178,7 +209,9 @@ class SparseSolver:
         """Solve by a method; if the sources lead to a negative cycle, mark what it leads to."""
         # A limit of distances is none of those with potentials.
         limit_here = limit if self._reweighted is None else None
-        distances, pred = self._solve_nonnegative(method, sources, limit_here, predecessors, early_stop)
+        distances, pred = self._solve_nonnegative(
+            method, sources, limit_here, predecessors, early_stop
+        )
         if self._reweighted is not None:
             distances = self._subtract_potentials(distances, pred, sources, limit)
         if cycle is not None:
@@ -186,12 +219,23 @@ class SparseSolver:
         return Solved(distances, pred, cycle, method, self._engine_of(method).name)
 
     def _solve_nonnegative(
-        self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool
+        self,
+        method: str,
+        sources: torch.Tensor,
+        limit: float | None,
+        predecessors: bool,
+        early_stop: bool,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         engine = self._engine_of(method)
         graph = engine.graph
         infinity = no_edge(graph.dtype)
-        largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
+        largest = (
+            limit
+            if limit is not None
+            else infinity
+            if graph.dtype.is_floating_point
+            else int(infinity) - 1
+        )
         distances = engine.distances(method, sources, largest, early_stop=early_stop)
         if limit is None:
             _check_range(graph, distances)
@@ -200,9 +244,15 @@ class SparseSolver:
         return distances.to(device), None if pred is None else pred.to(device)
 
     def _subtract_potentials(
-        self, shifted: torch.Tensor, pred: torch.Tensor | None, sources: torch.Tensor, limit: float | None
+        self,
+        shifted: torch.Tensor,
+        pred: torch.Tensor | None,
+        sources: torch.Tensor,
+        limit: float | None,
     ) -> torch.Tensor:
-        """Return the distances of the graph from those with potentials, in the same memory if the dtype is the same."""
+        """Return the distances of the graph from those with potentials, in the same memory if the
+        dtype is the same.
+        """
         assert self._reweighted is not None
         dtype, potentials = self._graph.dtype, self._reweighted.potentials
         infinity = no_edge(dtype)
@@ -215,14 +265,18 @@ class SparseSolver:
             missing = rows == no_edge(rows.dtype)
             if limit is not None:
                 missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
-            if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
+            if not dtype.is_floating_point and bool(
+                ((exact >= infinity) | (exact <= -infinity))[~missing].any()
+            ):
                 raise_out_of_range(dtype, "a path weighs too much or too little")
             distances[first : first + step] = exact.to(dtype).masked_fill_(missing, infinity)
             if pred is not None:
                 pred[first : first + step].masked_fill_(missing, -1)
         return distances
 
-    def _mark(self, sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
+    def _mark(
+        self, sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None
+    ) -> None:
         assert self._components is not None
         for rows, unbounded in self._components.unbounded(sources):
             there = unbounded.to(distances.device)
@@ -241,12 +295,16 @@ def engine_name(device: torch.device) -> str:
 
 
 def chosen_rows(graph: SparseGraph, rows: int) -> tuple[str, str]:
-    """Return the method, in words, by which "auto" solves so many rows without predecessors, and the name of its engine."""
+    """Return the method, in words, by which "auto" solves so many rows without predecessors, and
+    the name of its engine.
+    """
     method = choose(graph, rows)
     engine = "cpu" if method == "dijkstra" else engine_name(graph.device)
     if not may_stay_sparse(graph, rows):
         return method, engine
-    where = "it stays sparse" if graph.device.type == "cpu" else "it stays sparse and has long paths"
+    where = (
+        "it stays sparse" if graph.device.type == "cpu" else "it stays sparse and has long paths"
+    )
     return f"elimination if {where}, else {method}", engine
 
 

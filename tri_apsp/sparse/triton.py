@@ -1,4 +1,5 @@
-"""Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one changed anything.
+"""Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one
+changed anything.
 
 Elimination has no rounds: one launch for each slab of sources.
 """
@@ -22,7 +23,8 @@ from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["TritonSparseEngine", "kernel_constants"]
 
-# Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for others.
+# Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for
+# others.
 _SHORT = 64
 _TILES = ((32, 8), (1, 512))
 # Edges of a program that takes segments; entries of one that joins them.
@@ -31,15 +33,18 @@ _SEGMENTS, _CARRIES = 1024, 1024
 _QUEUED, _EXPANDED = 16, 64
 # Columns of a program over rows at most, and edges of each of its chunks.
 _COLUMNS, _CHUNK = 512, 128
-# Bytes of the distances of a slab. 1024 sources of a power-law graph of 2 million edges take 48 ms on an H200 with 32 MB, which
-# stay in the L2 cache, and 22 ms with 512 MB: fewer and larger launches gain more.
+# Bytes of the distances of a slab. 1024 sources of a power-law graph of 2 million edges take 48 ms
+# on an H200 with 32 MB, which stay in the L2 cache, and 22 ms with 512 MB: fewer and larger
+# launches gain more.
 _SLAB_BYTES = 512 << 20
-# Columns of a program that sweeps, by one warp, and edges of its chunks. A sweep takes about as long for few columns as for
-# many, so one of all rows takes so much of the free memory, with the rows themselves.
+# Columns of a program that sweeps, by one warp, and edges of its chunks. A sweep takes about as
+# long for few columns as for many, so one of all rows takes so much of the free memory, with the
+# rows themselves.
 _SWEEP_COLUMNS, _SWEEP_EDGES, _SWEEP_MEMORY = 32, 32, 0.25
 # The most rounds between two reads of the host whether one changed anything.
 _MOST_ROUNDS = 64
-# Predecessors that are found at a time, and distances that are compared with a limit: this bounds temporaries.
+# Predecessors that are found at a time, and distances that are compared with a limit: this bounds
+# temporaries.
 _AT_A_TIME = 1 << 25
 # The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
 _GRID_ROWS = 65535
@@ -49,9 +54,17 @@ class TritonSparseEngine(SparseEngine):
     """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
 
     name = "portable"
-    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "elimination")
+    methods: ClassVar[tuple[str, ...]] = (
+        "output_parallel",
+        "input_parallel",
+        "frontier",
+        "many_sources",
+        "elimination",
+    )
 
-    def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+    def distances(
+        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+    ) -> torch.Tensor:
         graph, starts = self.graph, sources.to(self.graph.device)
         with current(graph.device):
             if not graph.edges:
@@ -76,7 +89,12 @@ class TritonSparseEngine(SparseEngine):
 
     def _only_sources(self, starts: torch.Tensor) -> torch.Tensor:
         """Return distances (rows, n) of which only those of the sources are known."""
-        d = torch.full((len(starts), self.graph.n), no_edge(self.graph.dtype), dtype=self.graph.dtype, device=starts.device)
+        d = torch.full(
+            (len(starts), self.graph.n),
+            no_edge(self.graph.dtype),
+            dtype=self.graph.dtype,
+            device=starts.device,
+        )
         d[torch.arange(len(starts), device=starts.device), starts] = 0
         return d
 
@@ -108,20 +126,40 @@ class TritonSparseEngine(SparseEngine):
         return pred
 
     def _tight(
-        self, pred: torch.Tensor, level: torch.Tensor, not_closer: torch.Tensor, found: torch.Tensor, d: torch.Tensor,
-        number: int, *, fewest: bool,
-    ) -> None:  # fmt: skip
+        self,
+        pred: torch.Tensor,
+        level: torch.Tensor,
+        not_closer: torch.Tensor,
+        found: torch.Tensor,
+        d: torch.Tensor,
+        number: int,
+        *,
+        fewest: bool,
+    ) -> None:
         lists = self.graph.by_destination
         for order, tile in self._classes:
             if len(order):
                 _launcher(kernels._tight_kernel, self.graph.dtype, *tile, fewest)(
-                    (-(-len(order) // tile[0]), len(pred), 1), pred, level, not_closer, found, order, lists.offsets,
-                    lists.vertices, lists.weights, d, number, len(order), self.graph.n,
-                )  # fmt: skip
+                    (-(-len(order) // tile[0]), len(pred), 1),
+                    pred,
+                    level,
+                    not_closer,
+                    found,
+                    order,
+                    lists.offsets,
+                    lists.vertices,
+                    lists.weights,
+                    d,
+                    number,
+                    len(order),
+                    self.graph.n,
+                )
 
     @cached_property
     def _classes(self) -> list[tuple[torch.Tensor, tuple[int, int]]]:
-        """The vertices with edges to them, by their number: those with few, and the others; each with its tile."""
+        """The vertices with edges to them, by their number: those with few, and the others; each
+        with its tile.
+        """
         degrees, order = self.graph.by_destination.degrees.sort()
         none, short = (int((degrees <= most).sum()) for most in (0, _SHORT))
         parts = order[none:short], order[short:]
@@ -132,9 +170,17 @@ class TritonSparseEngine(SparseEngine):
         for order, tile in self._classes:
             if len(order):
                 _launcher(kernels._pull_kernel, d.dtype, *tile)(
-                    (-(-len(order) // tile[0]), len(d), 1), d, lowered, order, lists.offsets, lists.vertices, lists.weights,
-                    limit, len(order), self.graph.n,
-                )  # fmt: skip
+                    (-(-len(order) // tile[0]), len(d), 1),
+                    d,
+                    lowered,
+                    order,
+                    lists.offsets,
+                    lists.vertices,
+                    lists.weights,
+                    limit,
+                    len(order),
+                    self.graph.n,
+                )
 
     @cached_property
     def _targets(self) -> torch.Tensor:
@@ -146,7 +192,16 @@ class TritonSparseEngine(SparseEngine):
         blocks = -(-edges // _SEGMENTS)
         carried = d.new_empty(len(d), 2, blocks)
         _launcher(kernels._segments_kernel, d.dtype)(
-            (blocks, len(d), 1), d, lowered, carried, lists.vertices, self._targets, lists.weights, limit, edges, self.graph.n
+            (blocks, len(d), 1),
+            d,
+            lowered,
+            carried,
+            lists.vertices,
+            self._targets,
+            lists.weights,
+            limit,
+            edges,
+            self.graph.n,
         )
         _launcher(kernels._carries_kernel, d.dtype)(
             (len(d), 1, 1), d, lowered, carried, self._targets, limit, blocks, edges, self.graph.n
@@ -166,9 +221,19 @@ class TritonSparseEngine(SparseEngine):
                 number += 1
                 now, later = queues[(number - 1) % 2], queues[number % 2]
                 _launcher(kernels._push_kernel, d.dtype)(
-                    (programs, 1, 1), d, now, counts[place:], later, counts[place + 1 :], queued, lists.offsets,
-                    lists.vertices, lists.weights, limit, number,
-                )  # fmt: skip
+                    (programs, 1, 1),
+                    d,
+                    now,
+                    counts[place:],
+                    later,
+                    counts[place + 1 :],
+                    queued,
+                    lists.offsets,
+                    lists.vertices,
+                    lists.weights,
+                    limit,
+                    number,
+                )
             last = int(counts[batch])
             if not last:
                 return
@@ -184,10 +249,14 @@ class TritonSparseEngine(SparseEngine):
         graph, needed = self.graph, FIRST
         result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
         most = min(max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize)), _COLUMNS * _GRID_ROWS)
-        width = 1 << (most.bit_length() - 1)  # a power of two, so that no thread is without a column
+        width = 1 << (
+            most.bit_length() - 1
+        )  # a power of two, so that no thread is without a column
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
-            x = torch.full((graph.n, len(part)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+            x = torch.full(
+                (graph.n, len(part)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device
+            )
             x[part, torch.arange(len(part), device=part.device)] = 0
             changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
             changed[part] = 0
@@ -199,30 +268,43 @@ class TritonSparseEngine(SparseEngine):
 
     def rows_together(self, method: str) -> int:
         row = 2 * self.graph.n * self.graph.dtype.itemsize
-        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / row) if method == "elimination" and row else 1
+        return (
+            int(_SWEEP_MEMORY * free_memory(self.graph.device) / row)
+            if method == "elimination" and row
+            else 1
+        )
 
     @cached_property
     def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
-        return tuple(x.to(self.graph.device) for x in sweep_chunks(self.require_elimination(), _SWEEP_EDGES))
+        return tuple(
+            x.to(self.graph.device) for x in sweep_chunks(self.require_elimination(), _SWEEP_EDGES)
+        )
 
     def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
         graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
         result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
-        # Half of the memory that is left: more than a slab of rows_together() needs while the rows of the one before exist.
-        width = max(_SWEEP_COLUMNS, free_memory(graph.device) // (2 * graph.n * graph.dtype.itemsize))
+        # Half of the memory that is left: more than a slab of rows_together() needs while the rows
+        # of the one before exist.
+        width = max(
+            _SWEEP_COLUMNS, free_memory(graph.device) // (2 * graph.n * graph.dtype.itemsize)
+        )
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
             x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
             x[part, torch.arange(len(part), device=part.device)] = 0
             programs = -(-len(part) // _SWEEP_COLUMNS)
-            _launcher(_sweep_kernel, x.dtype)((programs, 1, 1), x, *chunks, len(chunks[0]), len(part))
+            _launcher(_sweep_kernel, x.dtype)(
+                (programs, 1, 1), x, *chunks, len(chunks[0]), len(part)
+            )
             result[first : first + len(part)] = x.mT
         if limit < missing - 1:
             for rows in torch.split(result, max(1, _AT_A_TIME // graph.n)):
                 rows.masked_fill_(rows > limit, missing)
         return result
 
-    def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int) -> None:
+    def _pull_rows(
+        self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int
+    ) -> None:
         """Lower rows in rounds; the host reads for the first time after as many as are `needed`."""
         chunks, lists, width = self._chunks, self.graph.by_destination, x.shape[1]
         block = min(_COLUMNS, max(16, 1 << (width - 1).bit_length()))
@@ -230,31 +312,48 @@ class TritonSparseEngine(SparseEngine):
         lowered = changed.new_zeros(1)
         for number in rounds(lowered, _MOST_ROUNDS, needed):
             _launcher(kernels._pull_rows_kernel, x.dtype, block)(
-                grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width
+                grid,
+                x,
+                changed,
+                lowered,
+                *chunks,
+                lists.vertices,
+                lists.weights,
+                limit,
+                number,
+                width,
             )
 
 
 def _unknown(starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
-    """Return predecessors (rows, n) that are to be found: -2, but -1 at the starts and where there is no path."""
+    """Return predecessors (rows, n) that are to be found: -2, but -1 at the starts and where there
+    is no path.
+    """
     pred = torch.full_like(d, -1, dtype=torch.int32).masked_fill_(d < no_edge(d.dtype), -2)
     pred[torch.arange(len(starts), device=d.device), starts] = -1
     return pred
 
 
 @cache
-def _launcher(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False) -> Launcher:
+def _launcher(
+    kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False
+) -> Launcher:
     constants = kernel_constants(kernel, dtype, block, lanes, fewest)
     return Launcher(kernel, constants | {"num_warps": kernel_warps(kernel, block)})
 
 
 def kernel_warps(kernel: Any, block: int = 0) -> int:
-    """Return the warps of a program: over rows one for each 128 columns, four neighbours for a thread."""
+    """Return the warps of a program: over rows one for each 128 columns, four neighbours for a
+    thread.
+    """
     if kernel is _sweep_kernel:
         return 1
     return max(1, block // 128) if kernel is kernels._pull_rows_kernel else 4
 
 
-def kernel_constants(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False) -> dict[str, Any]:
+def kernel_constants(
+    kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False
+) -> dict[str, Any]:
     """Return the constants of a kernel; `block` is its VERTICES, or the BLOCK of _pull_rows_kernel."""
     missing = no_edge(dtype)
     known: dict[Any, dict[str, Any]] = {
@@ -262,7 +361,11 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int
         kernels._segments_kernel: {"NO_EDGE": missing, "BLOCK": _SEGMENTS},
         kernels._carries_kernel: {"NO_EDGE": missing, "EDGES": _SEGMENTS, "BLOCK": _CARRIES},
         kernels._push_kernel: {"VERTICES": _QUEUED, "BLOCK": _EXPANDED},
-        kernels._pull_rows_kernel: {"NO_EDGE": missing, "EDGES": _edges_at_a_time(block), "BLOCK": block},
+        kernels._pull_rows_kernel: {
+            "NO_EDGE": missing,
+            "EDGES": _edges_at_a_time(block),
+            "BLOCK": block,
+        },
         kernels._tight_kernel: {"VERTICES": block, "LANES": lanes, "FEWEST": fewest},
         _sweep_kernel: {"NO_EDGE": missing, "EDGES": _SWEEP_EDGES, "BLOCK": _SWEEP_COLUMNS},
     }
@@ -270,5 +373,7 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int
 
 
 def _edges_at_a_time(block: int) -> int:
-    """Return the edges whose rows of `block` values a program reads at a time: 16 values for each thread."""
+    """Return the edges whose rows of `block` values a program reads at a time: 16 values for each
+    thread.
+    """
     return min(16, 16 * 32 * max(1, block // 128) // max(1, block))

@@ -17,8 +17,9 @@ from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["hop_constants", "hops_on_gpu", "search_memory", "totals_on_gpu"]
 
-# Words of 32 sources in a slab at most, and bytes of one matrix of bits. All hops of 100000 vertices with 2 million edges take
-# 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these do not stay in the L2 cache: there are fewer, larger launches.
+# Words of 32 sources in a slab at most, and bytes of one matrix of bits. All hops of 100000
+# vertices with 2 million edges take 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these
+# do not stay in the L2 cache: there are fewer, larger launches.
 _MOST_WORDS, _SLAB_BYTES = 256, 96 << 20
 # Lists of more edges are gathered in chunks of so many.
 _CHUNK = 512
@@ -39,7 +40,8 @@ class _Search:
         n, device = len(lists.offsets) - 1, lists.offsets.device
         self.n, self.words, self.lists = n, words, lists
         self._now, self._later = torch.empty(2, n, words, dtype=torch.int32, device=device)
-        # What each slab begins with as 0, in one piece: bits that are seen, their digits, and rows that are complete.
+        # What each slab begins with as 0, in one piece: bits that are seen, their digits, and rows
+        # that are complete.
         self._zeroed = torch.empty((1 + digits) * n * words + n, dtype=torch.int32, device=device)
         bits = self._zeroed[: (1 + digits) * n * words].view(1 + digits, n, words)
         self.seen, self.digits, self._complete = bits[0], bits[1:], self._zeroed[-n:]
@@ -55,8 +57,12 @@ class _Search:
         self._gathered = self.found.new_zeros(int(long.sum()), words)
         self._first = FIRST
 
-    def levels(self, starts: torch.Tensor, totals: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> Iterator[int]:
-        """Search from `starts`, on the device; yield the number of each level before the host reads whether there are more."""
+    def levels(
+        self, starts: torch.Tensor, totals: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    ) -> Iterator[int]:
+        """Search from `starts`, on the device; yield the number of each level before the host reads
+        whether there are more.
+        """
         self._start(starts)
         width = max(16, 1 << (self.words - 1).bit_length())
         gather, find = _launcher("gather", width, 0), _launcher("level", width, len(self.digits))
@@ -65,14 +71,35 @@ class _Search:
             found, later_found = self.found[(level - 1) % 2], self.found[level % 2]
             if len(chunk_vertices):
                 gather(
-                    (len(chunk_vertices), 1, 1), self._gathered, self._now, found, self._complete, *self._chunks,
-                    self.lists.vertices, level, self.words,
-                )  # fmt: skip
+                    (len(chunk_vertices), 1, 1),
+                    self._gathered,
+                    self._now,
+                    found,
+                    self._complete,
+                    *self._chunks,
+                    self.lists.vertices,
+                    level,
+                    self.words,
+                )
             find(
-                (-(-self.n // _VERTICES), 1, 1), self._later, self._now, found, self._complete, later_found, self.seen,
-                self.digits, *totals, self._any, self.lists.offsets, self.lists.vertices, self._list, self._gathered, level,
-                self.n, self.words,
-            )  # fmt: skip
+                (-(-self.n // _VERTICES), 1, 1),
+                self._later,
+                self._now,
+                found,
+                self._complete,
+                later_found,
+                self.seen,
+                self.digits,
+                *totals,
+                self._any,
+                self.lists.offsets,
+                self.lists.vertices,
+                self._list,
+                self._gathered,
+                level,
+                self.n,
+                self.words,
+            )
             self._now, self._later = self._later, self._now
             yield level
 
@@ -88,15 +115,26 @@ class _Search:
         self._now[starts] = 0
         unused = torch.arange(len(starts), 32 * self.words, device=starts.device)
         if len(unused):  # bits without a source count as seen
-            bits = (torch.ones_like(unused) << (unused % 32)).to(torch.int32)  # 1 << 31 becomes the smallest int32
+            bits = (torch.ones_like(unused) << (unused % 32)).to(
+                torch.int32
+            )  # 1 << 31 becomes the smallest int32
             self.seen += torch.zeros_like(self.seen[0]).index_add_(0, unused // 32, bits)
         _launcher("start", 0, 0)(
-            (-(-len(starts) // _STARTS), 1, 1), self._now, self.seen, self.found[0], starts, len(starts), self.words
+            (-(-len(starts) // _STARTS), 1, 1),
+            self._now,
+            self.seen,
+            self.found[0],
+            starts,
+            len(starts),
+            self.words,
         )
 
 
-def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
-    """Write the hops (sources, n) from `starts` into `result`; return whether a path has more edges than its dtype holds.
+def hops_on_gpu(
+    lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, unreachable: int
+) -> bool:
+    """Write the hops (sources, n) from `starts` into `result`; return whether a path has more edges
+    than its dtype holds.
 
     Args:
         lists: the edges by destination.
@@ -124,10 +162,15 @@ def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, un
 
 
 def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return for each vertex the sum of its hops from all vertices, how many reach it, and the largest; see hops.Totals."""
+    """Return for each vertex the sum of its hops from all vertices, how many reach it, and the
+    largest; see hops.Totals.
+    """
     n = len(lists.offsets) - 1
     words = _words(n, n)
-    total, reached = torch.zeros(n, dtype=torch.int64, device=lists.offsets.device), lists.offsets.new_ones(n)
+    total, reached = (
+        torch.zeros(n, dtype=torch.int64, device=lists.offsets.device),
+        lists.offsets.new_ones(n),
+    )
     farthest = total.to(torch.int32)
     with current(total.device):
         search = _Search(lists, words, 0)
@@ -140,7 +183,9 @@ def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
 
 def search_memory(n: int, sources: int, unreachable: int = 0) -> int:
-    """Return the bytes of the matrices of bits of a search: of two levels, of what is seen and its digits, and their copies."""
+    """Return the bytes of the matrices of bits of a search: of two levels, of what is seen and its
+    digits, and their copies.
+    """
     return (2 + 2 * (1 + _digits(n, unreachable))) * 4 * n * _words(n, sources)
 
 

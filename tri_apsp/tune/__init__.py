@@ -1,4 +1,5 @@
-"""The tuner: finds the fastest configurations for this machine, and writes them to files that later solves read.
+"""The tuner: finds the fastest configurations for this machine, and writes them to files that later
+solves read.
 
 `tune()` is `python -m tri_apsp.tune` as a function.
 """
@@ -40,12 +41,15 @@ def tune(
 ) -> SweepResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
 
-    Each worker process imports the script that calls this, so the call must be under `if __name__ == "__main__":`.
+    Each worker process imports the script that calls this, so the call must be under `if __name__
+    == "__main__":`.
 
     Args:
-        kernels: names of tri_apsp.tuned.KERNELS[engine]; empty: all, each with the winners of those before it.
-        n: sizes, which must fit the memory. A kernel that such a solve runs at a smaller size is tuned at that size; batches
-            that do not fit are skipped unless `kernels` names them. Empty: those sizes of the effort that fit.
+        kernels: names of tri_apsp.tuned.KERNELS[engine]; empty: all, each with the winners of those
+            before it.
+        n: sizes, which must fit the memory. A kernel that such a solve runs at a smaller size is
+            tuned at that size; batches that do not fit are skipped unless `kernels` names them.
+            Empty: those sizes of the effort that fit.
         dtypes: names such as "float32"; empty: those of the effort.
         signs: signs of the weights, "nonnegative" or "any"; empty: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
@@ -57,12 +61,13 @@ def tune(
         sampler: "tpe", "random" or "grid".
         seed: the seed of the sampler.
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
-        storage: URL of a database that keeps the trials, which several machines may share; None: a journal on this machine.
+        storage: URL of a database that keeps the trials, which several machines may share; None: a
+            journal on this machine.
         resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
         progress: show progress on stderr.
-        objective: what to minimise: "time", or "energy", the joules per run, which only NVIDIA GPUs count. With
-            TRI_APSP_OBJECTIVE=energy, solves prefer the entries for it.
+        objective: what to minimise: "time", or "energy", the joules per run, which only NVIDIA GPUs
+            count. With TRI_APSP_OBJECTIVE=energy, solves prefer the entries for it.
 
     Returns:
         SweepResult: one result per task.
@@ -70,8 +75,8 @@ def tune(
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
-        EngineError: the engine cannot run on the device, or no task could be tuned; or the objective is energy, and the device
-            does not count it.
+        EngineError: the engine cannot run on the device, or no task could be tuned; or the
+            objective is energy, and the device does not count it.
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.progress import Progress
@@ -82,8 +87,23 @@ def tune(
     directory = None if save_dir is None else Path(save_dir)
     planned = plan(
         Settings(
-            kernels, n, dtypes, signs, engine, device, gpus, effort, trials, time_budget, sampler, seed, directory, storage,
-            resume, force, objective,
+            kernels,
+            n,
+            dtypes,
+            signs,
+            engine,
+            device,
+            gpus,
+            effort,
+            trials,
+            time_budget,
+            sampler,
+            seed,
+            directory,
+            storage,
+            resume,
+            force,
+            objective,
         )
-    )  # fmt: skip
+    )
     return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))

@@ -10,7 +10,8 @@ __all__ = ["main"]
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call the command `prog`.
+    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call
+    the command `prog`.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).

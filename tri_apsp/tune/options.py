@@ -49,14 +49,24 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
     _add_tasks(parser)
     _add_settings(parser)
     _add_actions(parser)
-    add_json(parser, "device, seconds, interrupted, files, results; or the output of the option given instead of tuning")
+    add_json(
+        parser,
+        "device, seconds, interrupted, files, results; or the output of the option given instead of tuning",
+    )
     return parser
 
 
 def _add_tasks(parser: Parser) -> None:
     what = parser.add_argument_group("what to tune")
     kernels = list(dict.fromkeys(kernel for _, kernel in RECORDS))
-    what.add_argument("--kernel", dest="kernels", nargs="+", choices=kernels, default=[], help="default: all of the engine")
+    what.add_argument(
+        "--kernel",
+        dest="kernels",
+        nargs="+",
+        choices=kernels,
+        default=[],
+        help="default: all of the engine",
+    )
     what.add_argument(
         "--n",
         type=int,
@@ -66,13 +76,29 @@ def _add_tasks(parser: Parser) -> None:
         "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
     )
     what.add_argument(
-        "--dtype", dest="dtypes", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the effort"
+        "--dtype",
+        dest="dtypes",
+        nargs="+",
+        choices=DTYPES_BY_NAME,
+        default=[],
+        help="default: those of the effort",
     )
     what.add_argument(
-        "--sign", dest="signs", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort"
+        "--sign",
+        dest="signs",
+        nargs="+",
+        choices=SIGNS,
+        default=[],
+        help="signs of the weights; default: those of the effort",
     )
     add_device(what)
-    what.add_argument("--gpus", type=int, default=1, metavar="G", help="measure on G GPUs at the same time; default: 1")
+    what.add_argument(
+        "--gpus",
+        type=int,
+        default=1,
+        metavar="G",
+        help="measure on G GPUs at the same time; default: 1",
+    )
 
 
 def _add_settings(parser: Parser) -> None:
@@ -92,13 +118,20 @@ def _add_settings(parser: Parser) -> None:
         f"{ENERGY_BUDGETS['quick'].seconds:.0f} s; full: up to {BUDGETS['full'].seconds:.0f} s",
     )
     trials, energy = (
-        ", ".join(f"{budget.trials} {effort}" for effort, budget in budgets.items()) for budgets in (BUDGETS, ENERGY_BUDGETS)
+        ", ".join(f"{budget.trials} {effort}" for effort, budget in budgets.items())
+        for budgets in (BUDGETS, ENERGY_BUDGETS)
     )
     how.add_argument(
-        "--trials", type=int, metavar="T", help=f"at most T configurations per task; default: {trials}; for energy {energy}"
+        "--trials",
+        type=int,
+        metavar="T",
+        help=f"at most T configurations per task; default: {trials}; for energy {energy}",
     )
     how.add_argument(
-        "--time-budget", type=float, metavar="SECONDS", help="time for all tasks; default: the time of the effort for each task"
+        "--time-budget",
+        type=float,
+        metavar="SECONDS",
+        help="time for all tasks; default: the time of the effort for each task",
     )
     how.add_argument(
         "--sampler",
@@ -116,7 +149,9 @@ def _add_settings(parser: Parser) -> None:
         "every solve searches and `python -m tri_apsp info` shows",
     )
     where.add_argument(
-        "--ship", action="store_true", help="for maintainers: write to the tuning/ of the checkout that runs, as it is shipped"
+        "--ship",
+        action="store_true",
+        help="for maintainers: write to the tuning/ of the checkout that runs, as it is shipped",
     )
     how.add_argument(
         "--storage",
@@ -124,9 +159,18 @@ def _add_settings(parser: Parser) -> None:
         help="database for the trials, which machines with the same GPU may share, such as sqlite:///studies.db or "
         "postgresql+psycopg://user@host/name; default: a journal in this user's data directory",
     )
-    how.add_argument("--resume", action="store_true", help="continue the newest studies, also those of other machines")
+    how.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the newest studies, also those of other machines",
+    )
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
-    how.add_argument("--report", type=Path, metavar="DIR", help="also write every trial, the machine and the versions there")
+    how.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="also write every trial, the machine and the versions there",
+    )
 
 
 def _add_actions(parser: Parser) -> None:
@@ -141,18 +185,26 @@ def _add_actions(parser: Parser) -> None:
             "is better), or failed",
         ),
     ):
-        instead.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
+        instead.add_argument(
+            f"--{name}", dest="action", action="store_const", const=name, help=text
+        )
     for name, text in (
         ("export", "write what was tuned for this device to one file, to send in or copy"),
         ("import", "check such a file, and save its entries as tuned files"),
     ):
-        instead.add_argument(f"--{name}", dest="action", action=_FileAction, const=name, metavar="FILE", help=text)
+        instead.add_argument(
+            f"--{name}", dest="action", action=_FileAction, const=name, metavar="FILE", help=text
+        )
 
 
 class _FileAction(argparse.Action):
     """Stores the name of an action, and the file that it takes."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option: str | None = None,
     ) -> None:
         namespace.action, namespace.file = self.const, Path(str(values))

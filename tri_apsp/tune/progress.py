@@ -35,13 +35,22 @@ class Progress:
         self._end = 0.0
 
     def started(self, task: Task, trials: int, end: float) -> None:
-        """A search of at most `trials` configurations begins, and ends by `end` on the monotonic clock."""
+        """A search of at most `trials` configurations begins, and ends by `end` on the monotonic
+        clock.
+        """
         self._end = end
         if self._shown and sys.stderr.isatty():
             # tqdm cuts the line off at the width of the terminal, so what matters most comes first.
             layout = "{desc} |{bar:8}| {n_fmt}/{total_fmt}{postfix}"
             self._task, title = task, self._title(SearchResult())
-            self._bar = tqdm(total=trials, desc=title, bar_format=layout, leave=False, file=sys.stderr, **terminal_shape())
+            self._bar = tqdm(
+                total=trials,
+                desc=title,
+                bar_format=layout,
+                leave=False,
+                file=sys.stderr,
+                **terminal_shape(),
+            )
 
     def evaluated(self, found: SearchResult) -> None:
         """One more configuration was evaluated."""
@@ -60,7 +69,9 @@ class Progress:
         self.close()
         self._done += 1
         if self._shown:
-            print(f"[{self._done}/{self._tasks}] {outcome_line(result)}", file=sys.stderr, flush=True)
+            print(
+                f"[{self._done}/{self._tasks}] {outcome_line(result)}", file=sys.stderr, flush=True
+            )
 
     def close(self) -> None:
         """Remove the live line."""
@@ -73,7 +84,14 @@ class Progress:
         title = "measuring the default"
         if (best := found.best) is not None:
             cost = best.outcome.median_cost
-            default = next((trial.outcome.median_cost for trial in found.evaluated if trial.origin == "default"), math.inf)
+            default = next(
+                (
+                    trial.outcome.median_cost
+                    for trial in found.evaluated
+                    if trial.origin == "default"
+                ),
+                math.inf,
+            )
             gain = "" if default == math.inf else f" ({default / cost:.2f} x default)"
             title = f"best {quantity(cost, joules=best.outcome.energy is not None)}{gain}"
         left = tqdm.format_interval(max(0.0, self._end - time.monotonic()))
@@ -99,7 +117,9 @@ def quantity(value: float, *, joules: bool) -> str:
 def failures_line(failures: Counter[Kind]) -> str:
     """Return how many configurations failed, by class."""
     return (
-        "failed: " + ", ".join(f"{count} {kind.value}" for kind, count in failures.most_common()) if failures else "none failed"
+        "failed: " + ", ".join(f"{count} {kind.value}" for kind, count in failures.most_common())
+        if failures
+        else "none failed"
     )
 
 
@@ -110,15 +130,25 @@ def outcome_line(result: TaskResult) -> str:
     winner, search = result.winner, result.search
     if winner is None:
         return f"{result.task}: interrupted before anything was known"
-    extent = "found by an earlier run" if result.resumed else f"{len(search.evaluated)} of {search.candidates} configurations"
-    parts = [decision_line(winner), extent, *([failures_line(search.failures)] if search.failures else [])]
+    extent = (
+        "found by an earlier run"
+        if result.resumed
+        else f"{len(search.evaluated)} of {search.candidates} configurations"
+    )
+    parts = [
+        decision_line(winner),
+        extent,
+        *([failures_line(search.failures)] if search.failures else []),
+    ]
     parts += ["interrupted"] if not result.complete else []
     parts += ["the device changed its speed meanwhile"] if result.throttled else []
     return f"{result.task}: {', '.join(parts)}"
 
 
 def decision_line(winner: Winner) -> str:
-    """Return what was decided, and the times that decided it, or the energy if that is the objective."""
+    """Return what was decided, and the times that decided it, or the energy if that is the
+    objective.
+    """
     medians, shown = winner.medians, partial(quantity, joules=winner.energy is not None)
     now = shown(medians.now)
     if winner.before is None:  # found by an earlier version

@@ -22,7 +22,8 @@ def format_config(config: dict[str, Any]) -> str:
 
 
 def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> None:
-    """Print each configuration that replaces another, how much was gained, and where it was written.
+    """Print each configuration that replaces another, how much was gained, and where it was
+    written.
 
     Args:
         result: the result of the sweep.
@@ -58,21 +59,40 @@ def _measured(winner: Winner, cost: float | None, ms: float | None) -> str:
     """Return the time of a configuration, after its energy if that is the objective."""
     if cost is None or ms is None:
         return "failed"
-    return milliseconds(ms) if winner.energy is None else f"{quantity(cost, joules=True)}, {milliseconds(ms)}"
+    return (
+        milliseconds(ms)
+        if winner.energy is None
+        else f"{quantity(cost, joules=True)}, {milliseconds(ms)}"
+    )
 
 
 def _changes(winners: Sequence[Winner], tried: int) -> str:
-    """Return what became faster or more efficient, or how near the configurations in use are to the best that was tried."""
+    """Return what became faster or more efficient, or how near the configurations in use are to the
+    best that was tried.
+    """
     changed = sum(winner.changed for winner in winners)
     every = [(winner, winner.medians) for winner in winners]
-    gains = [medians.before / medians.now for winner, medians in every if winner.changed and medians.before is not None]
+    gains = [
+        medians.before / medians.now
+        for winner, medians in every
+        if winner.changed and medians.before is not None
+    ]
     if changed:
-        mean = f": {geometric_mean(gains):.2f} times as {winners[0].adjective} as before" if gains else ""
+        mean = (
+            f": {geometric_mean(gains):.2f} times as {winners[0].adjective} as before"
+            if gains
+            else ""
+        )
         spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
         return f"{changed} of {counted(len(winners), 'task')}{mean}{spread}"
-    which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
+    which = (
+        "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
+    )
     unclear = [winner for winner in winners if not winner.conclusive]
-    excess = max(medians.now / (medians.best or medians.now) - 1 for medians in (one.medians for one in unclear or winners))
+    excess = max(
+        medians.now / (medians.best or medians.now) - 1
+        for medians in (one.medians for one in unclear or winners)
+    )
     better = "faster" if winners[0].energy is None else "more efficient"
     if unclear:
         return (
@@ -86,6 +106,8 @@ def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, st
     if not files:
         return [("written", "nothing")]
     rows = [("written" if index == 0 else "", str(path)) for index, path in enumerate(files)]
-    if save_dir is None or save_dir.resolve() in [directory.resolve() for directory in tuned.directories()]:
+    if save_dir is None or save_dir.resolve() in [
+        directory.resolve() for directory in tuned.directories()
+    ]:
         return [*rows, ("", "where later solves on this machine look first")]
     return [*rows, ("to use", f"set TRI_APSP_CONFIG_DIR={save_dir.resolve()} for later solves")]

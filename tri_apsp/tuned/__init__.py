@@ -1,4 +1,5 @@
-"""Tuned configurations: the fastest, or most efficient, found on a device, kept in files for later solves of similar size.
+"""Tuned configurations: the fastest, or most efficient, found on a device, kept in files for later
+solves of similar size.
 
 `find` is the lookup; a solve makes a `Call` and asks for its `config_for_call`. For users:
 
@@ -26,7 +27,14 @@ from tri_apsp.tuned.lookup import environment, find
 from tri_apsp.tuned.misses import config_for_call, issue_warnings
 from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, wanted_objective
 from tri_apsp.tuned.other_gpus import Use, use_of
-from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, is_frozen, save_directory
+from tri_apsp.tuned.paths import (
+    checkout_directory,
+    directories,
+    file_name,
+    files,
+    is_frozen,
+    save_directory,
+)
 from tri_apsp.tuned.reading import load, reload, remember, remembering
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.removal import reset

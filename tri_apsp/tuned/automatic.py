@@ -1,4 +1,6 @@
-"""TRI_APSP_TUNE=auto: the first call for which nothing was tuned runs the tuner, in a process of its own."""
+"""TRI_APSP_TUNE=auto: the first call for which nothing was tuned runs the tuner, in a process of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -33,26 +35,32 @@ _failed: set[str] = set()
 
 
 def tune(call: Call, is_missing: Callable[[], bool]) -> None:
-    """Run the tuner for a call for which nothing was tuned, so that later lookups find what it writes.
+    """Run the tuner for a call for which nothing was tuned, so that later lookups find what it
+    writes.
 
-    Processes of this user that miss something on GPUs of one model, such as the ranks of a distributed program, tune one after
-    the other: measurements at the same time would falsify each other, and the first process usually tunes what the others lack
-    too. A failure is collected as a warning, and not tried again, neither by this process nor by later ones.
+    Processes of this user that miss something on GPUs of one model, such as the ranks of a
+    distributed program, tune one after the other: measurements at the same time would falsify each
+    other, and the first process usually tunes what the others lack too. A failure is collected as a
+    warning, and not tried again, neither by this process nor by later ones.
 
     Args:
         call: the call.
-        is_missing: returns whether the call still has no tuned entry; another process may have written one.
+        is_missing: returns whether the call still has no tuned entry; another process may have
+            written one.
     """
     import filelock
 
-    # A power of two stands for all sizes near it, so that a failure costs a program that solves many sizes its 20 s once.
+    # A power of two stands for all sizes near it, so that a failure costs a program that solves
+    # many sizes its 20 s once.
     task = f"{call.device.slug}-{call.engine}-{call.dtype}-{call.kind}-{1 << call.n.bit_length()}"
     if task in _failed or is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR"):
         return  # lookups would not use what the tuner writes
     end = time.monotonic() + SECONDS
     folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
     kernels = "-".join(kernel_hash(call.engine, kernel)[:8] for kernel in call.kernels_to_tune())
-    failed_before = folder / f"{task}-{kernels}.failed"  # for later processes, until the kernels change
+    failed_before = (
+        folder / f"{task}-{kernels}.failed"
+    )  # for later processes, until the kernels change
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / f"tuner-{call.device.slug}.lock", timeout=SECONDS):
@@ -74,16 +82,25 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
     if is_missing():
         _failed.add(task)
         collect(
-            f"automatic {task}", f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; to tune: {call.command()}"
+            f"automatic {task}",
+            f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; to tune: {call.command()}",
         )
 
 
 def _run(call: Call, end: float) -> str:
-    """Run the tuner until `end`, a time of the monotonic clock, and return why it may have found nothing."""
+    """Run the tuner until `end`, a time of the monotonic clock, and return why it may have found
+    nothing.
+    """
     seconds = end - time.monotonic() - _OVERHEAD
     if seconds <= 0:
         return "other processes left it no time"
-    arguments = [*call.tuner_arguments(), "--kernel", *call.kernels_to_tune(), "--time-budget", f"{seconds:.1f}"]
+    arguments = [
+        *call.tuner_arguments(),
+        "--kernel",
+        *call.kernels_to_tune(),
+        "--time-budget",
+        f"{seconds:.1f}",
+    ]
     process = subprocess.Popen(
         [*module_command("tri_apsp.tune"), *arguments],
         stdin=subprocess.DEVNULL,

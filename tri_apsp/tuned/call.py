@@ -23,7 +23,8 @@ class Call(NamedTuple):
         torch_device: the device of the tensors.
         device: the facts of that device.
         dtype: the name of the dtype, such as "float32".
-        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. 0: no tuned entry is looked up.
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. 0: no tuned entry is
+            looked up.
         batch: the number of graphs.
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         kind: one of tri_apsp.tuned.records.CALLS.
@@ -45,7 +46,9 @@ class Call(NamedTuple):
         return self._replace(sign="any")
 
     def records(self) -> list[TunableKernel[Any]]:
-        """Return the kernels to look up, the solve first: it decides the size of closures, and its fields are not changed."""
+        """Return the kernels to look up, the solve first: it decides the size of closures, and its
+        fields are not changed.
+        """
         return sorted(self._records_to_tune(), key=lambda record: not record.is_solve)
 
     def _records_to_tune(self) -> list[TunableKernel[Any]]:
@@ -59,28 +62,52 @@ class Call(NamedTuple):
     def kernels_to_tune(self) -> list[str]:
         """Return the kernels that decide how fast the call is, in the order of tuning."""
         records = self._records_to_tune()
-        if self.kind == "batch":  # a kernel for batches solves small graphs alone, and large ones not at all
+        if (
+            self.kind == "batch"
+        ):  # a kernel for batches solves small graphs alone, and large ones not at all
             own = [record for record in records if record.calls == ("batch",)]
             small = [record for record in own if self.n <= 2 * max(record.full_sizes)]
             records = small or [record for record in records if record not in own]
-        if self.kind == "product":  # not small_product for a product that is larger than any of these
+        if (
+            self.kind == "product"
+        ):  # not small_product for a product that is larger than any of these
             default = default_config(self.engine, DTYPES_BY_NAME[self.dtype])
-            records = [record for record in records if record.lookup_size(self.n, default) == self.n]
+            records = [
+                record for record in records if record.lookup_size(self.n, default) == self.n
+            ]
         return [record.name for record in records]
 
     def tuner_arguments(self) -> list[str]:
-        """Return the arguments with which `python -m tri_apsp.tune` tunes this size; kernels_to_tune() may be added."""
-        signs = [] if self.sign == "nonnegative" else ["--sign", self.sign]  # by default the tuner takes "nonnegative"
+        """Return the arguments with which `python -m tri_apsp.tune` tunes this size;
+        kernels_to_tune() may be added.
+        """
+        signs = (
+            [] if self.sign == "nonnegative" else ["--sign", self.sign]
+        )  # by default the tuner takes "nonnegative"
         return [
-            "--device", str(self.torch_device), "--engine", self.engine, "--dtype", self.dtype, "--n", str(self.n), *signs,
-        ]  # fmt: skip
+            "--device",
+            str(self.torch_device),
+            "--engine",
+            self.engine,
+            "--dtype",
+            self.dtype,
+            "--n",
+            str(self.n),
+            *signs,
+        ]
 
     def command(self) -> str:
         """Return the command that tunes this size, as a user may type it."""
         kernels = self.kernels_to_tune()
         only = ["--kernel", *kernels] if len(kernels) == 1 else []
-        counts_energy = self.device.capability is not None  # an NVIDIA GPU does; the tuner refuses the objective on others
-        objective = ["--objective", self.objective] if self.objective != DEFAULT_OBJECTIVE and counts_energy else []
+        counts_energy = (
+            self.device.capability is not None
+        )  # an NVIDIA GPU does; the tuner refuses the objective on others
+        objective = (
+            ["--objective", self.objective]
+            if self.objective != DEFAULT_OBJECTIVE and counts_energy
+            else []
+        )
         return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only, *objective])
 
 
@@ -102,4 +129,14 @@ def call_of(
     """
     kind = "product" if product else "batch" if batch > 1 else "solve"
     sign = "nonnegative" if nonnegative else "any"
-    return Call(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind, objective or wanted_objective())
+    return Call(
+        engine,
+        device,
+        describe(device),
+        dtype_name(dtype),
+        n,
+        batch,
+        sign,
+        kind,
+        objective or wanted_objective(),
+    )

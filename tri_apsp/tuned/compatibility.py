@@ -1,4 +1,6 @@
-"""Which tuned files fit a device and the present kernels; each reason is the end of a sentence about the file."""
+"""Which tuned files fit a device and the present kernels; each reason is the end of a sentence
+about the file.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ __all__ = ["Identity", "difference", "identity", "identity_of", "refusal", "vers
 
 
 class Identity(NamedTuple):
-    """The kernel, dtype and device of a tuned file; the names are those of the fields of tri_apsp.tuned.schema.TunedFile."""
+    """The kernel, dtype and device of a tuned file; the names are those of the fields of
+    tri_apsp.tuned.schema.TunedFile.
+    """
 
     engine: str
     kernel: str
@@ -34,7 +38,16 @@ def identity(engine: str, kernel: str, dtype: str, device: Device) -> Identity:
         InputError: the engine has no such kernel.
     """
     source_hash = kernel_hash(engine, kernel)
-    return Identity(engine, kernel, dtype, device.slug, device.name, device.capability, device.units, source_hash)
+    return Identity(
+        engine,
+        kernel,
+        dtype,
+        device.slug,
+        device.name,
+        device.capability,
+        device.units,
+        source_hash,
+    )
 
 
 def identity_of(file: TunedFile) -> Identity:
@@ -43,12 +56,14 @@ def identity_of(file: TunedFile) -> Identity:
 
 
 def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | None:
-    """Return why `file` must not be used on `device`: "must be of ..., but is of ...", or None if it may.
+    """Return why `file` must not be used on `device`: "must be of ..., but is of ...", or None if
+    it may.
 
     Args:
         file: the file to check.
         device: the device to use it on.
-        slug: another GPU whose files were asked for, which must be of the same architecture; None: none.
+        slug: another GPU whose files were asked for, which must be of the same architecture; None:
+            none.
     """
     wanted = identity(file.engine, file.kernel, file.dtype, device)
     if slug not in (None, device.slug):
@@ -57,7 +72,9 @@ def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | N
 
 
 def difference(file: TunedFile, wanted: Identity) -> str | None:
-    """Return the first property in which `file` is not as wanted, in the words of refusal(); None if there is none."""
+    """Return the first property in which `file` is not as wanted, in the words of refusal(); None
+    if there is none.
+    """
     if (file.engine, file.kernel, file.dtype) != wanted[:3]:
         return f"must be for {' '.join(wanted[:3])}, but is for {file.engine} {file.kernel} {file.dtype}"
     if (file.slug, file.gpu, file.capability, file.units) != wanted[3:7]:
@@ -72,9 +89,16 @@ def difference(file: TunedFile, wanted: Identity) -> str | None:
 
 
 def version_mismatch(engine: str, run: Run) -> str | None:
-    """Return why the results of `run` may not be the fastest with the installed Triton: "was tuned with ...", or None."""
+    """Return why the results of `run` may not be the fastest with the installed Triton: "was tuned
+    with ...", or None.
+    """
     installed = triton_version()
-    if engine == "cpu" or installed is None or run.triton is None or _minor(run.triton) == _minor(installed):
+    if (
+        engine == "cpu"
+        or installed is None
+        or run.triton is None
+        or _minor(run.triton) == _minor(installed)
+    ):
         return None
     return f"was tuned with Triton {run.triton}, but {installed} is installed, for which others may be faster"
 

@@ -1,4 +1,6 @@
-"""Warnings about tuned files: lookups collect them, and a call issues them at its caller's line once it has succeeded."""
+"""Warnings about tuned files: lookups collect them, and a call issues them at its caller's line
+once it has succeeded.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def collect(topic: str, message: str) -> None:
 
 
 def issue() -> None:
-    """Issue what was collected, each message as a TuningWarning at the line outside this package that made the call."""
+    """Issue what was collected, each message as a TuningWarning at the line outside this package
+    that made the call.
+    """
     for topic in list(PENDING):
         message = PENDING.pop(topic, None)  # None: another thread was faster
         if message is not None:

@@ -16,18 +16,23 @@ _forced: ContextVar[Config | None] = ContextVar("tri_apsp_forced", default=None)
 
 @contextmanager
 def using(config: Config) -> Iterator[None]:
-    """Force a configuration on every solve and product inside a `with`, also in functions that it calls.
+    """Force a configuration on every solve and product inside a `with`, also in functions that it
+    calls.
 
     Args:
-        config: its fields override what was tuned. The `config` argument of a call and a `with` inside this one override it.
+        config: its fields override what was tuned. The `config` argument of a call and a `with`
+            inside this one override it.
 
     Raises:
-        InputError: config is no Config. A configuration that cannot run is refused by the call that would use it.
+        InputError: config is no Config. A configuration that cannot run is refused by the call that
+            would use it.
 
     Holds for the thread (or asyncio task) that entered the `with`, like every context variable.
     """
     if not isinstance(config, Config):
-        raise InputError(f"using must get a tri_apsp.Config, but got {type(config).__name__}; give a Config.")
+        raise InputError(
+            f"using must get a tri_apsp.Config, but got {type(config).__name__}; give a Config."
+        )
     token = _forced.set(with_forced(config))
     try:
         yield

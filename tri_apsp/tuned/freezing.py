@@ -1,4 +1,6 @@
-"""One directory with all tuned files that lookups use on a device, so that every rank and every run takes the same ones."""
+"""One directory with all tuned files that lookups use on a device, so that every rank and every run
+takes the same ones.
+"""
 
 from __future__ import annotations
 
@@ -24,30 +26,36 @@ __all__ = ["freeze"]
 
 # What FROZEN is called until every file is written; an interrupted freeze leaves it.
 _UNFINISHED = f".{FROZEN}.part"
-_EXPLANATION = "With TRI_APSP_CONFIG_DIR set to this directory, tri_apsp searches tuned files nowhere else.\n"
+_EXPLANATION = (
+    "With TRI_APSP_CONFIG_DIR set to this directory, tri_apsp searches tuned files nowhere else.\n"
+)
 
 
 def freeze(path: Path | str, device: str = "auto") -> list[Path]:
     """Write the tuned files that lookups use on a device to one directory.
 
-    Lookups of processes in which TRI_APSP_CONFIG_DIR names that directory search nowhere else, whatever is tuned later. So all
-    ranks and runs on such devices take the same configurations, and without an entry the defaults.
+    Lookups of processes in which TRI_APSP_CONFIG_DIR names that directory search nowhere else,
+    whatever is tuned later. So all ranks and runs on such devices take the same configurations, and
+    without an entry the defaults.
 
-    A file holds the entries of all files of its kernel and dtype that can be used; of those with the same sign, n, batch and
-    objective the one of the first location, as lookups take it. Files of other GPUs of the same compute capability are
-    included, since kernels without an entry take theirs. Files that cannot be used are left out, with a TuningWarning.
+    A file holds the entries of all files of its kernel and dtype that can be used; of those with
+    the same sign, n, batch and objective the one of the first location, as lookups take it. Files
+    of other GPUs of the same compute capability are included, since kernels without an entry take
+    theirs. Files that cannot be used are left out, with a TuningWarning.
 
     Args:
-        path: a directory that does not exist, is empty, or was written by this function, for this device or for others. In it,
-            the files of this device are replaced, and those of others stay if they can still be used.
+        path: a directory that does not exist, is empty, or was written by this function, for this
+            device or for others. In it, the files of this device are replaced, and those of others
+            stay if they can still be used.
         device: "auto", "cpu", "cuda" or "cuda:N".
 
     Returns:
         The paths of the files of the device; none if nothing was tuned for it.
 
     Raises:
-        InputError: the directory holds anything else, cannot be read or written to, or is frozen already and named by
-            TRI_APSP_CONFIG_DIR, so that nothing else would be searched; no such device.
+        InputError: the directory holds anything else, cannot be read or written to, or is frozen
+            already and named by TRI_APSP_CONFIG_DIR, so that nothing else would be searched; no
+            such device.
     """
     folder, facts = Path(path), describe(resolve(device))
     own = search_slug(facts)
@@ -58,7 +66,8 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
             raise  # with a lock, another process may be freezing the directory: wait for it, and check again
     with locked(folder):
         _require_suitable(folder)
-        # A process that starts meanwhile searches the other directories too, until the last file is here.
+        # A process that starts meanwhile searches the other directories too, until the last file is
+        # here.
         unfinished = folder / _UNFINISHED
         unfinished.write_text(_EXPLANATION, encoding="utf-8")
         files = _files(facts, folder)
@@ -77,7 +86,9 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
 
 
 def _require_suitable(folder: Path) -> None:
-    """Raise InputError unless `folder` may be frozen: it does not exist, is empty, or freeze() has written it or begun to."""
+    """Raise InputError unless `folder` may be frozen: it does not exist, is empty, or freeze() has
+    written it or begun to.
+    """
     if is_frozen(folder):
         named = named_directory()
         if named is not None and named.resolve() == folder.resolve():
@@ -100,7 +111,9 @@ def _require_suitable(folder: Path) -> None:
 
 
 def _is_usable(target: Path, file: TunedFile) -> bool:
-    """Return whether there is a file at `target` that lookups can use as they use `file`, which is for the same GPU."""
+    """Return whether there is a file at `target` that lookups can use as they use `file`, which is
+    for the same GPU.
+    """
     present, _ = read_usable(target, lambda other: difference(other, identity_of(file)))
     return present is not None
 

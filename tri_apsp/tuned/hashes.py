@@ -20,17 +20,21 @@ _SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER
 
 @cache
 def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
-    """Return the SHA-256, in hexadecimal, of the sources of a kernel, and of `more` files below tri_apsp.
+    """Return the SHA-256, in hexadecimal, of the sources of a kernel, and of `more` files below
+    tri_apsp.
 
-    Comments, docstrings, blank lines and imports do not count: an import names a place, and the code in that place is hashed.
-    Names do count. Where a rename changes no machine code, tests/kernels/compare_compiled.py moves tuned files to the new hash.
+    Comments, docstrings, blank lines and imports do not count: an import names a place, and the
+    code in that place is hashed. Names do count. Where a rename changes no machine code,
+    tests/kernels/compare_compiled.py moves tuned files to the new hash.
 
     Raises:
         InputError: the engine has no such kernel.
 
     Cost: some milliseconds, once per process.
     """
-    sources = [_FOLDER / name for name in record_of(engine, kernel).sources] + [_FOLDER.parent / name for name in more]
+    sources = [_FOLDER / name for name in record_of(engine, kernel).sources] + [
+        _FOLDER.parent / name for name in more
+    ]
     digest = hashlib.sha256()
     for path in sources:
         for token in tokens(path.read_text(encoding="utf-8")):
@@ -39,7 +43,9 @@ def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
 
 
 def tokens(source: str) -> list[str]:
-    """Return the tokens of Python source without docstrings and imports: the same in every Python if it has no f-string."""
+    """Return the tokens of Python source without docstrings and imports: the same in every Python
+    if it has no f-string.
+    """
     found: list[tuple[int, str]] = []
     in_import, starts_line = False, True
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -53,7 +59,11 @@ def tokens(source: str) -> list[str]:
             in_import = kind != tokenize.NEWLINE
             continue
         before = [kind for kind, _ in found[-2:]]
-        if kind == tokenize.NEWLINE and before[-1:] == [tokenize.STRING] and (len(before) == 1 or before[0] in _LAYOUT):
+        if (
+            kind == tokenize.NEWLINE
+            and before[-1:] == [tokenize.STRING]
+            and (len(before) == 1 or before[0] in _LAYOUT)
+        ):
             found.pop()  # a string that is a whole statement: a docstring
             continue
         found.append((kind, tokenize.tok_name[kind] if kind in _LAYOUT else text))

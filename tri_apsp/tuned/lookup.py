@@ -1,4 +1,6 @@
-"""Finding the configuration of a solve: fields that the caller gives, over those tuned near its size, over the default."""
+"""Finding the configuration of a solve: fields that the caller gives, over those tuned near its
+size, over the default.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from tri_apsp.configs import CompleteConfig, Config, default_config, from_fields, invalid_because, require_valid
+from tri_apsp.configs import (
+    CompleteConfig,
+    Config,
+    default_config,
+    from_fields,
+    invalid_because,
+    require_valid,
+)
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.call import Call, call_of
@@ -29,9 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["LookupResult", "environment", "find", "look_up", "nearest"]
 
 _VARIABLES = (
-    "TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED", "TRI_APSP_OBJECTIVE",
-)  # fmt: skip
-# To read them without the exception that os.environ.get raises and catches for each that is not set: 2 instead of 10 us.
+    "TRI_APSP_CONFIG_DIR",
+    "TRI_APSP_TUNED_FOR",
+    "TRI_APSP_TUNE",
+    "TRI_APSP_REQUIRE_TUNED",
+    "TRI_APSP_OBJECTIVE",
+)
+# To read them without the exception that os.environ.get raises and catches for each that is not
+# set: 2 instead of 10 us.
 _KEYS = tuple(map(os.environ.encodekey, _VARIABLES))
 # The most results kept: more sizes than a program is likely to solve, and about a megabyte.
 _MAX_RESULTS = 1024
@@ -42,7 +56,8 @@ class LookupResult(NamedTuple):
 
     Attributes:
         config: the complete configuration.
-        is_miss: whether no kernel of the call has an entry of this GPU (or CPU), although one was looked up.
+        is_miss: whether no kernel of the call has an entry of this GPU (or CPU), although one was
+            looked up.
     """
 
     config: CompleteConfig
@@ -67,48 +82,67 @@ def find(
     product: bool = False,
     objective: Objective | None = None,
 ) -> CompleteConfig:
-    """Return the complete configuration of a solve; its `source` names where it came from. Nothing is measured.
+    """Return the complete configuration of a solve; its `source` names where it came from. Nothing
+    is measured.
 
-    For each kernel, the nearest entry within a factor of two of the size is used, and of entries with the same key the one of
-    the first location: TRI_APSP_CONFIG_DIR, the files of `remember`, then the other `directories` in their order. A kernel
-    without such an entry takes that of the nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry,
-    the default is used. Fields of `using` override these, and fields of `given` override both.
+    For each kernel, the nearest entry within a factor of two of the size is used, and of entries
+    with the same key the one of the first location: TRI_APSP_CONFIG_DIR, the files of `remember`,
+    then the other `directories` in their order. A kernel without such an entry takes that of the
+    nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry, the default
+    is used. Fields of `using` override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
         device: the device of the tensors.
         dtype: the dtype of the weights.
         given: the fields that the caller sets.
-        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. None: nothing tuned is looked up.
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. None: nothing tuned is
+            looked up.
         batch: graphs solved in one call.
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
         product: whether the call is a product, to which entries of a solve do not apply.
         objective: one of OBJECTIVES, whose entries are preferred; None: that of TRI_APSP_OBJECTIVE.
 
     Raises:
-        InputError: the result cannot run on the device, with the rule that it breaks; or TRI_APSP_TUNE or
-            TRI_APSP_OBJECTIVE has an unknown value.
+        InputError: the result cannot run on the device, with the rule that it breaks; or
+            TRI_APSP_TUNE or TRI_APSP_OBJECTIVE has an unknown value.
 
-    Cost: some microseconds if the arguments are those of an earlier call. Files are read once per process, and again after
-    save(), reset() or reload().
+    Cost: some microseconds if the arguments are those of an earlier call. Files are read once per
+    process, and again after save(), reset() or reload().
     """
-    call = call_of(engine, device, dtype, n=n or 0, batch=batch, nonnegative=nonnegative, product=product, objective=objective)
+    call = call_of(
+        engine,
+        device,
+        dtype,
+        n=n or 0,
+        batch=batch,
+        nonnegative=nonnegative,
+        product=product,
+        objective=objective,
+    )
     return look_up(call, given).config
 
 
 def environment() -> tuple[object, ...]:
-    """Return what lookups depend on besides their arguments, to keep results by: files, variables, and what `using` forces.
+    """Return what lookups depend on besides their arguments, to keep results by: files, variables,
+    and what `using` forces.
 
-    With the generation, a result from files that another thread has changed meanwhile is not found again.
+    With the generation, a result from files that another thread has changed meanwhile is not found
+    again.
     """
     forced = with_forced(None)
-    return (generation(), None if forced is None else repr(forced), *map(os.environ._data.get, _KEYS))  # type: ignore[attr-defined]
+    return (
+        generation(),
+        None if forced is None else repr(forced),
+        *map(os.environ._data.get, _KEYS),
+    )  # type: ignore[attr-defined]
 
 
 def look_up(call: Call, given: Config | None = None) -> LookupResult:
     """As `find`, and also return whether it was a miss."""
     given = with_forced(given)
-    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key.
+    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text
+    # is the key.
     key = call, None if given is None else repr(given), environment()
     known = RESULTS.get(key)
     if known is not None:
@@ -127,16 +161,22 @@ def look_up(call: Call, given: Config | None = None) -> LookupResult:
 
 
 def _over(default: CompleteConfig, call: Call, given: Config | None) -> LookupResult:
-    """Return `default` with the fields of the entries found; kernels whose fields `given` sets are not looked up."""
+    """Return `default` with the fields of the entries found; kernels whose fields `given` sets are
+    not looked up.
+    """
     records = [record for record in call.records() if not _sets(given, record.fields)]
     search = _Search(call, default, given)
     missing = [record for record in records if not search.use_entry(record, sources)]
-    # An entry for any kernel counts as tuned, because the kernels that run depend on method and size.
+    # An entry for any kernel counts as tuned, because the kernels that run depend on method and
+    # size.
     is_miss = bool(records) and not search.used
     for record in missing:
         search.use_entry(record, files_of_other_gpus, quiet=True)
     config = search.config
-    return LookupResult(dataclasses.replace(config, source=", ".join(search.used)) if search.used else config, is_miss)
+    return LookupResult(
+        dataclasses.replace(config, source=", ".join(search.used)) if search.used else config,
+        is_miss,
+    )
 
 
 class _Search:
@@ -160,7 +200,8 @@ class _Search:
         *,
         quiet: bool = False,
     ) -> bool:
-        """Put the fields of the best entry of a kernel into `config`, and return whether there is one.
+        """Put the fields of the best entry of a kernel into `config`, and return whether there is
+        one.
 
         Args:
             record: the kernel.
@@ -168,18 +209,30 @@ class _Search:
             quiet: collect no warnings about entries that cannot run here, or may be out of date.
         """
         call = self._call
-        size = record.lookup_size(call.n, self.config if self._given is None else self._given.over(self.config))
+        size = record.lookup_size(
+            call.n, self.config if self._given is None else self._given.over(self.config)
+        )
         for source, file, entry in nearest(
-            files(call.engine, record.name, call.dtype, call.device), size, max(1, call.batch), call.sign, call.objective
+            files(call.engine, record.name, call.dtype, call.device),
+            size,
+            max(1, call.batch),
+            call.sign,
+            call.objective,
         ):
-            fields = {name: value for name, value in entry.config.items() if name not in self._settled}
+            fields = {
+                name: value for name, value in entry.config.items() if name not in self._settled
+            }
             if not fields:
                 return True  # a solve has set them
             tuned = from_fields(call.engine, fields)
-            changed = dataclasses.replace(self.config, **{name: getattr(tuned, name) for name in fields})
+            changed = dataclasses.replace(
+                self.config, **{name: getattr(tuned, name) for name in fields}
+            )
             reason = invalid_because(changed, call.device)
             if not quiet:
-                self._collect_warnings(source, fields, reason, version_mismatch(call.engine, entry.run or file))
+                self._collect_warnings(
+                    source, fields, reason, version_mismatch(call.engine, entry.run or file)
+                )
             if reason is None:
                 self.config = changed
                 self.used[source] = None
@@ -187,23 +240,34 @@ class _Search:
                 return True
         return False
 
-    def _collect_warnings(self, source: str, fields: dict[str, Any], reason: str | None, mismatch: str | None) -> None:
-        if mismatch is not None:  # mostly true of all files of a machine, and reported for the first
+    def _collect_warnings(
+        self, source: str, fields: dict[str, Any], reason: str | None, mismatch: str | None
+    ) -> None:
+        if (
+            mismatch is not None
+        ):  # mostly true of all files of a machine, and reported for the first
             collect(
-                mismatch, f"a tuned file may be out of date: {source} {mismatch}; tune it again, and others of that version."
+                mismatch,
+                f"a tuned file may be out of date: {source} {mismatch}; tune it again, and others of that version.",
             )
         if reason is not None:
             collect(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
 
 
 def nearest(
-    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str, objective: Objective = DEFAULT_OBJECTIVE
+    files: Iterable[tuple[str, TunedFile]],
+    n: int,
+    batch: int,
+    sign: str,
+    objective: Objective = DEFAULT_OBJECTIVE,
 ) -> list[tuple[str, TunedFile, Entry]]:
-    """Return the entries of `files` within a factor of two of `n`, best first, each with its source and file.
+    """Return the entries of `files` within a factor of two of `n`, best first, each with its source
+    and file.
 
-    Only entries for `objective` or for DEFAULT_OBJECTIVE are taken. Entries of the GPU of the first file come first;
-    among these, entries for `objective`, then those of the same sign, then those for one graph or for a batch, as `batch` is,
-    then the nearest n, then the nearest batch. Entries that are alike keep the order of `files`.
+    Only entries for `objective` or for DEFAULT_OBJECTIVE are taken. Entries of the GPU of the first
+    file come first; among these, entries for `objective`, then those of the same sign, then those
+    for one graph or for a batch, as `batch` is, then the nearest n, then the nearest batch. Entries
+    that are alike keep the order of `files`.
     """
     gpus: dict[str, int] = {}
 
@@ -225,5 +289,9 @@ def nearest(
 
 
 def _sets(given: Config | None, fields: tuple[str, ...]) -> bool:
-    """Return whether `given` sets all of `fields`; a method may be missing, since `auto` chooses one then."""
-    return given is not None and all(getattr(given, name) is not None for name in fields if name != "method")
+    """Return whether `given` sets all of `fields`; a method may be missing, since `auto` chooses
+    one then.
+    """
+    return given is not None and all(
+        getattr(given, name) is not None for name in fields if name != "method"
+    )

@@ -1,4 +1,6 @@
-"""The configuration of a solve or product, and what happens if nothing was tuned for it: TRI_APSP_TUNE decides."""
+"""The configuration of a solve or product, and what happens if nothing was tuned for it:
+TRI_APSP_TUNE decides.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ _MISS = "miss"
 
 
 def config_for_call(call: Call, given: Config | None = None) -> CompleteConfig:
-    """Return the configuration that a call runs with: that of `find`, except on a miss with "require" or "auto".
+    """Return the configuration that a call runs with: that of `find`, except on a miss with
+    "require" or "auto".
 
-    With TRI_APSP_TUNE=require, a miss is an error. With "auto", the tuner runs first, in its own process, for at most 20 s.
-    Both apply to calls of at least as many operations as one graph of 128 vertices. Entries of other GPUs do not count.
+    With TRI_APSP_TUNE=require, a miss is an error. With "auto", the tuner runs first, in its own
+    process, for at most 20 s. Both apply to calls of at least as many operations as one graph of
+    128 vertices. Entries of other GPUs do not count.
 
     Args:
         call: the call.
@@ -47,7 +51,9 @@ def config_for_call(call: Call, given: Config | None = None) -> CompleteConfig:
 
 def _required(call: Call) -> InputError:
     folders = ", ".join(map(str, search_folders(call.device)))
-    variable = "TRI_APSP_TUNE=require" if os.environ.get("TRI_APSP_TUNE") else "TRI_APSP_REQUIRE_TUNED"
+    variable = (
+        "TRI_APSP_TUNE=require" if os.environ.get("TRI_APSP_TUNE") else "TRI_APSP_REQUIRE_TUNED"
+    )
     return InputError(
         f"{variable} requires a tuned configuration, but there is none for {call.dtype} near n = {call.n} on the "
         f"{call.engine} engine in {folders}; tune it with {call.command()}, or unset the variable."
@@ -55,10 +61,11 @@ def _required(call: Call) -> InputError:
 
 
 def issue_warnings(call: Call, config: CompleteConfig) -> None:
-    """Issue the warnings of a call that has succeeded, at the line of its caller outside this package.
+    """Issue the warnings of a call that has succeeded, at the line of its caller outside this
+    package.
 
-    These are what its lookup has collected, and once per process that it ran with the defaults, if tuning is likely to make it
-    noticeably faster.
+    These are what its lookup has collected, and once per process that it ran with the defaults, if
+    tuning is likely to make it noticeably faster.
 
     Args:
         call: the call.
@@ -66,8 +73,14 @@ def issue_warnings(call: Call, config: CompleteConfig) -> None:
 
     Cost: less than 1 us without a warning.
     """
-    may_gain = config.source == "default" and _MISS not in delayed_warnings.ISSUED and is_worth_tuning(call)
+    may_gain = (
+        config.source == "default"
+        and _MISS not in delayed_warnings.ISSUED
+        and is_worth_tuning(call)
+    )
     if may_gain and policy() == "warn" and not is_frozen(save_directory()):
-        delayed_warnings.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}")
+        delayed_warnings.collect(
+            _MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}"
+        )
     if delayed_warnings.PENDING:
         delayed_warnings.issue()

@@ -25,5 +25,7 @@ def wanted_objective() -> Objective:
     """
     value = os.environ.get("TRI_APSP_OBJECTIVE") or DEFAULT_OBJECTIVE
     if value not in OBJECTIVES:
-        raise InputError(f"TRI_APSP_OBJECTIVE must be one of {', '.join(OBJECTIVES)}, but is {value!r}; correct or unset it.")
+        raise InputError(
+            f"TRI_APSP_OBJECTIVE must be one of {', '.join(OBJECTIVES)}, but is {value!r}; correct or unset it."
+        )
     return value

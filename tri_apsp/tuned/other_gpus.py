@@ -1,4 +1,6 @@
-"""Tuned files of other GPUs of the same architecture: used for a kernel and size for which this GPU has no entry."""
+"""Tuned files of other GPUs of the same architecture: used for a kernel and size for which this GPU
+has no entry.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["Use", "covers_architecture", "files_of_other_gpus", "use_of"]
 
 
-def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:
-    """Yield the files of a kernel for other GPUs of the compute capability of `device`, each with its source.
+def files_of_other_gpus(
+    engine: str, kernel: str, dtype: str, device: Device
+) -> Iterator[tuple[str, TunedFile]]:
+    """Yield the files of a kernel for other GPUs of the compute capability of `device`, each with
+    its source.
 
-    The GPU with the nearest number of units comes first, of several the first by name; the files of a GPU are in the order of
-    `directories`. A file that cannot be used is passed over without a warning, since it is not of this GPU. If
-    TRI_APSP_TUNED_FOR names a GPU, or `device` is not a GPU, nothing is yielded.
+    The GPU with the nearest number of units comes first, of several the first by name; the files of
+    a GPU are in the order of `directories`. A file that cannot be used is passed over without a
+    warning, since it is not of this GPU. If TRI_APSP_TUNED_FOR names a GPU, or `device` is not a
+    GPU, nothing is yielded.
     """
     if not _may_substitute(device):
         return
@@ -43,7 +49,8 @@ class Use(NamedTuple):
 
     Attributes:
         reason: why they do not use it: the end of a sentence about the file; None: they use it.
-        is_substitute: whether they use it only for what this GPU has no entry, since it is of another GPU.
+        is_substitute: whether they use it only for what this GPU has no entry, since it is of
+            another GPU.
     """
 
     reason: str | None = None
@@ -51,7 +58,9 @@ class Use(NamedTuple):
 
 
 def use_of(path: Path, file: TunedFile, device: Device) -> Use:
-    """Return how lookups on `device` use the file that was read from `path`, if they search the directory that it is in."""
+    """Return how lookups on `device` use the file that was read from `path`, if they search the
+    directory that it is in.
+    """
     slug, folder = search_slug(device), path.parent.name
     if folder == slug:
         return Use(unusable_because(path, device, file))
@@ -61,15 +70,23 @@ def use_of(path: Path, file: TunedFile, device: Device) -> Use:
 
 
 def _may_substitute(device: Device) -> bool:
-    """Return whether lookups on `device` use files of other GPUs: it is one, and TRI_APSP_TUNED_FOR names none."""
+    """Return whether lookups on `device` use files of other GPUs: it is one, and TRI_APSP_TUNED_FOR
+    names none.
+    """
     return device.capability is not None and not os.environ.get("TRI_APSP_TUNED_FOR")
 
 
 @until_reload
 def covers_architecture(engine: str, capability: tuple[int, int] | None) -> bool:
-    """Return whether there is a tuned file of an engine for any GPU of this compute capability; read once, until reload()."""
-    paths = (path for directory in directories() for path in matching(directory, f"*/{engine}-*.json"))
-    return any(file.capability == capability for path in paths if (file := _parsed(path)) is not None)
+    """Return whether there is a tuned file of an engine for any GPU of this compute capability;
+    read once, until reload().
+    """
+    paths = (
+        path for directory in directories() for path in matching(directory, f"*/{engine}-*.json")
+    )
+    return any(
+        file.capability == capability for path in paths if (file := _parsed(path)) is not None
+    )
 
 
 @until_reload

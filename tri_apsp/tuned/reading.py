@@ -1,4 +1,6 @@
-"""Reading tuned files: the files that a lookup reads, what is kept of them until reload(), and why a file cannot be used."""
+"""Reading tuned files: the files that a lookup reads, what is kept of them until reload(), and why
+a file cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,20 @@ if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile
 
 __all__ = [
-    "MEMORY", "generation", "load", "on_reload", "read_usable", "reload", "remember", "remembering", "search_folders",
-    "search_slug", "sources", "until_reload", "unusable_because",
-]  # fmt: skip
+    "MEMORY",
+    "generation",
+    "load",
+    "on_reload",
+    "read_usable",
+    "reload",
+    "remember",
+    "remembering",
+    "search_folders",
+    "search_slug",
+    "sources",
+    "until_reload",
+    "unusable_because",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,10 +49,12 @@ _REMEDY = "remove it, or tune again with --force"
 
 
 def generation() -> object:
-    """Return an object that stands for the files as they are until the next reload(), which replaces it.
+    """Return an object that stands for the files as they are until the next reload(), which
+    replaces it.
 
-    A result is stored under the generation that was current before its files were read. So a result that another thread's
-    reload() has made out of date is not found again, even if it is stored after that reload().
+    A result is stored under the generation that was current before its files were read. So a result
+    that another thread's reload() has made out of date is not found again, even if it is stored
+    after that reload().
     """
     return _generation
 
@@ -65,7 +80,9 @@ def until_reload(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def reload() -> None:
-    """Forget all files and results, so that the next lookup reads the files again: another process may have written one."""
+    """Forget all files and results, so that the next lookup reads the files again: another process
+    may have written one.
+    """
     global _generation
     for forget in _forget:
         forget()
@@ -73,7 +90,9 @@ def reload() -> None:
 
 
 def remember(file: TunedFile) -> None:
-    """Use `file` for the rest of this process, without writing it; only files in TRI_APSP_CONFIG_DIR come before it."""
+    """Use `file` for the rest of this process, without writing it; only files in
+    TRI_APSP_CONFIG_DIR come before it.
+    """
     MEMORY.insert(0, file)
     reload()
 
@@ -90,17 +109,25 @@ def remembering() -> Iterator[None]:
 
 
 def search_folders(device: Device) -> list[Path]:
-    """Return the folders searched for files of `device`: of the GPU that TRI_APSP_TUNED_FOR names, else of its own."""
+    """Return the folders searched for files of `device`: of the GPU that TRI_APSP_TUNED_FOR names,
+    else of its own.
+    """
     return [directory / search_slug(device) for directory in directories()]
 
 
 def search_slug(device: Device) -> str:
-    """Return the GPU (or CPU) whose files are searched: the one that TRI_APSP_TUNED_FOR names, else `device`."""
+    """Return the GPU (or CPU) whose files are searched: the one that TRI_APSP_TUNED_FOR names, else
+    `device`.
+    """
     return os.environ.get("TRI_APSP_TUNED_FOR") or device.slug
 
 
-def sources(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:
-    """Yield the files of a kernel that may be used on `device`, the most important first, each with its path or source."""
+def sources(
+    engine: str, kernel: str, dtype: str, device: Device
+) -> Iterator[tuple[str, TunedFile]]:
+    """Yield the files of a kernel that may be used on `device`, the most important first, each with
+    its path or source.
+    """
     name = file_name(engine, kernel, dtype)
     paths = [folder / name for folder in search_folders(device)]
     named = named_directory()
@@ -134,17 +161,27 @@ def _read_once(path: Path, device: Device) -> tuple[TunedFile | None, str | None
 
 
 def unusable_because(path: Path, device: Device, file: TunedFile) -> str | None:
-    """Return why the file at `path`, in the folder of a GPU that is searched for `device`, must not be used; None if it may."""
+    """Return why the file at `path`, in the folder of a GPU that is searched for `device`, must not
+    be used; None if it may.
+    """
     name = file_name(file.engine, file.kernel, file.dtype)
-    return refusal(file, device, path.parent.name) if path.name == name else f"must be called {name}, which it is for"
+    return (
+        refusal(file, device, path.parent.name)
+        if path.name == name
+        else f"must be called {name}, which it is for"
+    )
 
 
-def read_usable(path: Path, unusable_because: Callable[[TunedFile], str | None]) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, or in one sentence why it cannot be used; (None, None) if there is no file.
+def read_usable(
+    path: Path, unusable_because: Callable[[TunedFile], str | None]
+) -> tuple[TunedFile | None, str | None]:
+    """Return the file at `path`, or in one sentence why it cannot be used; (None, None) if there is
+    no file.
 
     Args:
         path: the path of the file.
-        unusable_because: returns why a file that was read must not be used, in the words of `refusal`; None if it may.
+        unusable_because: returns why a file that was read must not be used, in the words of
+            `refusal`; None if it may.
     """
     try:
         path.stat()
@@ -164,7 +201,8 @@ def load(path: Path | str) -> TunedFile:
     """Read a tuned file.
 
     Args:
-        path: the path of the file, which may be of any GPU and of other kernel sources; see `refusal`.
+        path: the path of the file, which may be of any GPU and of other kernel sources; see
+            `refusal`.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.

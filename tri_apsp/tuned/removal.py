@@ -28,10 +28,11 @@ def reset(
     dtype: str | None = None,
     directory: Path | str | None = None,
 ) -> list[Path]:
-    """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
+    """Remove tuned files of this machine from the user's directory, and forget what was tuned in
+    this process.
 
-    Files in TRI_APSP_CONFIG_DIR, which several users may share, stay unless `directory` names that directory; if there are
-    any, a TuningWarning is issued. Shipped files stay in use.
+    Files in TRI_APSP_CONFIG_DIR, which several users may share, stay unless `directory` names that
+    directory; if there are any, a TuningWarning is issued. Shipped files stay in use.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
@@ -48,7 +49,9 @@ def reset(
     """
     for given, known in ((engine, KERNELS), (kernel, _KERNEL_NAMES), (dtype, DTYPES_BY_NAME)):
         if given is not None and given not in known:
-            raise InputError(f"reset takes one of {', '.join(known)}, but got {given!r}; choose one of these.")
+            raise InputError(
+                f"reset takes one of {', '.join(known)}, but got {given!r}; choose one of these."
+            )
     slug = describe(resolve(device)).slug
     names = list(
         itertools.product(
@@ -62,7 +65,9 @@ def reset(
         try:
             path.unlink()
         except OSError as error:
-            raise InputError(f"{path} must be removable, but is not ({error.strerror}); change its rights.") from None
+            raise InputError(
+                f"{path} must be removable, but is not ({error.strerror}); change its rights."
+            ) from None
     MEMORY.clear()
     reload()
     kept = [] if directory else _present_files(names, slug, save_directory())
@@ -75,7 +80,9 @@ def reset(
     return removed
 
 
-def _present_files(names: Iterable[tuple[str, str, str]], slug: str, directory: Path | str) -> list[Path]:
+def _present_files(
+    names: Iterable[tuple[str, str, str]], slug: str, directory: Path | str
+) -> list[Path]:
     """Return the files of these (engine, kernel, dtype) that are there."""
     paths = (path_of(*each, slug, directory) for each in names)
     return [path for path in paths if path.exists()]

@@ -1,4 +1,6 @@
-"""The schema of a tuned file; tuning/README.md describes it. Imported only to read or write a file: pydantic loads slowly."""
+"""The schema of a tuned file; tuning/README.md describes it. Imported only to read or write a file:
+pydantic loads slowly.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ class Entry(_Model):
         sign: the sign of the weights, "any" or "nonnegative".
         n: vertices.
         batch: graphs solved in one call.
-        config: the fields of tri_apsp.Config that the kernel sets, as configs.to_fields writes them.
+        config: the fields of tri_apsp.Config that the kernel sets, as configs.to_fields writes
+            them.
         p20_ms: 20th percentile of the winner's times, in milliseconds.
         p50_ms: their median.
         p80_ms: their 80th percentile.
@@ -76,8 +79,10 @@ class Entry(_Model):
         speedup: default_ms / p50_ms.
         evaluated: the number of configurations that were run.
         run: the run that measured the entry; None: the one in the header of the file.
-        objective: what the configuration is best in, "time" or "energy". The other fields are of the same kind in both.
-        p20_joules: 20th percentile of the energy of the winner's runs; None unless the objective is energy.
+        objective: what the configuration is best in, "time" or "energy". The other fields are of
+            the same kind in both.
+        p20_joules: 20th percentile of the energy of the winner's runs; None unless the objective is
+            energy.
         p50_joules: their median.
         p80_joules: their 80th percentile.
         default_joules: the median of the default configuration, measured in the same rounds.
@@ -102,13 +107,21 @@ class Entry(_Model):
 
     @property
     def key(self) -> tuple[str, int, int, str]:
-        """The sign, batch, n and objective of the entry: unique within a file, which is sorted by it."""
+        """The sign, batch, n and objective of the entry: unique within a file, which is sorted by
+        it.
+        """
         return self.sign, self.batch, self.n, self.objective
 
     @property
     def gain(self) -> float:
-        """How many times faster than the default it is, or with the objective "energy" how many times as efficient."""
-        return self.speedup if self.default_joules is None or self.p50_joules is None else self.default_joules / self.p50_joules
+        """How many times faster than the default it is, or with the objective "energy" how many
+        times as efficient.
+        """
+        return (
+            self.speedup
+            if self.default_joules is None or self.p50_joules is None
+            else self.default_joules / self.p50_joules
+        )
 
     @model_validator(mode="after")
     def _has_its_figures(self) -> Entry:
@@ -119,7 +132,8 @@ class Entry(_Model):
 
 
 class TunedFile(Run):
-    """A tuned file: the best configurations of one kernel of an engine for one dtype, on one GPU (or CPU).
+    """A tuned file: the best configurations of one kernel of an engine for one dtype, on one GPU
+    (or CPU).
 
     Attributes:
         schema_version: SCHEMA.
@@ -165,14 +179,18 @@ class TunedFile(Run):
     def _fits_together(self) -> TunedFile:
         record_of(self.engine, self.kernel)  # raises if there is none
         if self.dtype not in DTYPES_BY_NAME:
-            raise ValueError(f"dtype must be one of {', '.join(DTYPES_BY_NAME)}, but is {self.dtype!r}")
+            raise ValueError(
+                f"dtype must be one of {', '.join(DTYPES_BY_NAME)}, but is {self.dtype!r}"
+            )
         if len({entry.key for entry in self.entries}) < len(self.entries):
             raise ValueError("no two entries may have the same sign, n, batch and objective")
         allowed = allowed_fields(self.engine, self.kernel)
         for entry in self.entries:
             if not entry.config or not entry.config.keys() <= set(allowed):
                 found = ", ".join(entry.config) or "none"
-                raise ValueError(f"a config must have fields of {', '.join(allowed)}, but has {found}")
+                raise ValueError(
+                    f"a config must have fields of {', '.join(allowed)}, but has {found}"
+                )
             from_fields(self.engine, entry.config)
         return self
 
@@ -199,24 +217,34 @@ def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text)
     except OSError as error:
-        raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
+        raise InputError(
+            f"{what} must be readable, but is not ({error.strerror}); check its name and rights."
+        ) from None
     except ValueError as error:  # of the encoding, or of JSON
         raise InputError(f"{what} must hold JSON, but is damaged ({error}); {remedy}.") from None
     version = content.get("schema_version") if isinstance(content, dict) else None
     if version is not None and version != SCHEMA:
-        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}.")
+        raise InputError(
+            f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}."
+        )
     with schema_errors(what, remedy):
         return model.model_validate_json(text)
 
 
 @contextmanager
 def schema_errors(what: str, remedy: str) -> Iterator[None]:
-    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of one sentence."""
+    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of
+    one sentence.
+    """
     try:
         yield
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"]))
-        fault = (f"{location}: " if location else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
+        fault = (f"{location}: " if location else "") + first["msg"].removeprefix(
+            "Value error, "
+        ).rstrip(".")
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}.") from None
+        raise InputError(
+            f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}."
+        ) from None

@@ -24,16 +24,28 @@ if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
 __all__ = [
-    "content_of", "existing", "locked", "merged", "new_file", "path_of", "require_current", "require_replaceable",
-    "require_writable", "save", "write",
-]  # fmt: skip
+    "content_of",
+    "existing",
+    "locked",
+    "merged",
+    "new_file",
+    "path_of",
+    "require_current",
+    "require_replaceable",
+    "require_writable",
+    "save",
+    "write",
+]
 
 LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
 
 
-def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iterable[Entry], **run: Any) -> TunedFile:
-    """Return a tuned file of new entries, with the present versions, date and kernel hash in its header.
+def new_file(
+    engine: str, kernel: str, dtype: str, device: Device, entries: Iterable[Entry], **run: Any
+) -> TunedFile:
+    """Return a tuned file of new entries, with the present versions, date and kernel hash in its
+    header.
 
     Args:
         engine: the name of the engine.
@@ -41,11 +53,12 @@ def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iter
         dtype: the name of the dtype, such as "float32".
         device: the device that was measured.
         entries: at least one.
-        run: the fields of tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed and complete; if known
-            also budget_seconds and driver.
+        run: the fields of tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol,
+            seed and complete; if known also budget_seconds and driver.
 
     Raises:
-        InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break the schema.
+        InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break
+            the schema.
     """
     from tri_apsp.tuned.schema import SCHEMA, TunedFile, schema_errors
 
@@ -62,40 +75,53 @@ def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iter
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
 
 
-def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | str | None = None) -> Path:
-    """Return where `save` writes the file of a kernel on the GPU `slug`; directory: None for save_directory()."""
+def path_of(
+    engine: str, kernel: str, dtype: str, slug: str, directory: Path | str | None = None
+) -> Path:
+    """Return where `save` writes the file of a kernel on the GPU `slug`; directory: None for
+    save_directory().
+    """
     return Path(directory or save_directory()) / slug / file_name(engine, kernel, dtype)
 
 
 def existing(
     engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
 ) -> tuple[TunedFile | None, str | None]:
-    """Return the present file at the path where `save` writes, or why it must not be overwritten; (None, None) without a file.
+    """Return the present file at the path where `save` writes, or why it must not be overwritten;
+    (None, None) without a file.
 
-    The reason is the sentence with which `save` refuses without `force`: the file is damaged, or was measured on another GPU or
-    with other kernel sources. The tuner checks that before it starts.
+    The reason is the sentence with which `save` refuses without `force`: the file is damaged, or
+    was measured on another GPU or with other kernel sources. The tuner checks that before it
+    starts.
     """
     wanted = identity(engine, kernel, dtype, device)
-    return read_usable(path_of(engine, kernel, dtype, device.slug, directory), lambda file: difference(file, wanted))
+    return read_usable(
+        path_of(engine, kernel, dtype, device.slug, directory),
+        lambda file: difference(file, wanted),
+    )
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
-    """Write `file` to `<directory>/<slug>/<engine>-<kernel>-<dtype>.json`, where the next solve finds it.
+    """Write `file` to `<directory>/<slug>/<engine>-<kernel>-<dtype>.json`, where the next solve
+    finds it.
 
-    Entries of a file that is there are kept unless `file` has one of the same sign, n, batch and objective. Processes that save
-    at the same time wait for each other, and a reader sees the old file or the new one, never a part.
+    Entries of a file that is there are kept unless `file` has one of the same sign, n, batch and
+    objective. Processes that save at the same time wait for each other, and a reader sees the old
+    file or the new one, never a part.
 
     Args:
         file: the file, made by `new_file`.
         directory: None for save_directory(): TRI_APSP_CONFIG_DIR, else the user's directory.
-        force: replace the whole file if it cannot be used: it is damaged, of another GPU or of other kernel sources.
+        force: replace the whole file if it cannot be used: it is damaged, of another GPU or of
+            other kernel sources.
 
     Returns:
         The path written to.
 
     Raises:
-        InputError: such a file is there and `force` is not given; `file` was measured with other kernel sources; the directory
-            is frozen, cannot be written to, is full, or stays locked for half a minute. The directory is then as it was.
+        InputError: such a file is there and `force` is not given; `file` was measured with other
+            kernel sources; the directory is frozen, cannot be written to, is full, or stays locked
+            for half a minute. The directory is then as it was.
     """
     require_current(file)
     _require_not_frozen(Path(directory or save_directory()))
@@ -108,17 +134,23 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
 
 def require_current(file: TunedFile, what: str = "a tuned file") -> None:
-    """Raise InputError unless `file`, which the error calls `what`, was measured with the present sources of its kernel."""
-    stale = difference(file, identity_of(file)._replace(kernel_hash=kernel_hash(file.engine, file.kernel)))
+    """Raise InputError unless `file`, which the error calls `what`, was measured with the present
+    sources of its kernel.
+    """
+    stale = difference(
+        file, identity_of(file)._replace(kernel_hash=kernel_hash(file.engine, file.kernel))
+    )
     if stale is not None:
         raise InputError(f"{what} {stale}; tune again.")
 
 
 def require_replaceable(file: TunedFile, path: Path, *, force: bool) -> TunedFile | None:
-    """Return the file at `path`, with which `file` may be merged; None if there is none, or with `force` one to be replaced.
+    """Return the file at `path`, with which `file` may be merged; None if there is none, or with
+    `force` one to be replaced.
 
     Raises:
-        InputError: it is damaged, of another GPU or of other kernel sources, and `force` is not given.
+        InputError: it is damaged, of another GPU or of other kernel sources, and `force` is not
+            given.
     """
     present, reason = read_usable(path, lambda other: difference(other, identity_of(file)))
     if reason is not None and not force:
@@ -127,10 +159,12 @@ def require_replaceable(file: TunedFile, path: Path, *, force: bool) -> TunedFil
 
 
 def require_writable(slug: str, directory: Path | str | None = None) -> None:
-    """Raise unless tuned files of the GPU `slug` can be written. Creates no folder; in an existing one it takes the lock once.
+    """Raise unless tuned files of the GPU `slug` can be written. Creates no folder; in an existing
+    one it takes the lock once.
 
     Raises:
-        InputError: the directory is frozen, cannot be written to, or is locked by another process for half a minute.
+        InputError: the directory is frozen, cannot be written to, or is locked by another process
+            for half a minute.
     """
     _require_not_frozen(Path(directory or save_directory()))
     folder = Path(directory or save_directory()) / slug
@@ -154,7 +188,9 @@ def _require_not_frozen(directory: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes an InputError."""
+    """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes an
+    InputError.
+    """
     import filelock
 
     try:
@@ -174,14 +210,20 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def merged(present: TunedFile, file: TunedFile) -> TunedFile:
-    """Return `file` with the entries of `present` that it does not replace; these name the run that measured them."""
+    """Return `file` with the entries of `present` that it does not replace; these name the run that
+    measured them.
+    """
     new = {entry.key: entry for entry in file.entries}
     own = present.run
     kept = {
-        entry.key: entry if entry.run is not None or own == file.run else entry.model_copy(update={"run": own})
+        entry.key: entry
+        if entry.run is not None or own == file.run
+        else entry.model_copy(update={"run": own})
         for entry in present.entries
     }
-    return file.model_copy(update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))})
+    return file.model_copy(
+        update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))}
+    )
 
 
 def content_of(file: TunedFile) -> dict[str, Any]:
@@ -196,8 +238,12 @@ def content_of(file: TunedFile) -> dict[str, Any]:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON under another name, then rename, so that a reader sees the old file or the new one."""
-    part = path.with_name(f".{path.name}.part")  # under the lock one name is enough, and a crash leaves one file at most
+    """Write JSON under another name, then rename, so that a reader sees the old file or the new
+    one.
+    """
+    part = path.with_name(
+        f".{path.name}.part"
+    )  # under the lock one name is enough, and a crash leaves one file at most
     try:
         with part.open("wb") as stream:
             stream.write((json.dumps(content, indent=2, allow_nan=False) + "\n").encode())

@@ -25,5 +25,7 @@ class Engine:
         pair[0].copy_(pair[1])
 
     def product(self, update: Update) -> None:
-        product = (update.a[:, :, :, None] + update.b[:, None]).amin(2).clamp(self.floor, self.no_edge)
+        product = (
+            (update.a[:, :, :, None] + update.b[:, None]).amin(2).clamp(self.floor, self.no_edge)
+        )
         update.c.copy_(product if update.fresh else torch.minimum(update.c, product))

@@ -1,4 +1,6 @@
-"""The systems of the papers keep the contract of every method: on a GPU, and those in plain Triton in Triton's interpreter."""
+"""The systems of the papers keep the contract of every method: on a GPU, and those in plain Triton
+in Triton's interpreter.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable
 pytest.importorskip("triton", reason="the systems of the papers need Triton")
 
 IN_TRITON = tuple(name for name, system in SYSTEMS.items() if not system.in_gluon)
-VARIANTS = [(name, value) for name, system in SYSTEMS.items() if system.parameter for value in system.parameter.choices]
+VARIANTS = [
+    (name, value)
+    for name, system in SYSTEMS.items()
+    if system.parameter
+    for value in system.parameter.choices
+]
 
 
 @pytest.mark.gpu
@@ -31,7 +38,9 @@ class TestPapersOnGpu(MethodContract):
         for n in (100, 1000):
             weights = cases.random_graph(n, degree=5)
             config = tri_apsp.Config(method_parameter=parameter)
-            result = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=name, config=config)
+            result = tri_apsp.shortest_paths(
+                cases.tensor(weights, dtype, "cuda"), method=name, config=config
+            )
             assert (result.method, result.config.method_parameter) == (name, parameter)
             expected = tri_apsp.shortest_paths(cases.tensor(weights, dtype)).distances
             assert torch.equal(result.distances.cpu(), expected)
@@ -41,10 +50,15 @@ class TestPapersOnGpu(MethodContract):
     def test_other_dtypes(self, dtype: torch.dtype) -> None:
         weights = cases.negative_graph(100)
         for name in ("harish_narayanan", "katz_kider", "staged_load", "recursive_plain"):
-            cases.assert_distances(self.solve(cases.tensor(weights, dtype, "cuda"), name).distances, weights)
+            cases.assert_distances(
+                self.solve(cases.tensor(weights, dtype, "cuda"), name).distances, weights
+            )
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 class TestPapersInterpreted(MethodContract):
     engine, device = "portable", "cpu"
     methods = ("simple", "vectorised")
@@ -55,7 +69,11 @@ class TestPapersInterpreted(MethodContract):
     @pytest.mark.parametrize(
         ("name", "parameter"),
         [
-            pytest.param(name, value, marks=pytest.mark.slow if name == "pseudo_blocked" and value > 4 else ())
+            pytest.param(
+                name,
+                value,
+                marks=pytest.mark.slow if name == "pseudo_blocked" and value > 4 else (),
+            )
             for name, value in VARIANTS
             if name in IN_TRITON
         ],
@@ -65,7 +83,9 @@ class TestPapersInterpreted(MethodContract):
             pytest.skip("is tested with its other tests")
         weights = cases.random_graph(9 if parameter > 4 else 35)
         config = tri_apsp.Config(engine="portable", method_parameter=parameter)
-        result = tri_apsp.shortest_paths(cases.tensor(weights, torch.int16), method=name, config=config)
+        result = tri_apsp.shortest_paths(
+            cases.tensor(weights, torch.int16), method=name, config=config
+        )
         cases.assert_distances(result.distances, weights)
 
 
@@ -78,11 +98,16 @@ def test_every_system_in_triton_is_interpreted() -> None:
     assert {*TestPapersInterpreted.methods, *TestOthersInterpreted.methods} == {*IN_TRITON}
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter runs some of the systems on the CPU")
+@pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") == "1",
+    reason="the interpreter runs some of the systems on the CPU",
+)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_on_a_cpu_the_error_names_the_gpu_and_the_methods_that_run(name: str) -> None:
     weights = torch.zeros((3, 3), dtype=SYSTEMS[name].dtypes[0])
-    with pytest.raises(tri_apsp.EngineError, match=rf"method {name} needs a GPU.*{', '.join(METHODS)}"):
+    with pytest.raises(
+        tri_apsp.EngineError, match=rf"method {name} needs a GPU.*{', '.join(METHODS)}"
+    ):
         tri_apsp.shortest_paths(weights, method=name)
     with pytest.raises(tri_apsp.EngineError, match=name):
         tri_apsp.select(weights, method=name)
@@ -95,9 +120,24 @@ def test_parameters_and_dtypes_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(tri_apsp.InputError, match=message):
             require_runnable(method, torch.device("cuda"), dtype, parameter)
 
-    refused(torch.float32, "kleene", 4, "method_parameter must come with a method of the papers, but the method is kleene")
-    refused(torch.float32, "blocked_int16", None, "method blocked_int16 takes weights of int16, but these are float32")
-    refused(torch.float32, "staged_load", 3, "method_parameter must be one of 1, 2, 4, 8, 16, 32 for staged_load, but is 3")
+    refused(
+        torch.float32,
+        "kleene",
+        4,
+        "method_parameter must come with a method of the papers, but the method is kleene",
+    )
+    refused(
+        torch.float32,
+        "blocked_int16",
+        None,
+        "method blocked_int16 takes weights of int16, but these are float32",
+    )
+    refused(
+        torch.float32,
+        "staged_load",
+        3,
+        "method_parameter must be one of 1, 2, 4, 8, 16, 32 for staged_load, but is 3",
+    )
     refused(torch.float32, "simple", 2, "method_parameter must be left out for simple, but is 2")
 
 

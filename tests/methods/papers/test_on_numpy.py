@@ -1,4 +1,6 @@
-"""The systems in Gluon, their host code included, with kernels that run on NumPy arrays: nothing past the end is touched."""
+"""The systems in Gluon, their host code included, with kernels that run on NumPy arrays: nothing
+past the end is touched.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class Launcher:
         self.constants = {name: value for name, value in constants.items() if name != "num_warps"}
 
     def __call__(self, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
-        values = [Pointer(arg.numpy(), arg.stride()) if isinstance(arg, torch.Tensor) else arg for arg in args]
+        values = [
+            Pointer(arg.numpy(), arg.stride()) if isinstance(arg, torch.Tensor) else arg
+            for arg in args
+        ]
         launch(self.kernel, grid[:2], *values, **self.constants)
 
 
@@ -36,7 +41,9 @@ def _method(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = import_kernels(f"methods.papers.{SYSTEMS[name].module}")
     for base in type.mro(getattr(module, SYSTEMS[name].class_name)):
         solve = vars(base).get("solve") or vars(base).get("_multiply")
-        for function in (solve.__globals__.get("launcher"), solve.__globals__.get("launch")) if solve else ():
+        for function in (
+            (solve.__globals__.get("launcher"), solve.__globals__.get("launch")) if solve else ()
+        ):
             if function is not None:
                 monkeypatch.setitem(function.__globals__, "Launcher", Launcher)
     return getattr(module, SYSTEMS[name].class_name)()

@@ -19,7 +19,9 @@ TILES = default_config("cpu", torch.float32).product
 ALL = [(engine, kernel) for engine, kernels in KERNELS.items() for kernel in kernels]
 
 
-def task_of(engine: str, kernel: str, dtype: str = "float32", sign: str = "any", n: int = 144) -> Task:
+def task_of(
+    engine: str, kernel: str, dtype: str = "float32", sign: str = "any", n: int = 144
+) -> Task:
     return Task(engine, kernel, dtype, sign, n, 5 if kernel == "batch" else 1)
 
 
@@ -77,7 +79,10 @@ class Lazy(Faulty):
         for update in updates:
             k = update.a.shape[2]
             used = k if self.default else k - max(1, k // 16)
-            a, b = block(update.a, (0, update.a.shape[1]), (0, used)), block(update.b, (0, used), (0, update.b.shape[2]))
+            a, b = (
+                block(update.a, (0, update.a.shape[1]), (0, used)),
+                block(update.b, (0, used), (0, update.b.shape[2])),
+            )
             super().product(update._replace(a=a, b=b))
 
     def closure(self, d: Block) -> None:
@@ -85,7 +90,9 @@ class Lazy(Faulty):
             super().closure(d)
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        super().panels(d, row, column if self.default else block(column, (0, 0), (0, column.shape[2])), skip)
+        super().panels(
+            d, row, column if self.default else block(column, (0, 0), (0, column.shape[2])), skip
+        )
 
 
 class Stray(Faulty):

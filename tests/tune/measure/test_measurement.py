@@ -28,8 +28,12 @@ def short_screening(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-def test_launches_count_only_if_the_host_blocks(monkeypatch: pytest.MonkeyPatch, blocks: bool) -> None:
-    """If the host blocks, the GPU is idle and the time includes the launches: many launches may cost more than they save."""
+def test_launches_count_only_if_the_host_blocks(
+    monkeypatch: pytest.MonkeyPatch, blocks: bool
+) -> None:
+    """If the host blocks, the GPU is idle and the time includes the launches: many launches may
+    cost more than they save.
+    """
     calls: list[str] = []
 
     class Event:
@@ -61,13 +65,19 @@ class Allocates(Substitute):
 
 
 def test_new_memory_wins_every_minimum_during_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.Tensor, "new_empty", lambda like, shape: torch.ones(shape, dtype=like.dtype))
+    monkeypatch.setattr(
+        torch.Tensor, "new_empty", lambda like, shape: torch.ones(shape, dtype=like.dtype)
+    )
     measurement = Measurement(task_of("cpu", "product"), CPU, make_of(Allocates))
     config, lowest = complete(task_of("cpu", "product")), floor(torch.float32)
     assert set(Allocates.found) == {lowest}
     Allocates.found.clear()
     measurement.screen(config, 0.0)
-    assert Allocates.found == [lowest, lowest, 1.0]  # a small problem, the task's, and the run that is timed
+    assert Allocates.found == [
+        lowest,
+        lowest,
+        1.0,
+    ]  # a small problem, the task's, and the run that is timed
 
 
 class FaultyWhereOdd(Faulty):
@@ -134,7 +144,9 @@ def test_a_final_interleaves_forward_and_back() -> None:
     Slower.runs.clear()
     outcomes = measurement.final(configs, rounds=2)
     order = [engine.config.cutoff for engine in Slower.runs]
-    slices = [cutoff for index, cutoff in enumerate(order) if index == 0 or order[index - 1] != cutoff]
+    slices = [
+        cutoff for index, cutoff in enumerate(order) if index == 0 or order[index - 1] != cutoff
+    ]
     # At both ends, 256 and 64, two slices follow each other.
     assert slices[-9:] == [64, 128, 256, 128, 64, 128, 256, 128, 64]
     for outcome in outcomes:
@@ -147,14 +159,20 @@ def test_a_clock_that_changes_is_flagged(monkeypatch: pytest.MonkeyPatch) -> Non
     task = task_of("cpu", "product", n=64)
     measurement = Measurement(task, CPU, make_of(Substitute))
     for drift, flagged in ((1.0, False), (1.05, False), (1.2, True), (0.8, True)):
-        monkeypatch.setattr("tri_apsp.tune.measure.measurement._drift", lambda samples, drift=drift: drift)
-        assert [outcome.throttled for outcome in measurement.final([complete(task)], rounds=1)] == [flagged]
+        monkeypatch.setattr(
+            "tri_apsp.tune.measure.measurement._drift", lambda samples, drift=drift: drift
+        )
+        assert [outcome.throttled for outcome in measurement.final([complete(task)], rounds=1)] == [
+            flagged
+        ]
 
 
 def test_drift_compares_the_halves() -> None:
     from tri_apsp.tune.measure.measurement import _drift
 
-    assert _drift([[[1.0, 1.0], [1.0], [2.0], [2.0]], [[3.0], [3.0], [6.0], [6.0]]]) == pytest.approx(2)
+    assert _drift(
+        [[[1.0, 1.0], [1.0], [2.0], [2.0]], [[3.0], [3.0], [6.0], [6.0]]]
+    ) == pytest.approx(2)
     assert _drift([[[1.0], [1.0]]]) == pytest.approx(1)
 
 
@@ -162,11 +180,16 @@ def test_drift_compares_the_halves() -> None:
 def test_the_cpu_engine_is_really_measured(dtype: str) -> None:
     for kernel, configs in {
         "product": [{"product": CpuTiles(96, 128, 64)}, {"product": CpuTiles(1024, 512, 512)}],
-        "solve": [{"method": "floyd_warshall", "block_size": 48}, {"method": "kleene", "block_size": 32, "cutoff": 64}],
+        "solve": [
+            {"method": "floyd_warshall", "block_size": 48},
+            {"method": "kleene", "block_size": 32, "cutoff": 64},
+        ],
     }.items():
         task = Task("cpu", kernel, dtype, "nonnegative", 256)
         measurement = Measurement(task, CPU)
         for fields in configs:
-            outcome = measurement.screen(dataclasses.replace(default_config("cpu", task.torch_dtype), **fields))
+            outcome = measurement.screen(
+                dataclasses.replace(default_config("cpu", task.torch_dtype), **fields)
+            )
             assert outcome.kind is Kind.correct
             assert 0.01 < outcome.median_ms < 1000

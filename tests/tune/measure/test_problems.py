@@ -1,4 +1,6 @@
-"""Problems: a correct engine passes, a faulty one is detected, and a whole solve runs as a call does."""
+"""Problems: a correct engine passes, a faulty one is detected, and a whole solve runs as a call
+does.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ def test_every_record_names_a_problem() -> None:
 
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
 @pytest.mark.parametrize(
-    ("dtype", "sign"), [("float32", "any"), ("int16", "any"), ("int32", "nonnegative"), ("float64", "any")]
+    ("dtype", "sign"),
+    [("float32", "any"), ("int16", "any"), ("int32", "nonnegative"), ("float64", "any")],
 )
 @pytest.mark.parametrize("n", [1, 30, 144])
 def test_a_correct_engine_passes(engine: str, kernel: str, dtype: str, sign: str, n: int) -> None:
@@ -117,7 +120,9 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
             super().closure(d)
 
     task = task_of("cpu", "solve", n=1200)
-    config = dataclasses.replace(default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64)
+    config = dataclasses.replace(
+        default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64
+    )
     problem = PROBLEMS[task.record.problem](task, CPU, small_sizes(task)[0], 0, small=True)
     problem.operation(config, make_of(Closes)).run()
     assert sizes == [272, problem.n - 272]
@@ -129,10 +134,14 @@ def test_only_whole_solves_block() -> None:
     for engine, kernel in ALL:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
-        whole = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
+        whole = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(
+            config, make_of(Substitute)
+        )
         solves = kernel in ("solve", "exponents")
         assert whole.blocks == (solves or (engine == "nvidia" and kernel in ("closure", "batch")))
-        part = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
+        part = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(
+            complete(task), make_of(Substitute)
+        )
         assert part.blocks == solves
 
 
@@ -219,9 +228,13 @@ class TestSolvesInOneLaunch:
     def whole(self, task: Task) -> CompleteConfig:
         return dataclasses.replace(complete(task), block_size=task.n)
 
-    @pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("float64", "any"), ("int16", "any")])
+    @pytest.mark.parametrize(
+        ("dtype", "sign"), [("float32", "nonnegative"), ("float64", "any"), ("int16", "any")]
+    )
     @pytest.mark.parametrize("n", [1, 30, 144])
-    def test_correct_solves_pass_and_are_read_one_by_one(self, kernel: str, dtype: str, sign: str, n: int) -> None:
+    def test_correct_solves_pass_and_are_read_one_by_one(
+        self, kernel: str, dtype: str, sign: str, n: int
+    ) -> None:
         task = task_of("nvidia", kernel, dtype, sign, n)
         measurement = Measurement(task, CPU, make_of(Solving))
         for outcome in (measurement.screen(self.whole(task)), measurement.verify(self.whole(task))):
@@ -239,17 +252,26 @@ class TestSolvesInOneLaunch:
         with pytest.raises(WrongResultError):
             measurement.screen(dataclasses.replace(self.whole(task), cutoff=77))
 
-    def test_solves_are_timed_with_the_reading(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_solves_are_timed_with_the_reading(
+        self, kernel: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         task = task_of("nvidia", kernel, n=30)
         measurement = Measurement(task, CPU, make_of(Solving))
         monkeypatch.setattr(Solving, "reading", 0.3)
         assert measurement.screen(self.whole(task), 1.0).median_ms > 300
 
     @pytest.mark.parametrize(
-        "changes", [{"block_size": 143}, {"method": "floyd_warshall", "block_size": 143}, {"method": "kleene"}]
+        "changes",
+        [
+            {"block_size": 143},
+            {"method": "floyd_warshall", "block_size": 143},
+            {"method": "kleene"},
+        ],
     )
     def test_other_solves_run_the_closure_alone(self, kernel: str, changes: dict[str, Any]) -> None:
-        """With several blocks, the closure runs alone also on small problems, where one closure would be the whole solve."""
+        """With several blocks, the closure runs alone also on small problems, where one closure
+        would be the whole solve.
+        """
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(Solving))
         Solving.solved.clear()
@@ -259,11 +281,17 @@ class TestSolvesInOneLaunch:
         # The result of the default is the expected one, however the default solves.
         assert set(Solving.solved) <= {144}
 
-    def test_a_compiler_reads_the_ranges_too(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_compiler_reads_the_ranges_too(
+        self, kernel: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(compilation, "_only_compile", lambda facts: None)
-        monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
+        monkeypatch.setattr(
+            Substitute, "closure", lambda self, d: None
+        )  # of a tensor without memory
         task = task_of("nvidia", kernel)
-        compiler = Compilation(task, META_DEVICE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
+        compiler = Compilation(
+            task, META_DEVICE, gpu=CPU, facts=describe(CPU), make=make_of(Solving)
+        )
         outcomes = [compiler.compile(self.whole(task), odd) for odd in (False, True)]
         assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
         assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]
@@ -316,5 +344,10 @@ def test_expected_distances_are_those_of_the_reference(dtype: str, sign: str) ->
     (output,), (expected,) = problem._outputs, problem._expected
     missing = no_edge(task.torch_dtype)
     for weights, distances in zip(problem._view(output), problem._view(expected), strict=True):
-        wanted = floyd_warshall(weights.double().masked_fill(weights == missing, float("inf")).numpy())
-        assert torch.equal(distances.double().masked_fill(distances == missing, float("inf")), torch.from_numpy(wanted))
+        wanted = floyd_warshall(
+            weights.double().masked_fill(weights == missing, float("inf")).numpy()
+        )
+        assert torch.equal(
+            distances.double().masked_fill(distances == missing, float("inf")),
+            torch.from_numpy(wanted),
+        )

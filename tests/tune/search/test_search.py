@@ -1,4 +1,6 @@
-"""The search on known times: what it finds, how often it evaluates, and which trials the study gets."""
+"""The search on known times: what it finds, how often it evaluates, and which trials the study
+gets.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ import optuna
 import pytest
 from clock import Clock
 from optuna.trial import TrialState
-from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everything, new_study, until
+from tune.synthetic import (
+    DEFAULT,
+    OPTIMUM,
+    SPACE,
+    Costs,
+    correct,
+    cost,
+    everything,
+    new_study,
+    until,
+)
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.search import search as module
@@ -56,12 +68,16 @@ def test_all_candidates_are_evaluated_if_the_budget_allows(sampler: str) -> None
     assert result.best is not None
     assert result.best.values == OPTIMUM
     assert costs.most_often == 1
-    assert {tuple(values.values()) for values in costs.calls} == {tuple(values.values()) for values in few}
+    assert {tuple(values.values()) for values in costs.calls} == {
+        tuple(values.values()) for values in few
+    }
 
 
 def test_tpe_beats_random_on_average() -> None:
     reached = {
-        sampler: np.mean([1 / best(run(sampler=sampler, seed=seed, trials=30)) for seed in range(8)])
+        sampler: np.mean(
+            [1 / best(run(sampler=sampler, seed=seed, trials=30)) for seed in range(8)]
+        )
         for sampler in ("tpe", "random")
     }
     assert reached["tpe"] > reached["random"] + 0.03
@@ -69,7 +85,9 @@ def test_tpe_beats_random_on_average() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_evaluated_twice_and_nothing_but_candidates(seed: int, mirrors: list[optuna.Study]) -> None:
+def test_nothing_is_evaluated_twice_and_nothing_but_candidates(
+    seed: int, mirrors: list[optuna.Study]
+) -> None:
     study, costs = new_study(), Costs()
     # Almost all of the candidates: TPE proposes the best of them again and again.
     some = [DEFAULT, *(values for values in ALL[::12] if values != DEFAULT)]
@@ -88,9 +106,19 @@ def test_the_budget_is_kept() -> None:
 
 def test_the_default_comes_first_even_as_no_candidate_then_the_anchors() -> None:
     costs = Costs()
-    result = run(costs, candidates=[v for v in ALL if v != DEFAULT], anchors=[ALL[7], DEFAULT | {"method": "none"}, ALL[9]])
+    result = run(
+        costs,
+        candidates=[v for v in ALL if v != DEFAULT],
+        anchors=[ALL[7], DEFAULT | {"method": "none"}, ALL[9]],
+    )
     assert costs.calls[:3] == [DEFAULT, ALL[7], ALL[9]]
-    assert [trial.origin for trial in result.evaluated[:5]] == ["default", "anchor", "anchor", "anchor", "start"]
+    assert [trial.origin for trial in result.evaluated[:5]] == [
+        "default",
+        "anchor",
+        "anchor",
+        "anchor",
+        "start",
+    ]
 
 
 def test_the_same_seed_gives_the_same_search() -> None:
@@ -103,7 +131,9 @@ def test_the_same_seed_gives_the_same_search() -> None:
 def test_anchors_count_among_the_first_random_candidates() -> None:
     for anchors in ([], [ALL[7]], [ALL[7], ALL[9]]):
         origins = Counter(trial.origin for trial in run(anchors=anchors).evaluated)
-        assert origins["start"] == STARTUP - 2 - len(anchors)  # the default and the median one are the others
+        assert origins["start"] == STARTUP - 2 - len(
+            anchors
+        )  # the default and the median one are the others
 
 
 def test_a_climb_takes_one_step_from_the_best() -> None:
@@ -114,7 +144,12 @@ def test_a_climb_takes_one_step_from_the_best() -> None:
         for index, trial in enumerate(trials):
             if trial.origin == "climb":
                 best = min(trials[:index], key=lambda known: known.outcome.median_ms).values
-                steps.append(sum(abs(at(best[name]) - at(trial.values[name])) for name, at in positions.items()))
+                steps.append(
+                    sum(
+                        abs(at(best[name]) - at(trial.values[name]))
+                        for name, at in positions.items()
+                    )
+                )
     assert len(steps) > 10
     assert set(steps) == {1}
 
@@ -152,17 +187,29 @@ class TestFailures:
     def test_failures_are_counted_by_class_and_recorded_as_pruned(self) -> None:
         study, costs = new_study(), Costs(self.fails)
         result = run(costs, study=study)
-        expected = Counter(kind for values in costs.calls if (kind := self.fails(values)) is not None)
+        expected = Counter(
+            kind for values in costs.calls if (kind := self.fails(values)) is not None
+        )
         assert result.failures == expected
         assert sum(expected.values()) > 3
-        told = Counter(Kind(trial.user_attrs["outcome"]["kind"]) for trial in study.trials if trial.state is TrialState.PRUNED)
+        told = Counter(
+            Kind(trial.user_attrs["outcome"]["kind"])
+            for trial in study.trials
+            if trial.state is TrialState.PRUNED
+        )
         assert told == expected
         assert [trial.params for trial in study.trials] == costs.calls
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
 
     def test_tpe_avoids_failures(self) -> None:
-        found = [trial for seed in range(5) for trial in run(Costs(self.fails), trials=60, seed=seed).evaluated]
-        failed = [trial.outcome.kind is not Kind.correct for trial in found if trial.origin == "tpe"]
+        found = [
+            trial
+            for seed in range(5)
+            for trial in run(Costs(self.fails), trials=60, seed=seed).evaluated
+        ]
+        failed = [
+            trial.outcome.kind is not Kind.correct for trial in found if trial.origin == "tpe"
+        ]
         assert np.mean(failed) < 0.8 * np.mean([self.fails(values) is not None for values in ALL])
 
     def test_a_search_in_which_all_fail_has_no_best(self) -> None:
@@ -171,7 +218,9 @@ class TestFailures:
         assert result.failures == {Kind.runtime_error: 30}
 
     def test_candidates_that_need_more_than_one_that_did_not_fit_are_passed_over(self) -> None:
-        costs = Costs(lambda values: Kind.does_not_fit if values["product.num_stages"] > 3 else None)
+        costs = Costs(
+            lambda values: Kind.does_not_fit if values["product.num_stages"] > 3 else None
+        )
         result = run(costs, trials=len(ALL), sampler="random")
         assert result.dominated > 20
         assert len(costs.calls) + result.dominated == len(ALL)
@@ -197,7 +246,9 @@ class TestResume:
         assert {trial.outcome.kind for trial in known_trials(study)} == {Kind.runtime_error}
         result = run(study=study, trials=15)
         known = {tuple(trial.values.items()): trial.outcome for trial in known_trials(study)}
-        assert [known[tuple(trial.values.items())] for trial in result.evaluated] == [t.outcome for t in result.evaluated]
+        assert [known[tuple(trial.values.items())] for trial in result.evaluated] == [
+            t.outcome for t in result.evaluated
+        ]
 
     def test_a_finished_search_evaluates_nothing(self) -> None:
         study, costs = new_study(), Costs()
@@ -225,7 +276,13 @@ class TestResume:
             if count == 5:
                 run(study=study, sampler="random", seed=3, trials=20)
 
-        result = run(Costs(before=meanwhile, calls=costs.calls), study=study, sampler="random", seed=4, trials=30)
+        result = run(
+            Costs(before=meanwhile, calls=costs.calls),
+            study=study,
+            sampler="random",
+            seed=4,
+            trials=30,
+        )
         assert len(result.evaluated) == 30
         assert 10 <= len(costs.calls) < 20
 
@@ -246,7 +303,9 @@ class TestResume:
         assert 40 < len(theirs.trials) < len(ours.trials)
 
         def content(known: optuna.Study) -> Counter[Any]:
-            return Counter((trial.state, trial.value, *sorted(trial.params.items())) for trial in known.trials)
+            return Counter(
+                (trial.state, trial.value, *sorted(trial.params.items())) for trial in known.trials
+            )
 
         assert content(ours) == content(study)
         assert {trial.state for trial in ours.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
@@ -292,7 +351,9 @@ def test_the_time_limit_ends_a_search_but_not_before_the_default(clock: Clock) -
     assert [trial.origin for trial in run(costs, seconds=1).evaluated] == ["default"]
     costs = Costs(before=lambda count: clock.advance(2))
     result = run(costs, seconds=20)
-    assert len(costs.calls) == len(result.evaluated) == 10, "nothing is proposed that cannot be measured"
+    assert len(costs.calls) == len(result.evaluated) == 10, (
+        "nothing is proposed that cannot be measured"
+    )
 
 
 def test_the_reserve_depends_on_the_fastest(clock: Clock) -> None:
@@ -305,12 +366,19 @@ def test_the_reserve_depends_on_the_fastest(clock: Clock) -> None:
     result = run(seconds=10.0, reserve=reserve)
     assert asked == sorted(asked, reverse=True)
     assert best(result) == asked[-1] < cost(DEFAULT) == asked[0]
-    assert [trial.outcome.median_ms for trial in result.evaluated].count(best(result)) == 1 < len(result.evaluated) < 40
+    assert (
+        [trial.outcome.median_ms for trial in result.evaluated].count(best(result))
+        == 1
+        < len(result.evaluated)
+        < 40
+    )
     assert result.evaluated[-1].outcome.median_ms == best(result)
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
-def test_requests_that_wait_at_the_end_of_the_time_are_not_measured(sampler: str, clock: Clock) -> None:
+def test_requests_that_wait_at_the_end_of_the_time_are_not_measured(
+    sampler: str, clock: Clock
+) -> None:
     queue, ready, measured = MeasurementQueue(), threading.Barrier(8), list[int]()
 
     def evaluate(values: dict[str, Any], request: Request) -> Outcome:
@@ -327,7 +395,10 @@ def test_requests_that_wait_at_the_end_of_the_time_are_not_measured(sampler: str
     study = new_study()
     result = run(evaluators=[evaluate] * 8, seconds=0.7, sampler=sampler, study=study)
     assert len(measured) == len(study.trials) <= 3
-    assert measured[1:] == [number for number in range(8) if number != measured[0]][: len(measured) - 1]
+    assert (
+        measured[1:]
+        == [number for number in range(8) if number != measured[0]][: len(measured) - 1]
+    )
     assert "default" in [trial.origin for trial in result.evaluated]
 
 
@@ -337,7 +408,9 @@ def test_the_default_is_measured_however_late(clock: Clock) -> None:
         request.limit_ms()
         return correct(cost(values))
 
-    assert [trial.origin for trial in run(evaluators=[evaluate] * 4, seconds=0.1).evaluated] == ["default"]
+    assert [trial.origin for trial in run(evaluators=[evaluate] * 4, seconds=0.1).evaluated] == [
+        "default"
+    ]
 
 
 def test_several_workers_share_one_search() -> None:

@@ -1,4 +1,6 @@
-"""Where trials are kept: a journal, a database on disk, a server; and what happens when it does not work."""
+"""Where trials are kept: a journal, a database on disk, a server; and what happens when it does not
+work.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,21 @@ SLUG = "a-gpu"
 
 
 def some_trials(
-    url: str | None, trials: int, *, resume: bool = True, before: Callable[[int], object] = lambda count: None
+    url: str | None,
+    trials: int,
+    *,
+    resume: bool = True,
+    before: Callable[[int], object] = lambda count: None,
 ) -> tuple[SearchResult, int]:
-    """Search in one process; return its result, and the number of configurations that it evaluated itself."""
+    """Search in one process; return its result, and the number of configurations that it evaluated
+    itself.
+    """
     costs = Costs(before=before)
     with open_storage(url, SLUG) as storage:
         study = open_study(storage, "product", resume=resume)
-        result = Search(SPACE, everything(), study=study, default=DEFAULT, trials=trials).run([costs])
+        result = Search(SPACE, everything(), study=study, default=DEFAULT, trials=trials).run(
+            [costs]
+        )
     return result, len(costs.calls)
 
 
@@ -96,7 +106,10 @@ class TestJournal:
         assert len(written) == 30
 
     def test_a_second_tuner_is_refused(self) -> None:
-        with open_storage(None, SLUG), pytest.raises(InputError, match=r"is locked by another; wait for it"):
+        with (
+            open_storage(None, SLUG),
+            pytest.raises(InputError, match=r"is locked by another; wait for it"),
+        ):
             some_trials(None, 1)
         some_trials(None, 1)
 
@@ -108,7 +121,18 @@ class TestJournal:
         assert path.exists()
         some_trials(None, 1)
 
-    LINES = (b"\x00\xff\n", b"\n", b"{}", b"not json\nat all", b"garbage", b"123", b"[]", b"null", b'"x"', b'{"op_code": 99}')
+    LINES = (
+        b"\x00\xff\n",
+        b"\n",
+        b"{}",
+        b"not json\nat all",
+        b"garbage",
+        b"123",
+        b"[]",
+        b"null",
+        b'"x"',
+        b'{"op_code": 99}',
+    )
 
     @pytest.mark.parametrize("line", LINES)
     @pytest.mark.parametrize("place", ["alone", "last", "first"])
@@ -120,7 +144,9 @@ class TestJournal:
         known = path.read_bytes() if path.exists() else b""
         content = known + line + b"\n" if place == "last" else line + b"\n" + known
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"must be one that Optuna wrote, but .* move it away\.$"):
+        with pytest.raises(
+            InputError, match=r"must be one that Optuna wrote, but .* move it away\.$"
+        ):
             some_trials(None, 1)
         assert path.read_bytes() == content
 
@@ -143,7 +169,9 @@ class TestJournal:
             raise PermissionError(13, "Permission denied")  # a chmod does not stop root
 
         monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
-        with pytest.raises(InputError, match=r"must be writable, but .* is not \(Permission denied\)"):
+        with pytest.raises(
+            InputError, match=r"must be writable, but .* is not \(Permission denied\)"
+        ):
             some_trials(None, 1)
 
 
@@ -152,13 +180,22 @@ class TestJournal:
     [
         ("studies", "must be the URL of a database"),
         ("nonsense://host/name", "must be the URL of a database"),
-        ("postgresql+psycopg://tuner:secret@host:abc/name", "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such"),
-        ("postgresql+psycopg://tuner:s@cret@host:abc/name", "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such"),
+        (
+            "postgresql+psycopg://tuner:secret@host:abc/name",
+            "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such",
+        ),
+        (
+            "postgresql+psycopg://tuner:s@cret@host:abc/name",
+            "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such",
+        ),
         ("sqlite:///studies.db?timeout=soon", "must be the URL of a database"),
         ("sqlite:////no/such/folder/studies.db", "unable to open database file"),
         ("postgresql+psycopg://tuner:secret@127.0.0.1:1/name", "does not"),
         ("mysql+no_such_driver://host/name", "must be the URL of a database"),
-        ("oracle+cx_oracle://host/name", "needs the Python package cx_Oracle, which is not installed; pip install it."),
+        (
+            "oracle+cx_oracle://host/name",
+            "needs the Python package cx_Oracle, which is not installed; pip install it.",
+        ),
     ],
 )
 def test_a_url_that_does_not_answer(url: str, expected: str) -> None:
@@ -202,7 +239,10 @@ def test_a_database_of_another_version_of_optuna(tmp_path: Path, revision: str) 
     some_trials(url, 1)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE alembic_version SET version_num = ?", (revision,))
-    with pytest.raises(InputError, match=r"^--storage must .* tables of Optuna \d.* but those of sqlite:.* upgrade` if .*\.$"):
+    with pytest.raises(
+        InputError,
+        match=r"^--storage must .* tables of Optuna \d.* but those of sqlite:.* upgrade` if .*\.$",
+    ):
         some_trials(url, 1)
 
 
@@ -215,7 +255,9 @@ def test_a_database_that_goes_away(tmp_path: Path) -> None:
             path.write_bytes(b"no database any more" * 1000)
             study.ask()
 
-    with pytest.raises(InputError, match=r"must name a database that answers, but sqlite:///.* does not"):
+    with pytest.raises(
+        InputError, match=r"must name a database that answers, but sqlite:///.* does not"
+    ):
         lose_it()
 
 
@@ -233,10 +275,15 @@ def server() -> Iterator[str]:
         shutil.chown(home, "nobody")
     data = home / "data"
     subprocess.run(
-        [folders[-1] / "initdb", "-D", data, "-A", "trust", "-U", "tuner", "--no-sync"], check=True, capture_output=True, **user
+        [folders[-1] / "initdb", "-D", data, "-A", "trust", "-U", "tuner", "--no-sync"],
+        check=True,
+        capture_output=True,
+        **user,
     )
     command = [folders[-1] / "postgres", "-D", data, "-k", home, "-h", "", "-F"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user
+    ) as running:
         try:
             deadline = time.monotonic() + 30
             while True:  # its socket is there before it answers

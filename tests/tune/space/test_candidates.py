@@ -30,7 +30,14 @@ B200 = dataclasses.replace(H200, name="B200", capability=(10, 0))
 SMALL = dataclasses.replace(H200, name="small", capability=(8, 6), shared_memory=99 << 10)
 SPACES = {key: record.space for key, record in RECORDS.items()}
 TASKS = [
-    Task(engine, kernel, dtype_name(dtype), "any", 256 if kernel == "batch" else 2048, 64 if kernel == "batch" else 1)
+    Task(
+        engine,
+        kernel,
+        dtype_name(dtype),
+        "any",
+        256 if kernel == "batch" else 2048,
+        64 if kernel == "batch" else 1,
+    )
     for engine, kernel in SPACES
     for dtype in DTYPES
 ]
@@ -43,13 +50,18 @@ def device_of(task: Task) -> Device:
 def found(task: Task, device: Device | None = None, **changes: object) -> list[CompleteConfig]:
     base = dataclasses.replace(default_config(task.engine, task.torch_dtype), **changes)
     space = task.record.space
-    return [space.config(values, base) for values in candidates(space, task, device or device_of(task), base)]
+    return [
+        space.config(values, base)
+        for values in candidates(space, task, device or device_of(task), base)
+    ]
 
 
 def test_every_tuned_field_has_a_space() -> None:
     assert SPACES.keys() == RECORDS.keys()
     for key, space in SPACES.items():
-        assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(RECORDS[key].fields)
+        assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(
+            RECORDS[key].fields
+        )
         for parameter in space.parameters:
             assert len(set(parameter.choices)) == len(parameter.choices)
             if parameter.name != "small_product":  # whole tiles
@@ -102,19 +114,30 @@ def test_a_product_fits_its_multiprocessor(dtype: str) -> None:
     for config in configs:
         assert isinstance(config, GpuConfig)
         tiles = config.product
-        words = tiles.block_m * tiles.block_n * max(1, itemsize // 4) // (2 if dtype == "int16" else 1)
+        words = (
+            tiles.block_m * tiles.block_n * max(1, itemsize // 4) // (2 if dtype == "int16" else 1)
+        )
         assert words // (32 * tiles.num_warps) <= 144  # of 168 registers
-        assert tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * itemsize <= H200.shared_memory
+        assert (
+            tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * itemsize
+            <= H200.shared_memory
+        )
 
 
 def test_micro_tiles_of_the_product() -> None:
     """A thread owns thread_n columns, in words, so that no choice of thread_n repeats another."""
     for dtype, columns in (("float32", 64), ("int16", 128)):
         task = Task("nvidia", "product", dtype, "any", 4096)
-        tiles = [c.product for c in found(task) if isinstance(c.product, GpuTiles) and c.product.block_n == columns]
+        tiles = [
+            c.product
+            for c in found(task)
+            if isinstance(c.product, GpuTiles) and c.product.block_n == columns
+        ]
         assert {t.thread_n for t in tiles if t.num_warps == 1} == {8}
         assert {t.thread_n for t in tiles if t.num_warps == 8} == {4, 8}
-    assert {c.product.num_stages for c in found(task) if isinstance(c.product, GpuTiles)} == {2}  # int16
+    assert {c.product.num_stages for c in found(task) if isinstance(c.product, GpuTiles)} == {
+        2
+    }  # int16
 
 
 def test_registers_and_shared_memory_of_other_gpus() -> None:
@@ -127,15 +150,22 @@ def test_registers_and_shared_memory_of_other_gpus() -> None:
 
 
 def test_float64_takes_twice_the_shared_memory() -> None:
-    """The candidates of float64 respect its size, although configs.invalid_because counts four bytes per value."""
+    """The candidates of float64 respect its size, although configs.invalid_because counts four
+    bytes per value.
+    """
     for device in (H200, SMALL):
         for config in found(Task("nvidia", "product", "float64", "any", 4096), device):
             assert isinstance(config, GpuConfig)
             tiles = config.product
-            assert tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * 8 <= device.shared_memory
+            assert (
+                tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * 8
+                <= device.shared_memory
+            )
 
 
-@pytest.mark.parametrize(("kernel", "programs"), [("closure", "closure_programs"), ("batch", "batch_programs")])
+@pytest.mark.parametrize(
+    ("kernel", "programs"), [("closure", "closure_programs"), ("batch", "batch_programs")]
+)
 def test_closures_fit_side_by_side(kernel: str, programs: str) -> None:
     configs = found(Task("nvidia", kernel, "float32", "any", 512))
     assert {getattr(config, programs) for config in configs} >= {1, 2, 3, 4}
@@ -156,7 +186,11 @@ def test_solves_that_repeat_are_left_out() -> None:
     for config in configs:
         if config.method == "kleene":
             assert config.block_size <= config.cutoff < 512
-    assert {config.block_size for config in found(dataclasses.replace(task, n=40)) if config.method == "floyd_warshall"} == {
+    assert {
+        config.block_size
+        for config in found(dataclasses.replace(task, n=40))
+        if config.method == "floyd_warshall"
+    } == {
         16,
         32,
         48,
@@ -166,7 +200,11 @@ def test_solves_that_repeat_are_left_out() -> None:
 
 def test_blocks_past_the_matrix_repeat() -> None:
     configs = found(Task("cpu", "product", "float32", "any", 300))
-    assert {config.product.block_n for config in configs if isinstance(config, CpuConfig)} == {128, 256, 512}
+    assert {config.product.block_n for config in configs if isinstance(config, CpuConfig)} == {
+        128,
+        256,
+        512,
+    }
 
 
 def test_methods_of_a_solve_exist() -> None:
@@ -181,7 +219,9 @@ def test_values_change_only_their_fields() -> None:
     values = {**space.values(base), "product.block_m": 32, "product.thread_n": 4}
     config = space.config(values, base)
     assert isinstance(base, GpuConfig)
-    assert config == dataclasses.replace(base, product=dataclasses.replace(base.product, block_m=32, thread_n=4))
+    assert config == dataclasses.replace(
+        base, product=dataclasses.replace(base.product, block_m=32, thread_n=4)
+    )
     assert space.values(config) == values
 
 
@@ -189,7 +229,10 @@ def test_with_method_takes_the_method_of_auto() -> None:
     base = default_config("cpu", torch.float32)
     assert with_method(base, 64).method == "floyd_warshall"
     assert with_method(base, 2048).method == "kleene"
-    assert with_method(dataclasses.replace(base, method="floyd_warshall"), 2048).method == "floyd_warshall"
+    assert (
+        with_method(dataclasses.replace(base, method="floyd_warshall"), 2048).method
+        == "floyd_warshall"
+    )
 
 
 def test_hashes_tell_spaces_apart() -> None:
@@ -197,7 +240,9 @@ def test_hashes_tell_spaces_apart() -> None:
     spaces = [*SPACES.values(), *(Space((parameter,)) for parameter in others)]
     hashes = [space_hash(space) for space in spaces]
     assert len(set(hashes)) == len(hashes)
-    assert space_hash(Space((Parameter("a", (1, 2)),))) == space_hash(Space((Parameter("a", (1, 2)),)))
+    assert space_hash(Space((Parameter("a", (1, 2)),))) == space_hash(
+        Space((Parameter("a", (1, 2)),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,16 +263,33 @@ def test_hashes_tell_spaces_apart() -> None:
 )
 def test_candidates_that_need_more_cannot_fit_either(change: dict[str, int], more: bool) -> None:
     names = ("block_m", "block_n", "block_k", "group_m", "num_warps", "num_stages", "thread_n")
-    failed = {f"product.{name}": value for name, value in zip(names, (64, 64, 8, 8, 4, 3, 8), strict=True)}
+    failed = {
+        f"product.{name}": value for name, value in zip(names, (64, 64, 8, 8, 4, 3, 8), strict=True)
+    }
     assert failed.keys() == {parameter.name for parameter in SPACES["nvidia", "product"].parameters}
-    assert needs_more(failed | {f"product.{name}": value for name, value in change.items()}, failed) == more
+    assert (
+        needs_more(failed | {f"product.{name}": value for name, value in change.items()}, failed)
+        == more
+    )
 
 
 def test_larger_blocks_of_a_solve_may_fit() -> None:
-    """One closure of all vertices launches no product, and the tiles of products may be the reason that another did not fit."""
+    """One closure of all vertices launches no product, and the tiles of products may be the reason
+    that another did not fit.
+    """
     small = SPACES["nvidia", "solve"].parameters[-1].choices
-    failed = {"method": "floyd_warshall", "block_size": 512, "cutoff": 1024, "small_product": small[0]}
-    for change in ({"block_size": 1024}, {"method": "kleene"}, {"cutoff": 2048}, {"small_product": small[1]}):
+    failed = {
+        "method": "floyd_warshall",
+        "block_size": 512,
+        "cutoff": 1024,
+        "small_product": small[0],
+    }
+    for change in (
+        {"block_size": 1024},
+        {"method": "kleene"},
+        {"cutoff": 2048},
+        {"small_product": small[1]},
+    ):
         assert not needs_more(failed | change, failed)
 
 

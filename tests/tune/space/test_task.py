@@ -27,7 +27,9 @@ def test_kernels_come_in_the_order_of_their_use(engine: str, effort: str) -> Non
         kernels = [task.kernel for task in tasks if task.dtype == dtype]
         sizes = "quick_sizes" if effort == "quick" else "full_sizes"
         assert list(dict.fromkeys(kernels)) == [
-            name for name in KERNELS[engine] if dtype in RECORDS[engine, name].dtypes and getattr(RECORDS[engine, name], sizes)
+            name
+            for name in KERNELS[engine]
+            if dtype in RECORDS[engine, name].dtypes and getattr(RECORDS[engine, name], sizes)
         ]
 
 
@@ -43,9 +45,14 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
     assert {task.dtype for task in tasks} >= {"float32", "float64", "int16", "int32"}
     assert {task.sign for task in tasks if task.dtype == "float32"} == {"nonnegative", "any"}
     of_float64 = [task for task in tasks if task.dtype == "float64"]
-    signs = {kernel: {task.sign for task in of_float64 if task.kernel == kernel} for kernel in KERNELS["nvidia"]}
+    signs = {
+        kernel: {task.sign for task in of_float64 if task.kernel == kernel}
+        for kernel in KERNELS["nvidia"]
+    }
     assert signs.pop("exponents") == set()
-    assert signs.pop("product") == signs.pop("small_product") == {"any"}  # the same instructions, and found for both
+    assert (
+        signs.pop("product") == signs.pop("small_product") == {"any"}
+    )  # the same instructions, and found for both
     assert all(found == {"nonnegative", "any"} for found in signs.values())
     solves = {task.n for task in tasks if task.kernel == "solve"}
     assert (min(solves), max(solves)) == (256, 32768)
@@ -65,11 +72,21 @@ def test_kernels_are_tuned_at_the_sizes_for_which_they_are_looked_up(
     asked: dict[str, int] = {}
     monkeypatch.setattr(lookup, "sources", lambda engine, kernel, dtype, device: [kernel])
     monkeypatch.setattr(lookup, "files_of_other_gpus", lambda *_: [])
-    monkeypatch.setattr(lookup, "nearest", lambda files, size, *_: asked.update(dict.fromkeys(files, size)) or [])
+    monkeypatch.setattr(
+        lookup, "nearest", lambda files, size, *_: asked.update(dict.fromkeys(files, size)) or []
+    )
     name = dtype_name(dtype)
     for kind in ("product", "solve"):
-        lookup._over(default_config("nvidia", dtype), Call("nvidia", torch.device("cuda"), H200, name, n, 1, "any", kind), None)
-    assert asked == {task.kernel: task.n for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n]) if task.batch == 1}
+        lookup._over(
+            default_config("nvidia", dtype),
+            Call("nvidia", torch.device("cuda"), H200, name, n, 1, "any", kind),
+            None,
+        )
+    assert asked == {
+        task.kernel: task.n
+        for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n])
+        if task.batch == 1
+    }
 
 
 def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
@@ -81,8 +98,12 @@ def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
         ("batch", 4096),
         ("solve", 4096),
     ]
-    assert [task.n for task in default_tasks("nvidia", H200, kernels=["closure"], ns=[100, 1920, 1921])] == [100, 1920, 1024]
-    of_float64 = default_tasks("nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096])
+    assert [
+        task.n for task in default_tasks("nvidia", H200, kernels=["closure"], ns=[100, 1920, 1921])
+    ] == [100, 1920, 1024]
+    of_float64 = default_tasks(
+        "nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096]
+    )
     assert {(task.kernel, task.n) for task in of_float64} == {
         (kernel, n) for kernel in ("closure", "small_product") for n in (512, 1024)
     }
@@ -104,4 +125,8 @@ def test_batches() -> None:
 def test_a_task_is_shown_in_one_line() -> None:
     task = Task("nvidia", "batch", "float32", "any", 128, 1024)
     assert str(task) == "nvidia batch, float32 any, n = 128, 1024 graphs"
-    assert (task.torch_dtype, task.nonnegative, task.operations) == (torch.float32, False, 1024 * 128**3)
+    assert (task.torch_dtype, task.nonnegative, task.operations) == (
+        torch.float32,
+        False,
+        1024 * 128**3,
+    )

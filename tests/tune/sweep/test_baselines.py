@@ -33,7 +33,9 @@ def file(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_gpu_without_files_starts_from_those_of_the_nearest(file: Path) -> None:
-    """The tuner then keeps that configuration, or writes the default if it is faster: the next solve finds an entry."""
+    """The tuner then keeps that configuration, or writes the default if it is faster: the next
+    solve finds an entry.
+    """
     baselines = baselines_of(TASK, torch.device("cuda", 0))
     assert baselines.default.product == default_config("nvidia", torch.float32).product
     assert (baselines.incumbent.product.block_m, baselines.incumbent.product.block_n) == (64, 128)

@@ -20,7 +20,9 @@ from tri_apsp.tuned.records import record_of
 
 TASK = Task("nvidia", "solve", "int32", "nonnegative", 2048)
 UNTUNED = with_method(default_config("nvidia", torch.int32), 2048)
-TUNED = dataclasses.replace(UNTUNED, closure_tile=128)  # by an entry of another kernel, for another size
+TUNED = dataclasses.replace(
+    UNTUNED, closure_tile=128
+)  # by an entry of another kernel, for another size
 INCUMBENT = dataclasses.replace(TUNED, cutoff=512)
 FOUND = dataclasses.replace(TUNED, cutoff=256)
 FAILED = Outcome(Kind.timeout)
@@ -28,9 +30,19 @@ FAILED = Outcome(Kind.timeout)
 
 def final(spread: float = 0.001, **ms: float | None) -> Winner | None:
     """Return the winner of a final with these times; a time of None: that configuration failed."""
-    configs: dict[str, CompleteConfig] = {"untuned": UNTUNED, "tuned": TUNED, "incumbent": INCUMBENT, "found": FOUND}
-    outcomes = {configs[name]: FAILED if time is None else correct(time, spread) for name, time in ms.items()}
-    return choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT if "incumbent" in ms else TUNED), outcomes)
+    configs: dict[str, CompleteConfig] = {
+        "untuned": UNTUNED,
+        "tuned": TUNED,
+        "incumbent": INCUMBENT,
+        "found": FOUND,
+    }
+    outcomes = {
+        configs[name]: FAILED if time is None else correct(time, spread)
+        for name, time in ms.items()
+    }
+    return choose_winner(
+        TASK, Baselines(TUNED, UNTUNED, INCUMBENT if "incumbent" in ms else TUNED), outcomes
+    )
 
 
 def winner(**ms: float | None) -> Winner:
@@ -59,9 +71,15 @@ def test_beats(new: Outcome, old: Outcome, wins: bool) -> None:
 
 
 def test_noise_is_half_of_the_wider_spread() -> None:
-    for narrow, wide in ((Times(1.0, 1.0, 1.0), Times(1.0, 1.1, 1.19)), (Times(0.91, 1.0, 1.1), Times(1.1, 1.1, 1.1))):
+    for narrow, wide in (
+        (Times(1.0, 1.0, 1.0), Times(1.0, 1.1, 1.19)),
+        (Times(0.91, 1.0, 1.1), Times(1.1, 1.1, 1.1)),
+    ):
         assert beats(narrow, wide)
-    for narrow, wide in ((Times(1.0, 1.0, 1.0), Times(1.0, 1.1, 1.21)), (Times(0.89, 1.0, 1.1), Times(1.1, 1.1, 1.1))):
+    for narrow, wide in (
+        (Times(1.0, 1.0, 1.0), Times(1.0, 1.1, 1.21)),
+        (Times(0.89, 1.0, 1.1), Times(1.1, 1.1, 1.1)),
+    ):
         assert not beats(narrow, wide)
 
 
@@ -81,7 +99,9 @@ def test_the_configuration_in_use_stays_unless_beaten() -> None:
 
 
 def test_the_default_must_beat_the_configuration_in_use_too() -> None:
-    """A tuned entry that is as fast as the default, or faster than it within the noise, is not replaced by the default."""
+    """A tuned entry that is as fast as the default, or faster than it within the noise, is not
+    replaced by the default.
+    """
     for incumbent in (0.97, 1.0, 1.01):
         kept = winner(untuned=1.0, tuned=1.0, incumbent=incumbent)
         assert (kept.config["cutoff"], kept.changed, kept.conclusive) == (512, False, True)
@@ -101,7 +121,10 @@ def test_a_configuration_in_use_that_fails_is_replaced(found: float) -> None:
 
 def test_a_device_that_changes_its_speed_decides_nothing() -> None:
     """On a busy machine the median may be 1.5 times that of a configuration that is no slower."""
-    outcomes = {config: correct(time_ms) for config, time_ms in ((TUNED, 1.5), (UNTUNED, 1.5), (INCUMBENT, 1.5), (FOUND, 1.0))}
+    outcomes = {
+        config: correct(time_ms)
+        for config, time_ms in ((TUNED, 1.5), (UNTUNED, 1.5), (INCUMBENT, 1.5), (FOUND, 1.0))
+    }
     outcomes[FOUND] = dataclasses.replace(outcomes[FOUND], throttled=True)
     kept = choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT), outcomes)
     assert kept is not None
@@ -110,8 +133,15 @@ def test_a_device_that_changes_its_speed_decides_nothing() -> None:
 
 def test_a_final_is_inconclusive_if_the_noise_hides_a_gain() -> None:
     noisy = winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.9, spread=0.2)
-    assert (noisy.config["cutoff"], noisy.changed, noisy.conclusive, noisy.best_ms) == (512, False, False, 0.9)
-    assert winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.99, spread=0.2).conclusive, "a gain of 1% is none"
+    assert (noisy.config["cutoff"], noisy.changed, noisy.conclusive, noisy.best_ms) == (
+        512,
+        False,
+        False,
+        0.9,
+    )
+    assert winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.99, spread=0.2).conclusive, (
+        "a gain of 1% is none"
+    )
     assert winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.9).conclusive
 
 
@@ -128,16 +158,24 @@ def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> 
 
 
 def test_defaults_that_are_hardly_faster_are_left_out() -> None:
-    """Before the solve is tuned, it runs with the tuned kernels, which stay unless the defaults beat them."""
+    """Before the solve is tuned, it runs with the tuned kernels, which stay unless the defaults
+    beat them.
+    """
     for tuned in (1.01, 1.0, 0.99):
         kept = winner(untuned=1.0, tuned=tuned, found=1.2)
         assert "closure_tile" not in kept.config, "the entries of the other kernels are used"
-        assert (kept.config["cutoff"], kept.gained, kept.times.p50_ms) == (TUNED.cutoff, False, tuned)
+        assert (kept.config["cutoff"], kept.gained, kept.times.p50_ms) == (
+            TUNED.cutoff,
+            False,
+            tuned,
+        )
         assert (kept.changed, kept.before_ms) == (False, tuned)
 
 
 def test_an_incumbent_with_other_fields_of_other_kernels_keeps_them() -> None:
-    other = dataclasses.replace(INCUMBENT, closure_tile=32)  # by an entry of the solve that names them
+    other = dataclasses.replace(
+        INCUMBENT, closure_tile=32
+    )  # by an entry of the solve that names them
     outcomes = {UNTUNED: correct(1.0), TUNED: correct(1.0), other: correct(0.8)}
     found = choose_winner(TASK, Baselines(TUNED, UNTUNED, other), outcomes)
     assert found is not None
@@ -155,11 +193,17 @@ class TestFailures:
     def test_failure_of_the_default_leaves_the_others(self) -> None:
         assert winner(untuned=1.0, tuned=None, found=0.9).config["cutoff"] == 256
         found = winner(untuned=1.0, tuned=None, found=None)
-        assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (UNTUNED.closure_tile, 1.0, False)
+        assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (
+            UNTUNED.closure_tile,
+            1.0,
+            False,
+        )
 
 
 class TestInterrupted:
-    """An interrupted search does not measure the untuned configuration; the default over the tuned fields replaces it."""
+    """An interrupted search does not measure the untuned configuration; the default over the tuned
+    fields replaces it.
+    """
 
     def test_the_best_is_compared_with_the_default(self) -> None:
         found = winner(tuned=1.0, found=0.5)
@@ -175,5 +219,6 @@ class TestInterrupted:
         assert [
             found.changed
             for gain in (GAIN, SCREENED_GAIN)
-            if (found := choose_winner(TASK, Baselines(TUNED, UNTUNED, TUNED), outcomes, gain)) is not None
+            if (found := choose_winner(TASK, Baselines(TUNED, UNTUNED, TUNED), outcomes, gain))
+            is not None
         ] == [True, False]

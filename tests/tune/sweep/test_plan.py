@@ -26,26 +26,42 @@ def test_a_plan_has_all_kernels_of_the_engine_in_their_order() -> None:
 
 
 def test_a_plan_has_the_tasks_asked_for() -> None:
-    planned = plan(Settings(["product"], [128, 256], dtypes=["int32", "float64"], signs=["any", "nonnegative"], device="cpu"))
+    planned = plan(
+        Settings(
+            ["product"],
+            [128, 256],
+            dtypes=["int32", "float64"],
+            signs=["any", "nonnegative"],
+            device="cpu",
+        )
+    )
     found = [(task.dtype, task.n, task.sign) for task in planned.tasks]
-    assert sorted(found) == sorted((d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative"))
+    assert sorted(found) == sorted(
+        (d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative")
+    )
 
 
 def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
     with pytest.raises(TooLargeError, match="30000 vertices in float64"):
         plan(Settings(effort="full", n=[30000], device="cpu"))
-    assert {task.n for task in plan(Settings(effort="full", n=[20000], device="cpu")).tasks} == {20000}
+    assert {task.n for task in plan(Settings(effort="full", n=[20000], device="cpu")).tasks} == {
+        20000
+    }
 
 
 def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
-    monkeypatch.setattr(module, "describe", lambda device: dataclasses.replace(H200, memory=24 << 30))
+    monkeypatch.setattr(
+        module, "describe", lambda device: dataclasses.replace(H200, memory=24 << 30)
+    )
     monkeypatch.setattr(module.engines, "choose", lambda *_: "nvidia")
     monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
     kernels = [task.kernel for task in plan(Settings(n=[4096], device="cpu")).tasks]
     assert kernels == ["product", "small_product", "closure", "solve"]
-    monkeypatch.setattr(module, "describe", lambda device: H200)  # of whose memory others have taken the rest
+    monkeypatch.setattr(
+        module, "describe", lambda device: H200
+    )  # of whose memory others have taken the rest
     assert [task.kernel for task in plan(Settings(n=[4096], device="cpu")).tasks] == [
         kernel
         for kernel in KERNELS["nvidia"]
@@ -67,7 +83,10 @@ def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> 
         ({"gpus": "2"}, "gpus must be a whole number from 1, but is '2';"),
         ({"trials": 1.5}, "trials must be a whole number from 1, but is 1.5;"),
         ({"seed": "x"}, "seed must be a whole number from 0, but is 'x';"),
-        ({"time_budget": "x"}, "the time budget must be a finite number of seconds above 0, but is 'x';"),
+        (
+            {"time_budget": "x"},
+            "the time budget must be a finite number of seconds above 0, but is 'x';",
+        ),
     ],
 )
 def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], message: str) -> None:
@@ -79,10 +98,16 @@ def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], messag
 def test_an_engine_of_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
-        with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; choose a GPU, "):
+        with pytest.raises(
+            EngineError,
+            match=f"^the {engine} engine needs a GPU, but the device is cpu; choose a GPU, ",
+        ):
             plan(Settings(engine=engine, device="cpu"))
     monkeypatch.setattr(module, "_devices", lambda *_: (torch.device("cuda"),))
-    with pytest.raises(EngineError, match=r"^the cpu engine needs the CPU, but the device is cuda; choose the CPU, "):
+    with pytest.raises(
+        EngineError,
+        match=r"^the cpu engine needs the CPU, but the device is cuda; choose the CPU, ",
+    ):
         plan(Settings(engine="cpu"))
 
 
@@ -95,7 +120,13 @@ def test_budgets() -> None:
 class TestGpus:
     @pytest.fixture(autouse=True)
     def _four(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        slugs = {None: H200, 0: H200, 1: H200, 2: H200, 3: Device("cuda", "L4", "l4", 58, 1 << 34, 101376, (8, 9))}
+        slugs = {
+            None: H200,
+            0: H200,
+            1: H200,
+            2: H200,
+            3: Device("cuda", "L4", "l4", 58, 1 << 34, 101376, (8, 9)),
+        }
         monkeypatch.setattr(module, "resolve", torch.device)
         monkeypatch.setattr(module, "cuda_count", lambda: 4)
         monkeypatch.setattr(module, "describe", lambda device: slugs[device.index])
@@ -103,10 +134,14 @@ class TestGpus:
         monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
 
     def test_gpus_count_from_the_device_on(self) -> None:
-        assert plan(Settings(device="cuda:1", gpus=2)).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
+        assert plan(Settings(device="cuda:1", gpus=2)).devices == (
+            torch.device("cuda:1"),
+            torch.device("cuda:2"),
+        )
 
     @pytest.mark.parametrize(
-        ("gpus", "message"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")]
+        ("gpus", "message"),
+        [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")],
     )
     def test_too_many_or_unlike_gpus_are_refused(self, gpus: int, message: str) -> None:
         with pytest.raises(InputError, match=message):

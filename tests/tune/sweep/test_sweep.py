@@ -1,4 +1,6 @@
-"""A sweep on a synthetic pool: which configuration wins, what is saved, and what an interrupt leaves."""
+"""A sweep on a synthetic pool: which configuration wins, what is saved, and what an interrupt
+leaves.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,12 @@ def test_the_winner_is_kept_and_used(home: Path) -> None:
     assert used().product == FASTEST
     file = stored(home)
     (entry,) = file.entries
-    assert (entry.n, entry.sign, entry.evaluated, file.complete) == (1024, "nonnegative", len(pool.screened), True)
+    assert (entry.n, entry.sign, entry.evaluated, file.complete) == (
+        1024,
+        "nonnegative",
+        len(pool.screened),
+        True,
+    )
     assert entry.config == {"product": dataclasses.asdict(FASTEST)}
     assert result.path == home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
 
@@ -72,7 +79,9 @@ def test_the_final_is_among_the_best_the_default_and_the_configuration_in_use() 
 
 
 @pytest.mark.parametrize(("spread", "gained"), [(0.001, True), (0.6, False)])
-def test_the_default_stays_unless_beaten_beyond_the_noise(home: Path, spread: float, gained: bool) -> None:
+def test_the_default_stays_unless_beaten_beyond_the_noise(
+    home: Path, spread: float, gained: bool
+) -> None:
     pool = SyntheticPool(spread=spread)
     (result,) = run(pool).results
     assert result.winner is not None
@@ -91,7 +100,13 @@ def test_the_default_stays_in_a_tie(home: Path) -> None:
 
 def test_the_configuration_in_use_stays_in_a_tie() -> None:
     run(SyntheticPool())
-    run(SyntheticPool(fails=lambda task, config: None if config.product in (DEFAULT.product, FASTEST) else Kind.timeout))
+    run(
+        SyntheticPool(
+            fails=lambda task, config: (
+                None if config.product in (DEFAULT.product, FASTEST) else Kind.timeout
+            )
+        )
+    )
     assert used().product == FASTEST
 
 
@@ -103,11 +118,15 @@ def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) ->
 
 
 def test_the_default_replaces_an_entry_only_beyond_the_noise(home: Path) -> None:
-    """An entry that a solve uses is not exchanged for the default because of a final in which both are about as fast."""
+    """An entry that a solve uses is not exchanged for the default because of a final in which both
+    are about as fast.
+    """
     run(SyntheticPool())
     for default_ms, product in ((0.99, FASTEST), (0.9, DEFAULT.product)):
         pool = SyntheticPool()
-        pool.time_ms = lambda task, config, ms=default_ms: ms if config.product == DEFAULT.product else 1.0
+        pool.time_ms = lambda task, config, ms=default_ms: (
+            ms if config.product == DEFAULT.product else 1.0
+        )
         (result,) = run(pool).results
         assert result.winner is not None
         assert result.winner.changed == (product != FASTEST)
@@ -115,7 +134,9 @@ def test_the_default_replaces_an_entry_only_beyond_the_noise(home: Path) -> None
 
 
 def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) -> None:
-    """--save-dir names a directory that no lookup searches; its entries are what a sweep there must not make worse."""
+    """--save-dir names a directory that no lookup searches; its entries are what a sweep there must
+    not make worse.
+    """
     run(SyntheticPool(), save_dir=home / "elsewhere")
     pool = SyntheticPool(flat=True)
     (result,) = run(pool, save_dir=home / "elsewhere").results
@@ -127,26 +148,37 @@ def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) ->
 
 
 class TestSolve:
-    def test_a_solve_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
+    def test_a_solve_uses_the_tiles_found_before_and_counts_the_whole_gain(
+        self, home: Path
+    ) -> None:
         pool = SyntheticPool()
         product, solve = run(pool, PRODUCT, SOLVE).results
         assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
         assert solve.winner is not None
         assert product.winner is not None
         assert solve.winner.config["cutoff"] == 128
-        assert solve.winner.default_ms == pool.time_ms(SOLVE, dataclasses.replace(DEFAULT, method="kleene"))
+        assert solve.winner.default_ms == pool.time_ms(
+            SOLVE, dataclasses.replace(DEFAULT, method="kleene")
+        )
         assert stored(home, "solve").entries[0].speedup > product.winner.speedup > 1
         assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
 
-    def test_a_solve_uses_the_tiles_although_its_entry_kept_the_defaults_of_all_fields(self) -> None:
+    def test_a_solve_uses_the_tiles_although_its_entry_kept_the_defaults_of_all_fields(
+        self,
+    ) -> None:
         run(SyntheticPool(), PRODUCT)
         kept = {name: to_fields(DEFAULT)[name] for name in ("block_size", "cutoff", "product")}
-        entry = Entry(sign="nonnegative", n=1024, config=kept, **dict.fromkeys(TIMES, 1.0), evaluated=1)
+        entry = Entry(
+            sign="nonnegative", n=1024, config=kept, **dict.fromkeys(TIMES, 1.0), evaluated=1
+        )
         header = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
         tuned.save(tuned.new_file("cpu", "solve", "float32", describe(CPU), [entry], **header))
         assert used().product == DEFAULT.product
         baselines = baselines_of(SOLVE, CPU)
-        assert (baselines.default.product, baselines.incumbent.product) == (FASTEST, DEFAULT.product)
+        assert (baselines.default.product, baselines.incumbent.product) == (
+            FASTEST,
+            DEFAULT.product,
+        )
 
     def test_tiles_saved_in_another_directory_are_used(self, home: Path) -> None:
         """Later tasks use the tiles also if they are saved where no lookup finds them."""
@@ -167,14 +199,20 @@ def test_a_winner_of_another_size_is_tried_early() -> None:
 class TestFailures:
     def test_failure_of_all_configurations_is_an_error_and_stores_nothing(self, home: Path) -> None:
         pool = SyntheticPool(fails=lambda task, config: Kind.runtime_error)
-        with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: fake\); no result was saved"):
+        with pytest.raises(
+            EngineError,
+            match=r"all of .* failed \(20 runtime error; the last: fake\); no result was saved",
+        ):
             run(pool, trials=20)
         assert pool.closed
         assert not (home / "tuned").exists()
 
     def test_failure_of_one_task_leaves_the_others(self) -> None:
         product, solve = run(
-            SyntheticPool(fails=lambda task, _: Kind.timeout if task == PRODUCT else None), PRODUCT, SOLVE, trials=20
+            SyntheticPool(fails=lambda task, _: Kind.timeout if task == PRODUCT else None),
+            PRODUCT,
+            SOLVE,
+            trials=20,
         ).results
         assert "20 timeout" in product.error
         assert product.path is None
@@ -187,16 +225,22 @@ class TestFailures:
 
         result = run(SyntheticPool(fails=fails))
         assert set(result.failures) == {Kind.compile_error, Kind.wrong_result}
-        assert result.to_dict()["results"][0]["failures"] == {kind.value: n for kind, n in result.failures.items()}
+        assert result.to_dict()["results"][0]["failures"] == {
+            kind.value: n for kind, n in result.failures.items()
+        }
 
     def test_a_default_that_fails_in_the_final_is_an_error(self, home: Path) -> None:
         pool = SyntheticPool()
 
         def spoil() -> None:
-            pool.fails = lambda task, config: Kind.wrong_result if config.product == DEFAULT.product else None
+            pool.fails = lambda task, config: (
+                Kind.wrong_result if config.product == DEFAULT.product else None
+            )
 
         pool.before_final = spoil
-        with pytest.raises(EngineError, match=r"the final \(wrong result: fake\); no result was saved"):
+        with pytest.raises(
+            EngineError, match=r"the final \(wrong result: fake\); no result was saved"
+        ):
             run(pool)
         assert not (home / "tuned").exists()
 
@@ -205,7 +249,9 @@ class TestFailures:
         pool = SyntheticPool()
 
         def spoil() -> None:
-            pool.fails = lambda task, config: Kind.wrong_result if config.product == FASTEST else None
+            pool.fails = lambda task, config: (
+                Kind.wrong_result if config.product == FASTEST else None
+            )
 
         pool.before_final = spoil
         (result,) = run(pool).results
@@ -234,7 +280,10 @@ class TestInterrupt:
         file = stored(home)
         assert not file.complete
         assert file.entries[0].evaluated == 59
-        best = min((config for _, config in pool.screened[:59]), key=lambda config: pool.time_ms(PRODUCT, config))
+        best = min(
+            (config for _, config in pool.screened[:59]),
+            key=lambda config: pool.time_ms(PRODUCT, config),
+        )
         assert used().product == best.product
 
     def test_interrupt_in_the_final(self, home: Path) -> None:
@@ -270,7 +319,8 @@ class TestInterrupt:
         run(second, PRODUCT, SOLVE, trials=20, resume=True, **options)
         third = SyntheticPool()
         result = run(third, PRODUCT, SOLVE, trials=20, resume=True, **options)
-        # The product was finished by the second, which also evaluated three configurations of the solve.
+        # The product was finished by the second, which also evaluated three configurations of the
+        # solve.
         assert [task for task, _ in second.screened].count(PRODUCT) == 11
         assert [task for task, _ in third.screened] == [SOLVE] * (20 - 3)
         assert [done.resumed for done in result.results] == [True, False]
@@ -295,8 +345,13 @@ class TestInterrupt:
         assert len(pool.screened) == 10
         assert len(result.search.evaluated) == 30
 
-    def test_names_of_studies_are_readable_and_differ_with_what_times_depend_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        before, later = baselines_of(SOLVE, CPU), Baselines(*[dataclasses.replace(DEFAULT, product=FASTEST)] * 3)
+    def test_names_of_studies_are_readable_and_differ_with_what_times_depend_on(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, later = (
+            baselines_of(SOLVE, CPU),
+            Baselines(*[dataclasses.replace(DEFAULT, product=FASTEST)] * 3),
+        )
         name = task_study._name(SOLVE, before, "slug")
         assert re.fullmatch(r"cpu-solve-float32-nonnegative-n1024-slug-[0-9a-f]{12}", name)
         assert name == task_study._name(SOLVE, baselines_of(SOLVE, CPU), "slug")
@@ -323,15 +378,29 @@ class TestTime:
 
     @pytest.mark.parametrize(
         ("time_ms", "left", "count", "rounds"),
-        [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2)],
+        [
+            (1.0, 3, 4, 5),
+            (100.0, 11, 4, 5),
+            (500.0, 25, 4, 3),
+            (1500.0, 25, 2, 2),
+            (5000.0, 60, 2, 2),
+        ],
     )
     def test_the_search_leaves_the_time_that_the_final_needs(
-        self, monkeypatch: pytest.MonkeyPatch, clock: Clock, time_ms: float, left: int, count: int, rounds: int
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        clock: Clock,
+        time_ms: float,
+        left: int,
+        count: int,
+        rounds: int,
     ) -> None:
-        """The final gets three seconds and five rounds of four configurations, but at most a quarter of the time.
+        """The final gets three seconds and five rounds of four configurations, but at most a
+        quarter of the time.
 
-        A configuration runs twice per round, for 5 ms or more, and needs as much time again between its runs. The time always
-        suffices for six runs of two configurations, and the final has only as many configurations as have time for that.
+        A configuration runs twice per round, for 5 ms or more, and needs as much time again between
+        its runs. The time always suffices for six runs of two configurations, and the final has
+        only as many configurations as have time for that.
         """
         monkeypatch.setattr(SyntheticPool, "time_ms", lambda self, task, config: time_ms)
         pool = SyntheticPool(before=lambda _: clock.advance(1))
@@ -348,9 +417,14 @@ class TestTime:
         assert others == []
 
     def test_time_for_the_default_only_is_too_little(self, home: Path, clock: Clock) -> None:
-        """An entry would say that the default is the best of one, and be in the way of a tuner with more time."""
+        """An entry would say that the default is the best of one, and be in the way of a tuner with
+        more time.
+        """
         pool = SyntheticPool(before=lambda _: clock.advance(0.2))
-        with pytest.raises(EngineError, match=r"but 0\.1 s sufficed for only the default of .*; give more --time-budget"):
+        with pytest.raises(
+            EngineError,
+            match=r"but 0\.1 s sufficed for only the default of .*; give more --time-budget",
+        ):
             run(pool, PRODUCT, time_budget=0.1)
         assert pool.finals == []
         assert not (home / "tuned").exists()
@@ -376,7 +450,9 @@ class TestFiles:
         assert pool.screened == []
 
 
-def test_required_tuning_does_not_keep_the_tuner_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_required_tuning_does_not_keep_the_tuner_from_working(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
     run(SyntheticPool())
     assert used().product == FASTEST
@@ -386,5 +462,9 @@ def test_each_new_best_is_compiled_for_the_final_before_it_begins() -> None:
     pool = SyntheticPool()
     run(pool, trials=40)
     times = [pool.time_ms(PRODUCT, config) for _, config in pool.screened]
-    best = [config for index, (_, config) in enumerate(pool.screened) if times[index] < min(times[:index], default=9e9)]
+    best = [
+        config
+        for index, (_, config) in enumerate(pool.screened)
+        if times[index] < min(times[:index], default=9e9)
+    ]
     assert pool.prefetched == [(PRODUCT, [config]) for config in best]

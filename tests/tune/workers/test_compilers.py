@@ -41,17 +41,25 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
     pytest.importorskip("triton")
     with closing(Compilers(1, faulty.Fake)) as compilers:
         compilers.submit(TASK, faulty.GOOD).result()
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # which no server knows that has started before
+    monkeypatch.setenv(
+        "TRITON_CACHE_DIR", str(tmp_path)
+    )  # which no server knows that has started before
 
     def cubins(kernel: str) -> int:
         return len(list(tmp_path.rglob(f"{kernel}.cubin")))
 
-    product = Task("nvidia", "product", "float32", "nonnegative", 1 << 15)  # operands of 12 GB, which are not allocated
+    product = Task(
+        "nvidia", "product", "float32", "nonnegative", 1 << 15
+    )  # operands of 12 GB, which are not allocated
     with closing(Compilers(1, ABSENT)) as compilers:
         first = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert (first.kind, first.message, first.times) == (Kind.correct, "", None)
-        assert cubins("_product_kernel") == 1  # the small problem and that of the task run the same kernel
-        odd = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1), odd=True).result()
+        assert (
+            cubins("_product_kernel") == 1
+        )  # the small problem and that of the task run the same kernel
+        odd = compilers.submit(
+            product, with_tiles(block_m=32, block_n=32, num_warps=1), odd=True
+        ).result()
         assert odd.kind is Kind.correct
         assert cubins("_product_kernel") == 2
         broken = compilers.submit(product, with_tiles(block_k=2)).result()
@@ -60,8 +68,12 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         assert cubins("_product_kernel") == 2
         for block_size, kernel_name in ((256, "_solve_kernel"), (128, "_closure_kernel")):
             for kernel in ("closure", "batch"):
-                task = Task("nvidia", kernel, "float32", "nonnegative", 256, 64 if kernel == "batch" else 1)
-                config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1, block_size=block_size)
+                task = Task(
+                    "nvidia", kernel, "float32", "nonnegative", 256, 64 if kernel == "batch" else 1
+                )
+                config = dataclasses.replace(
+                    DEFAULT, closure_tile=32, closure_warps=1, block_size=block_size
+                )
                 assert compilers.submit(task, config).result().kind is Kind.correct
             assert cubins(kernel_name) == 1  # that of a call, or of a block of a larger solve
     with closing(Compilers(1, ABSENT)) as compilers:
@@ -77,13 +89,22 @@ def compilers() -> Iterator[Compilers]:
 
 
 class TestWithoutAGpu:
-    @pytest.mark.parametrize(("engine", "kernel"), [(engine, kernel) for engine in GPU_ENGINES for kernel in KERNELS[engine]])
+    @pytest.mark.parametrize(
+        ("engine", "kernel"),
+        [(engine, kernel) for engine in GPU_ENGINES for kernel in KERNELS[engine]],
+    )
     def test_every_kernel_is_compiled(self, compilers: Compilers, engine: str, kernel: str) -> None:
         pytest.importorskip("triton")
-        # From 8192 vertices on, the values of weights decide about products by exponents; "meta" weights have none.
-        n, batch = {"batch": (256, 64), "solve": (8192, 1), "exponents": (8192, 1)}.get(kernel, (2048, 1))
+        # From 8192 vertices on, the values of weights decide about products by exponents; "meta"
+        # weights have none.
+        n, batch = {"batch": (256, 64), "solve": (8192, 1), "exponents": (8192, 1)}.get(
+            kernel, (2048, 1)
+        )
         task = Task(engine, kernel, "float32", "nonnegative", n, batch)
-        jobs = [compilers.submit(task, default_config(engine, torch.float32), odd=odd) for odd in (False, True)]
+        jobs = [
+            compilers.submit(task, default_config(engine, torch.float32), odd=odd)
+            for odd in (False, True)
+        ]
         outcomes = [job.result() for job in jobs]
         assert [(outcome.kind, outcome.message) for outcome in outcomes] == [(Kind.correct, "")] * 2
 
@@ -112,7 +133,10 @@ def test_nothing_is_compiled_twice() -> None:
 
 def test_only_failures_that_need_not_last_are_compiled_again() -> None:
     with closing(Compilers(1, faulty.Fake)) as compilers:
-        for act, kind, again in (("does not fit", Kind.does_not_fit, False), ("exit", Kind.runtime_error, True)):
+        for act, kind, again in (
+            ("does not fit", Kind.does_not_fit, False),
+            ("exit", Kind.runtime_error, True),
+        ):
             if act == "does not fit":
                 pytest.importorskip("triton")
             job = compilers.submit(TASK, faulty.bad(act))
@@ -144,4 +168,6 @@ def test_closing_cancels_what_is_queued() -> None:
 
 
 def test_no_thread_is_left() -> None:
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tri_apsp-compile")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("tri_apsp-compile")
+    ]

@@ -1,4 +1,6 @@
-"""The queue for a device: one measurement at a time, in the order in which configurations were proposed."""
+"""The queue for a device: one measurement at a time, in the order in which configurations were
+proposed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def test_the_lowest_number_that_waits_is_next() -> None:
             order.append(number)
 
     with queue.enter(7):
-        threads = [threading.Thread(target=measure, args=(number,), daemon=True) for number in (5, 2, 9, 2)]
+        threads = [
+            threading.Thread(target=measure, args=(number,), daemon=True) for number in (5, 2, 9, 2)
+        ]
         for thread in threads:
             thread.start()
         until(lambda: len(queue._waiting) == len(threads))

@@ -1,4 +1,6 @@
-"""The processes of a sweep: others compile for each worker, and nothing is measured that did not compile."""
+"""The processes of a sweep: others compile for each worker, and nothing is measured that did not
+compile.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Machine:
 
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []
-        self.compiles: Callable[[CompleteConfig, bool], Outcome] = lambda config, odd: Outcome(Kind.correct)
+        self.compiles: Callable[[CompleteConfig, bool], Outcome] = lambda config, odd: Outcome(
+            Kind.correct
+        )
         self.may_compile = threading.Event()
         self.may_compile.set()
         self.may_start = threading.Event()
@@ -47,7 +51,11 @@ class Machine:
         until(lambda: [what for what, *_ in self.done].count("start") >= count)
 
     def compiled(self, task: Task) -> set[tuple[CompleteConfig, bool]]:
-        return {(config, odd) for what, its, config, odd in self.done if (what, its) == ("compile", task)}
+        return {
+            (config, odd)
+            for what, its, config, odd in self.done
+            if (what, its) == ("compile", task)
+        }
 
 
 class FakeWorker:
@@ -107,7 +115,9 @@ def test_all_processes_start_at_once_without_blocking(machine: Machine) -> None:
     workers.close()
 
 
-def test_a_process_that_does_not_start_is_started_by_the_first_request(machine: Machine, monkeypatch: Any) -> None:
+def test_a_process_that_does_not_start_is_started_by_the_first_request(
+    machine: Machine, monkeypatch: Any
+) -> None:
     tried = threading.Event()
 
     def start(self: FakeWorker) -> None:
@@ -135,7 +145,9 @@ def test_each_worker_and_the_sweep_keep_a_core(devices: int, cores: int, each: i
     assert _compilers_per_device(devices, cores) == each
 
 
-def test_the_default_is_compiled_for_all_sizes_before_anything_is_measured(machine: Machine, workers: Workers) -> None:
+def test_the_default_is_compiled_for_all_sizes_before_anything_is_measured(
+    machine: Machine, workers: Workers
+) -> None:
     evaluate = workers.evaluators(TASK, lambda values: A)
     with ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(each, {}, IMMEDIATE) for each in evaluate[:2]]
@@ -144,10 +156,14 @@ def test_the_default_is_compiled_for_all_sizes_before_anything_is_measured(machi
     before = machine.done[: measured[0]]
     # The default once per size, and what two asked for once too.
     compiled = [(config, odd) for what, _, config, odd in before if what == "compile"]
-    assert sorted(compiled, key=str) == sorted([(DEFAULT, False), (DEFAULT, True), (A, False)], key=str)
+    assert sorted(compiled, key=str) == sorted(
+        [(DEFAULT, False), (DEFAULT, True), (A, False)], key=str
+    )
 
 
-def test_configurations_are_measured_in_the_order_of_proposal(machine: Machine, workers: Workers) -> None:
+def test_configurations_are_measured_in_the_order_of_proposal(
+    machine: Machine, workers: Workers
+) -> None:
     """A request after the end of the budget is not measured."""
     (queue,) = workers._queues
     evaluate = workers.evaluators(TASK, lambda values: values["config"])
@@ -169,31 +185,51 @@ def test_configurations_are_measured_in_the_order_of_proposal(machine: Machine, 
     assert [config for what, _, config, _ in machine.done if what == "screen"] == [C, A]
 
 
-def test_a_configuration_that_does_not_compile_is_not_measured(machine: Machine, workers: Workers) -> None:
-    machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == A else Kind.correct)
+def test_a_configuration_that_does_not_compile_is_not_measured(
+    machine: Machine, workers: Workers
+) -> None:
+    machine.compiles = lambda config, odd: Outcome(
+        Kind.compile_error if config == A else Kind.correct
+    )
     assert workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE).kind is Kind.compile_error
     assert not [what for what, *_ in machine.done if what == "screen"]
 
 
-def test_the_worker_raises_if_the_default_does_not_compile(machine: Machine, workers: Workers) -> None:
-    machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == DEFAULT else Kind.correct)
+def test_the_worker_raises_if_the_default_does_not_compile(
+    machine: Machine, workers: Workers
+) -> None:
+    machine.compiles = lambda config, odd: Outcome(
+        Kind.compile_error if config == DEFAULT else Kind.correct
+    )
     machine.wrong_default = True
     with pytest.raises(EngineError, match="a default configuration must be correct"):
         workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE)
 
 
-def test_finalists_are_compiled_for_all_sizes_before_the_final(machine: Machine, workers: Workers) -> None:
+def test_finalists_are_compiled_for_all_sizes_before_the_final(
+    machine: Machine, workers: Workers
+) -> None:
     outcomes = workers.final(TASK, [A, B], 5)
     assert [outcome.median_ms for outcome in outcomes] == [11, 12]
     first = next(index for index, (what, *_) in enumerate(machine.done) if what == "final")
     assert not [what for what, *_ in machine.done[first:] if what == "compile"]
-    assert machine.compiled(TASK) == {(config, odd) for config in (DEFAULT, A, B) for odd in (False, True)}
+    assert machine.compiled(TASK) == {
+        (config, odd) for config in (DEFAULT, A, B) for odd in (False, True)
+    }
 
 
-def test_a_finalist_that_does_not_compile_at_the_odd_size_fails_alone(machine: Machine, workers: Workers) -> None:
-    machine.compiles = lambda config, odd: Outcome(Kind.compile_error if odd and config == B else Kind.correct)
+def test_a_finalist_that_does_not_compile_at_the_odd_size_fails_alone(
+    machine: Machine, workers: Workers
+) -> None:
+    machine.compiles = lambda config, odd: Outcome(
+        Kind.compile_error if odd and config == B else Kind.correct
+    )
     outcomes = workers.final(TASK, [A, B, C], 5)
-    assert [outcome.kind for outcome in outcomes] == [Kind.correct, Kind.compile_error, Kind.correct]
+    assert [outcome.kind for outcome in outcomes] == [
+        Kind.correct,
+        Kind.compile_error,
+        Kind.correct,
+    ]
     assert [config for what, _, config, _ in machine.done if what == "final"] == [A, C]
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error)
     assert [outcome.kind for outcome in workers.final(NEXT, [A], 5)] == [Kind.compile_error]
@@ -266,7 +302,9 @@ class TestSeveralGpus:
 
             def submit(self, task: Task, config: Any, **options: bool) -> Future[Outcome]:
                 future: Future[Outcome] = Future()
-                future.set_result(Outcome(Kind.compile_error if config.product.block_m == 256 else Kind.correct))
+                future.set_result(
+                    Outcome(Kind.compile_error if config.product.block_m == 256 else Kind.correct)
+                )
                 return future
 
             def close(self) -> None:
@@ -281,16 +319,24 @@ class TestSeveralGpus:
     def values(self, block_m: int) -> dict[str, Any]:
         return self.TASK.record.space.values(self.BASE) | {"product.block_m": block_m}
 
-    def test_each_gpu_measures_and_compile_errors_are_not_measured(self, calls: list[tuple[str, Any]]) -> None:
+    def test_each_gpu_measures_and_compile_errors_are_not_measured(
+        self, calls: list[tuple[str, Any]]
+    ) -> None:
         workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
         space = self.TASK.record.space
         evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
         devices = [torch.device("cuda:0"), torch.device("cuda:1")]
-        assert calls == [("compilers for cuda:0", 4), *(("start", device) for device in devices), ("start", "compilers")]
+        assert calls == [
+            ("compilers for cuda:0", 4),
+            *(("start", device) for device in devices),
+            ("start", "compilers"),
+        ]
         calls.clear()
         assert len(evaluators) == 2 + 4
         threads = [
-            threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), IMMEDIATE))
+            threading.Thread(
+                target=evaluate, args=(self.values(128 if index % 2 else 64), IMMEDIATE)
+            )
             for index, evaluate in enumerate(evaluators)
         ]
         for thread in threads:

@@ -1,4 +1,6 @@
-"""Starting processes: from a server or as a new Python, they have the same environment, and none is left behind."""
+"""Starting processes: from a server or as a new Python, they have the same environment, and none is
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_a_server_may_start_first() -> None:
     assert forkserver._forkserver._forkserver_pid == before
 
 
-def test_the_environment_is_the_present_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_is_the_present_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TRI_APSP_GONE", "1")
     answer(children.describe)  # the server has started
     monkeypatch.setenv("TRI_APSP_NEW", "2")
@@ -69,7 +73,9 @@ def test_the_environment_is_the_present_one(monkeypatch: pytest.MonkeyPatch, tmp
 
 @linux
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "TRITON_INTERPRET", "CUDA_VISIBLE_DEVICES"])
-def test_variables_read_at_import_take_a_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_variables_read_at_import_take_a_new_python(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     before = answer(children.describe)
     monkeypatch.setenv(name, "1")
     assert processes._server() is None
@@ -83,8 +89,12 @@ def test_variables_read_at_import_take_a_new_python(monkeypatch: pytest.MonkeyPa
 
 
 @linux
-@pytest.mark.parametrize("name", ["CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"])
-def test_variables_set_by_libraries_take_no_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"]
+)
+def test_variables_set_by_libraries_take_no_new_python(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.delenv(name, raising=False)
     before = answer(children.describe)
     monkeypatch.setenv(name, "LAZY")
@@ -140,12 +150,20 @@ SCRIPT = """
 
 
 def script(tmp_path: Path, before: str = "", **environment: str) -> tuple[int, int, str]:
-    """Start a process from a script; return its id, that of its parent, and how it was started, once the script is over."""
+    """Start a process from a script; return its id, that of its parent, and how it was started,
+    once the script is over.
+    """
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT.format(before=before)))
     known = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), **environment}
     done = subprocess.run(
-        [sys.executable, path], env=known, capture_output=True, text=True, timeout=120, check=False, start_new_session=True
+        [sys.executable, path],
+        env=known,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        start_new_session=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
     child, parent, how = done.stdout.split()
@@ -170,8 +188,13 @@ def test_server_and_processes_end_with_their_parent(tmp_path: Path) -> None:
 
 @linux
 def test_an_interrupt_does_not_end_a_server_that_starts(tmp_path: Path) -> None:
-    """A terminal interrupts the whole process group; the script ignores the signal, and the server must too."""
-    presses = [f"threading.Timer({after}, os.killpg, (0, signal.SIGINT)).start()" for after in (0.05, 0.1, 0.2, 0.4)]
+    """A terminal interrupts the whole process group; the script ignores the signal, and the server
+    must too.
+    """
+    presses = [
+        f"threading.Timer({after}, os.killpg, (0, signal.SIGINT)).start()"
+        for after in (0.05, 0.1, 0.2, 0.4)
+    ]
     before = "; ".join(["signal.signal(signal.SIGINT, lambda *_: None)", *presses])
     assert script(tmp_path, before)[-1] == "forked"
 

@@ -51,7 +51,9 @@ def worker() -> Iterator[Worker]:
         ("segmentation fault", Kind.runtime_error, "ended with SIGSEGV"),
     ],
 )
-def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: Kind, message: str) -> None:
+def test_a_bad_configuration_costs_only_itself(
+    worker: Worker, act: str, kind: Kind, message: str
+) -> None:
     if kind in (Kind.compile_error, Kind.does_not_fit) and act != "assembler":
         pytest.importorskip("triton")
     assert worker.screen(TASK, faulty.GOOD).kind is Kind.correct
@@ -73,7 +75,12 @@ def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: K
 def test_a_final_measures_the_configurations_that_do_not_fail(worker: Worker) -> None:
     configs = [faulty.GOOD, faulty.bad("wrong result"), faulty.bad("exit"), faulty.GOOD]
     outcomes = worker.final(TASK, configs, rounds=1)
-    assert [outcome.kind for outcome in outcomes] == [Kind.correct, Kind.wrong_result, Kind.runtime_error, Kind.correct]
+    assert [outcome.kind for outcome in outcomes] == [
+        Kind.correct,
+        Kind.wrong_result,
+        Kind.runtime_error,
+        Kind.correct,
+    ]
     assert [outcome.times is None for outcome in outcomes] == [False, True, True, False]
 
 
@@ -92,10 +99,14 @@ def test_one_process_serves_several_tasks(worker: Worker) -> None:
     assert worker.processes == before
 
 
-def test_the_portable_engine_is_measured_where_triton_interprets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_portable_engine_is_measured_where_triton_interprets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("triton")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    small = dataclasses.replace(default_config("portable", torch.int16), block_size=16, closure_warps=2, cutoff=16)
+    small = dataclasses.replace(
+        default_config("portable", torch.int16), block_size=16, closure_warps=2, cutoff=16
+    )
     with closing(Worker(CPU)) as worker:
         for kernel in KERNELS["portable"]:
             task = Task("portable", kernel, "int16", "any", 24)
@@ -199,7 +210,9 @@ def test_a_script_without_the_main_guard_gets_an_error(tmp_path: Path) -> None:
             worker.screen(Task("cpu", "product", "float32", "any", 64), default_config("cpu", torch.float32))
         """)
     )
-    found = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    found = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120, check=False
+    )
     assert found.returncode == 1
     assert "a process of the tuner must start" in found.stderr.splitlines()[-1]
     assert "__name__ == '__main__'" in found.stderr.splitlines()[-1]

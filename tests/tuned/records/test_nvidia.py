@@ -25,12 +25,43 @@ def config(**fields: object) -> NvidiaConfig:
     ("kernel", "tiles", "dtype", "device", "fits"),
     [
         # A thread has at least 16 values, or 8 of a product that does not fill the GPU.
-        ("product", GpuTiles(32, 32, 8, num_warps=2, num_stages=2, thread_n=4), torch.float32, H200, True),
-        ("product", GpuTiles(32, 32, 8, num_warps=4, num_stages=2, thread_n=4), torch.float32, H200, False),
-        ("small_product", GpuTiles(16, 32, 8, num_warps=2, num_stages=2, thread_n=4), torch.float32, H200, True),
-        ("small_product", GpuTiles(16, 32, 8, num_warps=4, num_stages=2, thread_n=4), torch.float32, H200, False),
-        ("solve", GpuTiles(16, 32, 8, num_warps=4, num_stages=2, thread_n=4), torch.float32, H200, True),
-        # Of 168 registers, a thread needs 8 x 8 + 2 * 16 + 24, or twice as many but for the last 24.
+        (
+            "product",
+            GpuTiles(32, 32, 8, num_warps=2, num_stages=2, thread_n=4),
+            torch.float32,
+            H200,
+            True,
+        ),
+        (
+            "product",
+            GpuTiles(32, 32, 8, num_warps=4, num_stages=2, thread_n=4),
+            torch.float32,
+            H200,
+            False,
+        ),
+        (
+            "small_product",
+            GpuTiles(16, 32, 8, num_warps=2, num_stages=2, thread_n=4),
+            torch.float32,
+            H200,
+            True,
+        ),
+        (
+            "small_product",
+            GpuTiles(16, 32, 8, num_warps=4, num_stages=2, thread_n=4),
+            torch.float32,
+            H200,
+            False,
+        ),
+        (
+            "solve",
+            GpuTiles(16, 32, 8, num_warps=4, num_stages=2, thread_n=4),
+            torch.float32,
+            H200,
+            True,
+        ),
+        # Of 168 registers, a thread needs 8 x 8 + 2 * 16 + 24, or twice as many but for the last
+        # 24.
         ("product", GpuTiles(64, 128, 8, num_warps=4, num_stages=2), torch.float32, H200, True),
         ("product", GpuTiles(64, 128, 8, num_warps=4, num_stages=2), torch.float64, H200, False),
         ("product", GpuTiles(64, 64, 8, num_warps=2, num_stages=2), torch.int64, H200, False),
@@ -41,8 +72,10 @@ def config(**fields: object) -> NvidiaConfig:
         ("product", GpuTiles(64, 64, 32, num_warps=4, num_stages=4), torch.float64, H200, True),
         ("product", GpuTiles(64, 64, 32, num_warps=4, num_stages=4), torch.float64, SMALL, False),
     ],
-)  # fmt: skip
-def test_products_that_fit(kernel: str, tiles: GpuTiles, dtype: torch.dtype, device: Device, fits: bool) -> None:
+)
+def test_products_that_fit(
+    kernel: str, tiles: GpuTiles, dtype: torch.dtype, device: Device, fits: bool
+) -> None:
     field = "product" if kernel == "product" else "small_product"
     assert record_of("nvidia", kernel).fits(config(**{field: tiles}), dtype, device) == fits
 
@@ -51,18 +84,38 @@ def test_products_that_fit(kernel: str, tiles: GpuTiles, dtype: torch.dtype, dev
     ("tile", "warps", "programs", "dtype", "device", "fits"),
     [
         (128, 8, 1, torch.float32, H200, True),
-        (128, 8, 2, torch.float32, H200, False),  # their tiles do not fit the shared memory together
+        (
+            128,
+            8,
+            2,
+            torch.float32,
+            H200,
+            False,
+        ),  # their tiles do not fit the shared memory together
         (128, 8, 2, torch.float32, LARGE, True),
         (128, 4, 3, torch.float32, LARGE, True),
-        (128, 4, 4, torch.float32, LARGE, False),  # 128 registers are enough for a tile, but for nothing else
+        (
+            128,
+            4,
+            4,
+            torch.float32,
+            LARGE,
+            False,
+        ),  # 128 registers are enough for a tile, but for nothing else
         (64, 2, 1, torch.float64, H200, True),
         (64, 1, 1, torch.float64, H200, False),
     ],
 )
-def test_closures_that_fit(tile: int, warps: int, programs: int, dtype: torch.dtype, device: Device, fits: bool) -> None:
-    closure = config(closure_tile=tile, closure_warps=warps, closure_programs=programs, batch_programs=9)
+def test_closures_that_fit(
+    tile: int, warps: int, programs: int, dtype: torch.dtype, device: Device, fits: bool
+) -> None:
+    closure = config(
+        closure_tile=tile, closure_warps=warps, closure_programs=programs, batch_programs=9
+    )
     assert record_of("nvidia", "closure").fits(closure, dtype, device) == fits
-    batch = config(closure_tile=tile, closure_warps=warps, closure_programs=9, batch_programs=programs)
+    batch = config(
+        closure_tile=tile, closure_warps=warps, closure_programs=9, batch_programs=programs
+    )
     assert record_of("nvidia", "batch").fits(batch, dtype, device) == fits
 
 
@@ -94,14 +147,29 @@ def test_no_field_matters_for_graphs_in_registers() -> None:
     [
         (GpuTiles(64, 64, 8, num_warps=4, num_stages=4, thread_n=8), torch.float32, False),
         (GpuTiles(64, 64, 8, num_warps=4, num_stages=4, thread_n=4), torch.float32, False),
-        (GpuTiles(64, 64, 8, num_warps=1, num_stages=4, thread_n=4), torch.float32, True),  # 8 columns for its only warp
+        (
+            GpuTiles(64, 64, 8, num_warps=1, num_stages=4, thread_n=4),
+            torch.float32,
+            True,
+        ),  # 8 columns for its only warp
         (GpuTiles(64, 64, 8, num_warps=4, num_stages=2, thread_n=4), torch.int16, False),
-        (GpuTiles(64, 64, 8, num_warps=4, num_stages=3, thread_n=4), torch.int16, True),  # no buffer more is used
-        (GpuTiles(64, 64, 8, num_warps=4, num_stages=2, thread_n=8), torch.int16, True),  # 32 columns of words
+        (
+            GpuTiles(64, 64, 8, num_warps=4, num_stages=3, thread_n=4),
+            torch.int16,
+            True,
+        ),  # no buffer more is used
+        (
+            GpuTiles(64, 64, 8, num_warps=4, num_stages=2, thread_n=8),
+            torch.int16,
+            True,
+        ),  # 32 columns of words
     ],
 )
 def test_products_that_repeat(tiles: GpuTiles, dtype: torch.dtype, repeats: bool) -> None:
-    assert record_of("nvidia", "product").repeats(config(product=tiles), config(), dtype, 4096) == repeats
+    assert (
+        record_of("nvidia", "product").repeats(config(product=tiles), config(), dtype, 4096)
+        == repeats
+    )
 
 
 OTHER = GpuTiles(16, 32, 32)
@@ -111,15 +179,27 @@ OTHER = GpuTiles(16, 32, 32)
     ("fields", "repeats"),
     [
         ({"method": "floyd_warshall", "block_size": 4096}, False),
-        ({"method": "floyd_warshall", "block_size": 4096, "small_product": OTHER}, True),  # one closure runs no product
+        (
+            {"method": "floyd_warshall", "block_size": 4096, "small_product": OTHER},
+            True,
+        ),  # one closure runs no product
         ({"method": "floyd_warshall", "block_size": 1024, "small_product": OTHER}, False),
         ({"method": "floyd_warshall", "block_size": 8192}, True),  # 4096 is one closure already
-        ({"method": "floyd_warshall", "block_size": 1024, "cutoff": 512}, True),  # which only kleene has
+        (
+            {"method": "floyd_warshall", "block_size": 1024, "cutoff": 512},
+            True,
+        ),  # which only kleene has
         ({"method": "kleene", "block_size": 1024, "cutoff": 1024}, False),
         ({"method": "kleene", "block_size": 1024, "cutoff": 512}, True),  # no block reaches 1024
-        ({"method": "kleene", "block_size": 512, "cutoff": 2048}, True),  # the recursion never begins
+        (
+            {"method": "kleene", "block_size": 512, "cutoff": 2048},
+            True,
+        ),  # the recursion never begins
         ({"method": "kleene", "block_size": 512, "cutoff": 1024, "small_product": OTHER}, False),
     ],
 )
 def test_solves_that_repeat(fields: dict[str, object], repeats: bool) -> None:
-    assert record_of("nvidia", "solve").repeats(config(**fields), config(), torch.float32, 2048) == repeats
+    assert (
+        record_of("nvidia", "solve").repeats(config(**fields), config(), torch.float32, 2048)
+        == repeats
+    )

@@ -52,18 +52,25 @@ class TestANewKernel:
         assert planned.tasks == (Task("cpu", "fake", "float32", "nonnegative", 64, 3),)
         tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
         found = [(task.dtype, task.sign, task.n) for task in tasks]
-        assert found == [("float32", sign, n) for sign in ("nonnegative", "any") for n in (32, 64)] + [
-            ("int16", "any", n) for n in (32, 64)
-        ]
+        assert found == [
+            ("float32", sign, n) for sign in ("nonnegative", "any") for n in (32, 64)
+        ] + [("int16", "any", n) for n in (32, 64)]
         (large,) = default_tasks("cpu", describe(CPU), kernels=["fake"], ns=[4096])
         assert large.n == default_config("cpu", torch.float32).cutoff
         assert build_parser().parse_args(["--kernel", "fake"]).kernels == ["fake"]
 
     def test_a_new_kernel_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
         base = dataclasses.replace(default_config("cpu", torch.float32), panel=1)
-        for dtype, n, expected in (("float32", 64, [1, 2, 4, 8]), ("int64", 64, [1, 2, 4]), ("float32", 3, [1, 2])):
+        for dtype, n, expected in (
+            ("float32", 64, [1, 2, 4, 8]),
+            ("int64", 64, [1, 2, 4]),
+            ("float32", 3, [1, 2]),
+        ):
             task = Task("cpu", "fake", dtype, "any", n)
-            assert [values["panel"] for values in candidates(task.record.space, task, describe(CPU), base)] == expected
+            assert [
+                values["panel"]
+                for values in candidates(task.record.space, task, describe(CPU), base)
+            ] == expected
 
     def test_a_new_kernel_has_a_hash_of_its_sources(self, fake: TunableKernel[CpuConfig]) -> None:
         others = {tuned.kernel_hash("cpu", "product"), tuned.kernel_hash("portable", "closure")}
@@ -75,15 +82,32 @@ class TestANewKernel:
         from tri_apsp.tuned.schema import Entry
 
         times = {"p20_ms": 1.0, "p50_ms": 1.0, "p80_ms": 1.0}
-        entry = Entry(sign="any", n=64, config={"panel": 4}, default_ms=2.0, speedup=2.0, evaluated=1, **times)
-        run = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+        entry = Entry(
+            sign="any", n=64, config={"panel": 4}, default_ms=2.0, speedup=2.0, evaluated=1, **times
+        )
+        run = {
+            "space_hash": "",
+            "protocol": "",
+            "seed": 0,
+            "budget_seconds": None,
+            "complete": True,
+        }
         with pytest.raises(InputError, match="a config must have fields of panel, but has cutoff"):
-            tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry.model_copy(update={"config": {"cutoff": 4}})], **run)
+            tuned.new_file(
+                "cpu",
+                "fake",
+                "float32",
+                describe(CPU),
+                [entry.model_copy(update={"config": {"cutoff": 4}})],
+                **run,
+            )
         path = tuned.save(tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry], **run))
         assert json.loads(path.read_text())["kernel"] == "fake"
         found = tuned.find("cpu", CPU, torch.float32, Config(cutoff=64), n=4096, product=True)
         assert (found.panel, found.source) == (4, f"given, {path}")
-        assert tuned.find("cpu", CPU, torch.float32, n=64).panel is None, "a solve does not look for it"
+        assert tuned.find("cpu", CPU, torch.float32, n=64).panel is None, (
+            "a solve does not look for it"
+        )
         assert "panel" in allowed_fields("cpu", "solve")
 
 
@@ -103,15 +127,26 @@ def test_a_record_is_complete(engine: str, kernel: str) -> None:
 def test_the_solve_is_the_last_kernel_of_an_engine() -> None:
     """A solve is tuned with the winners of the other kernels."""
     for engine in dict.fromkeys(engine for engine, _ in RECORDS):
-        assert [record.is_solve for record in records_of(engine)] == [False] * (len(records_of(engine)) - 1) + [True]
+        assert [record.is_solve for record in records_of(engine)] == [False] * (
+            len(records_of(engine)) - 1
+        ) + [True]
 
 
 def test_the_kernels_of_each_call() -> None:
-    found = {call: [(engine, kernel) for (engine, kernel), record in RECORDS.items() if call in record.calls] for call in CALLS}
+    found = {
+        call: [
+            (engine, kernel) for (engine, kernel), record in RECORDS.items() if call in record.calls
+        ]
+        for call in CALLS
+    }
     every = set(RECORDS)
     assert found["product"] == [key for key in RECORDS if key[1].endswith("product")]
     assert set(found["solve"]) == every - {("nvidia", "small_product"), ("nvidia", "batch")}
-    assert set(found["batch"]) == every - {("nvidia", "small_product"), ("nvidia", "closure"), ("nvidia", "exponents")}
+    assert set(found["batch"]) == every - {
+        ("nvidia", "small_product"),
+        ("nvidia", "closure"),
+        ("nvidia", "exponents"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,8 +160,12 @@ def test_the_kernels_of_each_call() -> None:
         (1921, None, 1920, 1024, 1024),
     ],
 )
-def test_the_size_of_closures_in_a_solve(n: int, method: str | None, block_size: int, cutoff: int, size: int) -> None:
-    config = dataclasses.replace(default_config("nvidia", torch.float32), method=method, block_size=block_size, cutoff=cutoff)
+def test_the_size_of_closures_in_a_solve(
+    n: int, method: str | None, block_size: int, cutoff: int, size: int
+) -> None:
+    config = dataclasses.replace(
+        default_config("nvidia", torch.float32), method=method, block_size=block_size, cutoff=cutoff
+    )
     assert record_of("nvidia", "closure").lookup_size(n, config) == size
     assert record_of("nvidia", "batch").lookup_size(n, config) == n
     assert record_of("nvidia", "small_product").lookup_size(n, config) == min(n, 1024)
@@ -146,7 +185,11 @@ def test_values_of_a_space_and_back() -> None:
 @pytest.mark.parametrize(
     ("engine", "kernel", "message"),
     [
-        ("tpu", "product", "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these."),
+        (
+            "tpu",
+            "product",
+            "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these.",
+        ),
         (
             "cpu",
             "panels",

@@ -1,4 +1,6 @@
-"""The engines of Boolean matrices, one per engine of distances. An engine is imported when it is first used."""
+"""The engines of Boolean matrices, one per engine of distances. An engine is imported when it is
+first used.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,17 @@ from tri_apsp.engines.boolean.base import BooleanEngine, packed_size
 
 __all__ = ["BooleanEngine", "make", "packed_size"]
 
-_CLASSES = {"cpu": "CpuBooleanEngine", "nvidia": "NvidiaBooleanEngine", "portable": "PortableBooleanEngine"}
+_CLASSES = {
+    "cpu": "CpuBooleanEngine",
+    "nvidia": "NvidiaBooleanEngine",
+    "portable": "PortableBooleanEngine",
+}
 
 
 def make(name: str, n: int, device: torch.device) -> BooleanEngine:
-    """Return the Boolean engine beside engine `name` of tri_apsp.engines.ENGINES, for graphs of `n` vertices on `device`."""
+    """Return the Boolean engine beside engine `name` of tri_apsp.engines.ENGINES, for graphs of `n`
+    vertices on `device`.
+    """
     return _type_of(name)(n, device)
 
 

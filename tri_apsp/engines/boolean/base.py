@@ -1,12 +1,12 @@
 """The interface of engines on Boolean matrices, packed many vertices per word along the columns.
 
-The operations are those of distances with "or" for the minimum and "and" for the sum, so that the same methods run. "Or" is
-idempotent and exact, which makes three things simpler than for distances:
+The operations are those of distances with "or" for the minimum and "and" for the sum, so that the
+same methods run. "Or" is idempotent and exact, which makes three things simpler than for distances:
 
 * A product C <- C or A B may compute rows and columns that it could skip.
-* Programs may update C while others read it as A or B, as in the panel B <- A B of a closed A. No update clears a bit, so that
-  a program reads at least the bits from before the product; a bit that it reads from an update is a path, which the closure
-  has anyway.
+* Programs may update C while others read it as A or B, as in the panel B <- A B of a closed A. No
+  update clears a bit, so that a program reads at least the bits from before the product; a bit that
+  it reads from an update is a path, which the closure has anyway.
 * So panels need no workspace, and the closure of a block may square it in place.
 """
 
@@ -23,16 +23,20 @@ from tri_apsp.engines.base import Block, BlockOperations, Update, block
 __all__ = ["PADDING", "BooleanEngine", "packed_size"]
 
 PADDING = 128
-"""A packed matrix has a multiple of this many vertices, so that blocks consist of whole words and of whole tiles of a GPU.
+"""A packed matrix has a multiple of this many vertices, so that blocks consist of whole words and
+of whole tiles of a GPU.
 
-The methods split at multiples of it, since BLOCK_SIZE is one and CUTOFF is at least 4 times as much.
+The methods split at multiples of it, since BLOCK_SIZE is one and CUTOFF is at least 4 times as
+much.
 """
 
 
 class BooleanEngine(BlockOperations):
-    """The operations on matrices (batch, m, m / WORD) of words, for one closure of graphs of `n` vertices, m = packed_size(n).
+    """The operations on matrices (batch, m, m / WORD) of words, for one closure of graphs of `n`
+    vertices, m = packed_size(n).
 
-    Bit b of word (i, w) is the element (i, WORD w + b). Rows, columns and skips of the methods count vertices.
+    Bit b of word (i, w) is the element (i, WORD w + b). Rows, columns and skips of the methods
+    count vertices.
     """
 
     WORD: ClassVar[int]
@@ -44,7 +48,9 @@ class BooleanEngine(BlockOperations):
     def __init__(self, n: int, device: torch.device) -> None:
         assert self.BLOCK_SIZE % PADDING == 0, "floyd_warshall would split words"
         assert self.CUTOFF >= 4 * PADDING, "kleene would split words"
-        super().__init__(CompleteConfig(engine=self.name, block_size=self.BLOCK_SIZE, cutoff=self.CUTOFF))
+        super().__init__(
+            CompleteConfig(engine=self.name, block_size=self.BLOCK_SIZE, cutoff=self.CUTOFF)
+        )
         self.n = n
         self.device = device
 
@@ -58,7 +64,8 @@ class BooleanEngine(BlockOperations):
 
     @abstractmethod
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
-        """Return adjacency (batch, n, n), of any strides, as a packed matrix with True on its diagonal.
+        """Return adjacency (batch, n, n), of any strides, as a packed matrix with True on its
+        diagonal.
 
         An element is an edge if it is less than `no_edge`; None: if it is not 0.
         """

@@ -1,4 +1,6 @@
-"""The Boolean engine of the CPU: Numba kernels on words of 64 bits, on every core that torch may use."""
+"""The Boolean engine of the CPU: Numba kernels on words of 64 bits, on every core that torch may
+use.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ from tri_apsp.kernels.cpu import boolean as kernels
 
 __all__ = ["CpuBooleanEngine"]
 
-# A task of a product has at most this many rows, whose strip of C takes 128 KB, as the tables do; and at least this many, so
-# that it does at least as much with the tables as to fill them.
+# A task of a product has at most this many rows, whose strip of C takes 128 KB, as the tables do;
+# and at least this many, so that it does at least as much with the tables as to fill them.
 _MOST_ROWS, _LEAST_ROWS = 2048, 256
-# One min-plus operation takes as long as this many Boolean ones: tasks are shared among threads by min-plus operations.
+# One min-plus operation takes as long as this many Boolean ones: tasks are shared among threads by
+# min-plus operations.
 _OPERATIONS = 32
 # Elements that are packed or unpacked at a time, which bounds the memory for their copies.
 _PACKED = 1 << 20
@@ -26,8 +29,9 @@ _PACKED = 1 << 20
 class CpuBooleanEngine(BooleanEngine):
     """As CpuEngine, by the method of the four Russians and Warshall's algorithm.
 
-    One core of an AMD EPYC 9004 closes graphs of 2048, 4096 and 8192 vertices at 0.74, 1.3 and 1.6 T Boolean operations/s. At
-    n = 2048 that is 12 ms; SciPy's Floyd-Warshall on the same edges takes 2.3 s, NetworkX's transitive_closure 10 s.
+    One core of an AMD EPYC 9004 closes graphs of 2048, 4096 and 8192 vertices at 0.74, 1.3 and 1.6
+    T Boolean operations/s. At n = 2048 that is 12 ms; SciPy's Floyd-Warshall on the same edges
+    takes 2.3 s, NetworkX's transitive_closure 10 s.
     """
 
     name = "cpu"
@@ -80,11 +84,15 @@ class CpuBooleanEngine(BooleanEngine):
         run_tasks(kernels.product_kernel(), tasks, work, self._threads)
 
     def _task_shape(self, batch: int, rows: int, words: int) -> tuple[int, int]:
-        """Return the rows and words of one task: few enough to occupy every thread, but of whole strips."""
+        """Return the rows and words of one task: few enough to occupy every thread, but of whole
+        strips.
+        """
         height = min(rows, _MOST_ROWS)
         columns = -(-words // kernels.STRIP)  # in strips
         width = columns
-        while batch * -(-rows // height) * -(-columns // width) < 2 * self._threads and (width > 1 or height > _LEAST_ROWS):
+        while batch * -(-rows // height) * -(-columns // width) < 2 * self._threads and (
+            width > 1 or height > _LEAST_ROWS
+        ):
             if width > 1:
                 width = -(-width // 2)
             else:
@@ -93,7 +101,9 @@ class CpuBooleanEngine(BooleanEngine):
 
 
 def _bytes(words: Array) -> Array:
-    """Return a view of words (batch, rows, columns), with unit stride in the last dimension, as bytes."""
+    """Return a view of words (batch, rows, columns), with unit stride in the last dimension, as
+    bytes.
+    """
     return words.view(np.uint8)
 
 

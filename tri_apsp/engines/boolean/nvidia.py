@@ -1,4 +1,6 @@
-"""The Boolean engine of NVIDIA GPUs: products on bits at the rate of LOP3, 32 operations each, and large ones by counting."""
+"""The Boolean engine of NVIDIA GPUs: products on bits at the rate of LOP3, 32 operations each, and
+large ones by counting.
+"""
 
 from __future__ import annotations
 
@@ -17,29 +19,34 @@ from tri_apsp.kernels.nvidia.gluon_names import gl
 
 __all__ = ["NvidiaBooleanEngine", "product_constants"]
 
-# Warps per multiprocessor that registers must suffice for: with more, the values of a large tile spill.
+# Warps per multiprocessor that registers must suffice for: with more, the values of a large tile
+# spill.
 _RESIDENT_WARPS = 12
 
 
 class NvidiaBooleanEngine(TritonBooleanEngine):
-    """On compute capability 8.0 and later; on 9.x, tensor cores count in large products: they multiply bytes at nearly
-    twice the rate of LOP3 on bits.
+    """On compute capability 8.0 and later; on 9.x, tensor cores count in large products: they
+    multiply bytes at nearly twice the rate of LOP3 on bits.
 
-    A thread owns 64 words of a large tile, or 16 of a small one, for launches with few tiles. Three programs of four warps fit
-    a multiprocessor: some compute while another waits at a barrier.
+    A thread owns 64 words of a large tile, or 16 of a small one, for launches with few tiles. Three
+    programs of four warps fit a multiprocessor: some compute while another waits at a barrier.
     """
 
     name = "nvidia"
-    # The best of seven for large products on an H200: 484 T operations/s at n = 32768, where 128 x 64 words reach 467 T.
+    # The best of seven for large products on an H200: 484 T operations/s at n = 32768, where 128 x
+    # 64 words reach 467 T.
     TILES = (BooleanTiles(64, 128, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
-    # Products of at least so many rows, columns and k run on tensor cores. On an H200, one of 4096 of each takes 0.12 ms by
-    # counting and 0.16 ms on bits; one of 2048 of each 0.042 and 0.027 ms. Graphs of 16384 and 32768 vertices take 10.3 and
-    # 61.8 ms, on bits alone 12.4 and 80.1 ms; of 5632 vertices 1.5 ms either way.
+    # Products of at least so many rows, columns and k run on tensor cores. On an H200, one of 4096
+    # of each takes 0.12 ms by counting and 0.16 ms on bits; one of 2048 of each 0.042 and 0.027 ms.
+    # Graphs of 16384 and 32768 vertices take 10.3 and 61.8 ms, on bits alone 12.4 and 80.1 ms; of
+    # 5632 vertices 1.5 ms either way.
     LEAST_COUNTED = 2816
 
     @property
     def counts(self) -> bool:
-        half = packed_size(self.n) // (2 * PADDING) * PADDING  # of the vertices, as in the largest products of a closure
+        half = (
+            packed_size(self.n) // (2 * PADDING) * PADDING
+        )  # of the vertices, as in the largest products of a closure
         return half >= self.LEAST_COUNTED and describe(self.device).has_wgmma
 
     def product(self, *updates: Update) -> None:
@@ -58,7 +65,9 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
 
 
 def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
-    """Return the constants and options of a product by `tiles`, whose threads own four or eight words in each of some rows."""
+    """Return the constants and options of a product by `tiles`, whose threads own four or eight
+    words in each of some rows.
+    """
     warps_n = max(1, tiles.block_n // 64)
     lanes_b = min(32, tiles.block_n // 4)
     layouts = BooleanLayouts(
@@ -68,6 +77,9 @@ def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
         SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
     )
     return {
-        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "LAYOUTS": layouts,
-        "num_warps": tiles.num_warps, "maxnreg": max_registers(_RESIDENT_WARPS),
-    }  # fmt: skip
+        "BLOCK_M": tiles.block_m,
+        "BLOCK_N": tiles.block_n,
+        "LAYOUTS": layouts,
+        "num_warps": tiles.num_warps,
+        "maxnreg": max_registers(_RESIDENT_WARPS),
+    }

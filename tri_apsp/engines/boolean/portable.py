@@ -12,7 +12,9 @@ __all__ = ["PortableBooleanEngine"]
 
 
 class PortableBooleanEngine(TritonBooleanEngine):
-    """With what Triton makes of a plain and, and or; the fallback and the reference of the GPU engines."""
+    """With what Triton makes of a plain and, and or; the fallback and the reference of the GPU
+    engines.
+    """
 
     name = "portable"
     TILES = (BooleanTiles(64, 64, 4, least_words=16), BooleanTiles(32, 32, 4, least_words=4))
@@ -20,5 +22,9 @@ class PortableBooleanEngine(TritonBooleanEngine):
     @staticmethod
     @cache
     def product_launcher(tiles: BooleanTiles) -> Launcher:
-        constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "num_warps": tiles.num_warps}
+        constants = {
+            "BLOCK_M": tiles.block_m,
+            "BLOCK_N": tiles.block_n,
+            "num_warps": tiles.num_warps,
+        }
         return Launcher(_boolean_product_kernel, constants)

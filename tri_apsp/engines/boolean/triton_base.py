@@ -19,7 +19,8 @@ __all__ = ["BooleanTiles", "TritonBooleanEngine", "shape_of", "to_bytes"]
 
 # Rows of words, and words in a row, of the tile that a program packs, and of one that it unpacks.
 _PACK_TILE, _UNPACK_TILE = (8, 16), (64, 8)
-# A launch has up to this many programs per multiprocessor, if k can be divided between enough programs of a tile.
+# A launch has up to this many programs per multiprocessor, if k can be divided between enough
+# programs of a tile.
 _PROGRAMS_PER_UNIT = 4
 
 
@@ -42,9 +43,9 @@ class BooleanTiles(NamedTuple):
 class TritonBooleanEngine(BooleanEngine):
     """Launches on the current stream of the current device; never blocks the host.
 
-    The closure of a block of 2048 vertices takes at most 11 launches, each a product of many programs. On an H200, with all
-    products on bits, that makes graphs of 4096 and 8192 vertices take 1.0 and 2.9 ms, and with blocks of 1024 1.9 and 4.3 ms;
-    for 32768 there is no difference.
+    The closure of a block of 2048 vertices takes at most 11 launches, each a product of many
+    programs. On an H200, with all products on bits, that makes graphs of 4096 and 8192 vertices
+    take 1.0 and 2.9 ms, and with blocks of 1024 1.9 and 4.3 ms; for 32768 there is no difference.
     """
 
     WORD = 32
@@ -52,17 +53,23 @@ class TritonBooleanEngine(BooleanEngine):
     CUTOFF = 2048
 
     TILES: ClassVar[tuple[BooleanTiles, ...]]
-    """Best first: a launch takes the first with enough programs to occupy every multiprocessor, else the last."""
+    """Best first: a launch takes the first with enough programs to occupy every multiprocessor,
+    else the last.
+    """
 
     @staticmethod
     @abstractmethod
     def product_launcher(tiles: BooleanTiles) -> Launcher:
-        """Return the kernel of a product by `tiles`; its arguments are those of kernels.portable.boolean."""
+        """Return the kernel of a product by `tiles`; its arguments are those of
+        kernels.portable.boolean.
+        """
 
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
         batch, n, _ = adjacency.shape
         size = packed_size(n)
-        matrix = torch.empty((batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device)
+        matrix = torch.empty(
+            (batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device
+        )
         values = adjacency.view(torch.uint8) if adjacency.dtype == torch.bool else adjacency
         for words, part in in_parts(matrix, values):
             programs = _tiles_of_words(size, size, _PACK_TILE)
@@ -86,11 +93,18 @@ class TritonBooleanEngine(BooleanEngine):
             for operands in in_parts(*first[:3], *(second or first)[:3]):
                 self.product_launcher(tiles)(
                     (programs, operands[0].shape[0], 1),
-                    *operands[:3], *shapes[0], *operands[3:], *shapes[1], *(x // 4 for x in operands[0].stride()[:2]), parts,
-                )  # fmt: skip
+                    *operands[:3],
+                    *shapes[0],
+                    *operands[3:],
+                    *shapes[1],
+                    *(x // 4 for x in operands[0].stride()[:2]),
+                    parts,
+                )
 
     def _tiles_and_parts(self, shapes: list[Shape], batch: int) -> tuple[BooleanTiles, int]:
-        """Return by which tiles to compute products of `shapes`, and the programs of each, which share its k."""
+        """Return by which tiles to compute products of `shapes`, and the programs of each, which
+        share its k.
+        """
         units, words = describe(self.device).units, 4 * max(k for _, _, k in shapes)
         for tiles in self.TILES:
             count = batch * _tiles(shapes, tiles)
@@ -101,7 +115,8 @@ class TritonBooleanEngine(BooleanEngine):
 
 
 def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False) -> torch.Tensor:
-    """Return the bits of a packed matrix as bytes: uint8 (batch, rows, columns), or the transpose (batch, columns, rows).
+    """Return the bits of a packed matrix as bytes: uint8 (batch, rows, columns), or the transpose
+    (batch, columns, rows).
 
     Args:
         words: (batch, `rows` or more, `columns` / 32 or more), unit column stride.
@@ -112,7 +127,9 @@ def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False)
     result = torch.empty((len(words), *shape), dtype=torch.uint8, device=words.device)
     programs = _tiles_of_words(rows, columns, _UNPACK_TILE)
     for part, of_part in in_parts(result, words):
-        _unpack_launcher(transposed)((programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2])
+        _unpack_launcher(transposed)(
+            (programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2]
+        )
     return result
 
 
@@ -134,7 +151,10 @@ def _tiles_of_words(rows: int, columns: int, tile: tuple[int, int]) -> int:
 def _pack_launcher(no_edge: float | int | None) -> Launcher:
     from tri_apsp.kernels.shared.boolean import _pack_kernel
 
-    return Launcher(_pack_kernel, {"NO_EDGE": no_edge, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "num_warps": 4})
+    return Launcher(
+        _pack_kernel,
+        {"NO_EDGE": no_edge, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "num_warps": 4},
+    )
 
 
 @cache
@@ -142,5 +162,11 @@ def _unpack_launcher(transposed: bool) -> Launcher:
     from tri_apsp.kernels.shared.boolean import _unpack_kernel
 
     return Launcher(
-        _unpack_kernel, {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1], "num_warps": 4}
+        _unpack_kernel,
+        {
+            "TRANSPOSED": transposed,
+            "ROWS": _UNPACK_TILE[0],
+            "WORDS": _UNPACK_TILE[1],
+            "num_warps": 4,
+        },
     )

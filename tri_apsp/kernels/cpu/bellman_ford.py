@@ -1,4 +1,6 @@
-"""Negative cycles by Bellman-Ford from all vertices at once, with a queue of vertices whose potential changed, in Numba."""
+"""Negative cycles by Bellman-Ford from all vertices at once, with a queue of vertices whose
+potential changed, in Numba.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,22 @@ __all__ = ["bellman_ford", "find_cycles", "sparse_bellman_ford"]
 def bellman_ford(  # type: ignore[no-untyped-def]
     w, labels, no_edge, lowest, added, absolute, relative, potentials, parents, cycles
 ):
-    """Lower potentials along the edges within components, until none changes but those of components with a negative cycle.
+    """Lower potentials along the edges within components, until none changes but those of
+    components with a negative cycle.
 
     Args:
         w: [n, n], contiguous.
-        labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left out.
+        labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left
+            out.
         lowest: no potential becomes smaller.
-        added: to each weight: a cycle is negative if it weighs less than -`added` for each of its edges.
-        absolute, relative: a potential p[j] changes only by more than `absolute` + `relative` * |p[j]|.
+        added: to each weight: a cycle is negative if it weighs less than -`added` for each of its
+            edges.
+        absolute, relative: a potential p[j] changes only by more than `absolute` + `relative` *
+            |p[j]|.
         potentials: [n] of float64 for floats, or of int64; 0 at first.
         parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j].
-        cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of the component.
+        cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of
+            the component.
     """
     n = len(w)
     queue = np.flatnonzero(labels >= 0)
@@ -63,7 +70,9 @@ def bellman_ford(  # type: ignore[no-untyped-def]
 def sparse_bellman_ford(  # type: ignore[no-untyped-def]
     offsets, targets, w, labels, lowest, added, absolute, relative, potentials, parents, cycles
 ):
-    """As bellman_ford, for the edges by source: those of vertex k are targets[e], w[e] for offsets[k] <= e < offsets[k + 1]."""
+    """As bellman_ford, for the edges by source: those of vertex k are targets[e], w[e] for
+    offsets[k] <= e < offsets[k + 1].
+    """
     queue = np.flatnonzero(labels >= 0)
     queued = labels >= 0
     capacity = len(queue)
@@ -77,7 +86,10 @@ def sparse_bellman_ford(  # type: ignore[no-untyped-def]
             for e in range(offsets[k], offsets[k + 1]):
                 j = targets[e]
                 total = max(potentials[k] + (w[e] + added), lowest)
-                if total < potentials[j] - (absolute + relative * abs(potentials[j])) and labels[j] == labels[k]:
+                if (
+                    total < potentials[j] - (absolute + relative * abs(potentials[j]))
+                    and labels[j] == labels[k]
+                ):
                     potentials[j] = total
                     parents[j] = k
                     if not queued[j]:
@@ -93,7 +105,9 @@ def sparse_bellman_ford(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def find_cycles(parents, labels, cycles):  # type: ignore[no-untyped-def]
-    """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where one is found first."""
+    """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
+    one is found first.
+    """
     seen = np.zeros(len(parents), np.int64)
     for start in range(len(parents)):
         vertex = start

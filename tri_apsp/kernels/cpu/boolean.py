@@ -1,4 +1,5 @@
-"""Boolean kernels for one CPU core, in Numba, on matrices packed 64 per word: a product, and the closure of a small block.
+"""Boolean kernels for one CPU core, in Numba, on matrices packed 64 per word: a product, and the
+closure of a small block.
 
 The product is the method of the four Russians on strips of C:
 
@@ -8,9 +9,11 @@ The product is the method of the four Russians on strips of C:
             for each row i of C:
                 C[i] |= tables[0, byte 0 of A[i]] | ... | tables[7, byte 7 of A[i]]
 
-So eight loads of a row of a table do 64 x 64 STRIP operations, at the cost of 8 x 256 of these for each strip of B.
+So eight loads of a row of a table do 64 x 64 STRIP operations, at the cost of 8 x 256 of these for
+each strip of B.
 
-Source: Arlazarov, Dinic, Kronrod, Faradžev, On Economical Construction of the Transitive Closure of a Directed Graph, 1970.
+Source: Arlazarov, Dinic, Kronrod, Faradžev, On Economical Construction of the Transitive Closure of
+a Directed Graph, 1970.
 """
 
 from __future__ import annotations
@@ -23,14 +26,18 @@ from numba import njit, types
 
 __all__ = ["STRIP", "closure_kernel", "product_kernel"]
 
-# Words of C, and of a table's row: 64 bytes, a vector of AVX-512 and a line of the cache. All tables take 128 KB.
+# Words of C, and of a table's row: 64 bytes, a vector of AVX-512 and a line of the cache. All
+# tables take 128 KB.
 STRIP = 8
 
 
 @njit(nogil=True, cache=True)
 def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
-    """tables[t, x] = or of the rows 8 t + bit of b [64, width <= STRIP] for the bits of x, 0 in columns past b."""
-    # b, padded to the width of a strip: loops of a constant length compile in a fifth of the time of loops of length `width`.
+    """tables[t, x] = or of the rows 8 t + bit of b [64, width <= STRIP] for the bits of x, 0 in
+    columns past b.
+    """
+    # b, padded to the width of a strip: loops of a constant length compile in a fifth of the time
+    # of loops of length `width`.
     rows = np.zeros((64, STRIP), b.dtype)
     for i in range(64):
         for j in range(b.shape[1]):
@@ -45,9 +52,11 @@ def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
 
 
 def _product(c, a, b):  # type: ignore[no-untyped-def]
-    """c |= a b for c [m, n] in words, a [m, 8 k] in bytes, b [64 k, n] in words, with unit column strides.
+    """c |= a b for c [m, n] in words, a [m, 8 k] in bytes, b [64 k, n] in words, with unit column
+    strides.
 
-    `c` may lie in the memory of a or b: a is copied first, and a strip of b is read before a strip of c is written.
+    `c` may lie in the memory of a or b: a is copied first, and a strip of b is read before a strip
+    of c is written.
     """
     m, n = c.shape
     depth = a.shape[1] // 8
@@ -70,14 +79,18 @@ def _product(c, a, b):  # type: ignore[no-untyped-def]
                 t0, t1, t2, t3 = tables[0, x[0]], tables[1, x[1]], tables[2, x[2]], tables[3, x[3]]
                 t4, t5, t6, t7 = tables[4, x[4]], tables[5, x[5]], tables[6, x[6]], tables[7, x[7]]
                 for j in range(STRIP):
-                    acc[i, j] |= ((t0[j] | t1[j]) | (t2[j] | t3[j])) | ((t4[j] | t5[j]) | (t6[j] | t7[j]))
+                    acc[i, j] |= ((t0[j] | t1[j]) | (t2[j] | t3[j])) | (
+                        (t4[j] | t5[j]) | (t6[j] | t7[j])
+                    )
         for i in range(m):
             for j in range(width):
                 c[i, j0 + j] = acc[i, j]
 
 
 def _closure(d):  # type: ignore[no-untyped-def]
-    """d = d* for a block d [64 k, k] in words, by Warshall's algorithm: row i gets row k if it has bit k."""
+    """d = d* for a block d [64 k, k] in words, by Warshall's algorithm: row i gets row k if it has
+    bit k.
+    """
     n, words = d.shape
     for k in range(n):
         word, bit = k // 64, k % 64

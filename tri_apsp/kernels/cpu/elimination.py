@@ -1,4 +1,5 @@
-"""Elimination of the vertices of a sparse graph one after another, and the two sweeps that give distances then, in Numba.
+"""Elimination of the vertices of a sparse graph one after another, and the two sweeps that give
+distances then, in Numba.
 
     for v with the fewest edges to it times edges from it (Markowitz's rule):  # eliminate
         for edges u -> v -> w between vertices that are left:
@@ -6,11 +7,12 @@
     for v in this order:     x[w] = min(x[w], x[v] + weight(v, w)) over the edges from v when it was eliminated    # sweeps
     for v in reverse order:  x[v] = min(x[v], x[u] + weight(u, v)) over the edges to v when it was eliminated
 
-A shortest path first leads to vertices that are eliminated later and later, and then earlier and earlier.
+A shortest path first leads to vertices that are eliminated later and later, and then earlier and
+earlier.
 
-Source: Carré, An Algebra for Network Routing Problems, 1971; the order: Markowitz, The Elimination Form of the Inverse and Its
-Application to Linear Programming, 1957; the sweeps: Delling, Goldberg, Nowatzyk, Werneck, PHAST:
-Hardware-Accelerated Shortest Path Trees, 2011.
+Source: Carré, An Algebra for Network Routing Problems, 1971; the order: Markowitz, The Elimination
+Form of the Inverse and Its Application to Linear Programming, 1957; the sweeps: Delling, Goldberg,
+Nowatzyk, Werneck, PHAST: Hardware-Accelerated Shortest Path Trees, 2011.
 """
 
 from __future__ import annotations
@@ -27,13 +29,18 @@ _TILE_ROWS = 16
 
 @njit(nogil=True, cache=True)
 def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
-    """Return lists that may grow: where each starts, its length, its capacity; the edges, in arrays twice as long; the degrees.
+    """Return lists that may grow: where each starts, its length, its capacity; the edges, in arrays
+    twice as long; the degrees.
 
-    The degree counts the edges of a list whose other ends are left; the rest are removed when the list is rewritten.
+    The degree counts the edges of a list whose other ends are left; the rest are removed when the
+    list is rewritten.
     """
     n = len(offsets) - 1
     count = offsets[1:] - offsets[:-1]
-    ends, values = np.empty(2 * len(vertices) + 16, np.int32), np.empty(2 * len(vertices) + 16, weights.dtype)
+    ends, values = (
+        np.empty(2 * len(vertices) + 16, np.int32),
+        np.empty(2 * len(vertices) + 16, weights.dtype),
+    )
     ends[: len(vertices)], values[: len(vertices)] = vertices, weights
     used = np.array([len(vertices)])
     return offsets[:n].copy(), count, count.copy(), ends, values, used, count.copy()
@@ -41,7 +48,9 @@ def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _edges_of(lists, v, left):  # type: ignore[no-untyped-def]
-    """Return the edges in the list of v: their other ends, as far as they are left, and their weights."""
+    """Return the edges in the list of v: their other ends, as far as they are left, and their
+    weights.
+    """
     first, count, _, ends, values, _, degree = lists
     found, weights = np.empty(degree[v], np.int32), np.empty(degree[v], values.dtype)
     length = 0
@@ -54,7 +63,9 @@ def _edges_of(lists, v, left):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
-    """Return the lists with memory for `new` more edges in each of those of `heads`, should all of them move."""
+    """Return the lists with memory for `new` more edges in each of those of `heads`, should all of
+    them move.
+    """
     first, count, capacity, ends, values, used, degree = lists
     needed = 0
     for u in heads:
@@ -77,7 +88,8 @@ def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  # type: ignore[no-untyped-def]
-    """Add the edges over an eliminated vertex v from each of `heads` to each of `others` to their lists, if they are lighter.
+    """Add the edges over an eliminated vertex v from each of `heads` to each of `others` to their
+    lists, if they are lighter.
 
     Args:
         left: False at v.
@@ -124,26 +136,37 @@ def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  
 
 @njit(nogil=True, cache=True)
 def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):  # type: ignore[no-untyped-def]
-    """Eliminate all vertices by Markowitz's rule: always one with the fewest edges to it times edges from it.
+    """Eliminate all vertices by Markowitz's rule: always one with the fewest edges to it times
+    edges from it.
 
     Args:
-        by_source, by_destination: offsets, vertices and weights of the edges from and to each vertex; no weight is negative.
+        by_source, by_destination: offsets, vertices and weights of the edges from and to each
+            vertex; no weight is negative.
         limit: heavier paths are left out.
-        max_eliminated: the most edges and fill-in that may be at vertices when they are eliminated, all together.
+        max_eliminated: the most edges and fill-in that may be at vertices when they are eliminated,
+            all together.
         max_left: the most edges between remaining vertices.
         stop: [1] of bool; another thread may set it, which ends this as too many edges do.
 
     Returns:
-        The vertices in their order, or fewer if there are more edges than that; then for each of them, in this order, the
-        edges from it and those to it, when it was eliminated: (up offsets, up vertices, up weights), (down ...).
+        The vertices in their order, or fewer if there are more edges than that; then for each of
+        them, in this order, the
+        edges from it and those to it, when it was eliminated: (up offsets, up vertices, up
+            weights), (down ...).
     """
     n = len(by_source[0]) - 1
     successors, predecessors = _lists(*by_source), _lists(*by_destination)
     place = np.full(n, -1, np.int64)
     order, left = np.empty(n, np.int32), np.ones(n, np.bool_)
     up, down = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    up_ends, down_ends = np.empty(4 * len(by_source[1]) + 16, np.int32), np.empty(4 * len(by_source[1]) + 16, np.int32)
-    up_values, down_values = np.empty(len(up_ends), by_source[2].dtype), np.empty(len(up_ends), by_source[2].dtype)
+    up_ends, down_ends = (
+        np.empty(4 * len(by_source[1]) + 16, np.int32),
+        np.empty(4 * len(by_source[1]) + 16, np.int32),
+    )
+    up_values, down_values = (
+        np.empty(len(up_ends), by_source[2].dtype),
+        np.empty(len(up_ends), by_source[2].dtype),
+    )
     counts = successors[-1] * predecessors[-1]
     queued = counts.copy()  # the key of each vertex in the heap, at most its count
     heap = [counts[v] * n + v for v in range(n)]
@@ -160,14 +183,19 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
             continue
         targets, to_targets = _edges_of(successors, v, left)
         sources, from_sources = _edges_of(predecessors, v, left)
-        if up[done] + down[done] + len(targets) + len(sources) > max_eliminated or edges_left > max_left:
+        if (
+            up[done] + down[done] + len(targets) + len(sources) > max_eliminated
+            or edges_left > max_left
+        ):
             break
         left[v] = False
         up_ends, up_values = _append(up_ends, up_values, up, done, targets, to_targets)
         down_ends, down_values = _append(down_ends, down_values, down, done, sources, from_sources)
         successors = _reserve(successors, sources, len(targets))
         predecessors = _reserve(predecessors, targets, len(sources))
-        edges_left += _connect(successors, left, targets, to_targets, sources, from_sources, place, limit) - len(targets)
+        edges_left += _connect(
+            successors, left, targets, to_targets, sources, from_sources, place, limit
+        ) - len(targets)
         _connect(predecessors, left, sources, from_sources, targets, to_targets, place, limit)
         for ends in (sources, targets):
             for u in ends:
@@ -183,7 +211,9 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
 
 @njit(nogil=True, cache=True)
 def _append(ends, values, offsets, done, new_ends, new_values):  # type: ignore[no-untyped-def]
-    """Append the edges at the vertex that is eliminated as number `done`; return the arrays, which may be new ones."""
+    """Append the edges at the vertex that is eliminated as number `done`; return the arrays, which
+    may be new ones.
+    """
     begin = offsets[done]
     end = begin + len(new_ends)
     if end > len(ends):
@@ -234,7 +264,9 @@ def sweep_down(offsets, sources, weights, x):  # type: ignore[no-untyped-def]
 def write_rows(x, rank, limit, no_edge, d):  # type: ignore[no-untyped-def]
     """Write x[rank[v], s] to d[s, v], or no_edge where it exceeds the limit."""
     n = len(rank)
-    for begin in range(0, n, _TILE_ROWS):  # so many rows of x fit the L1 cache, and as many values of d a line of it
+    for begin in range(
+        0, n, _TILE_ROWS
+    ):  # so many rows of x fit the L1 cache, and as many values of d a line of it
         end = min(n, begin + _TILE_ROWS)
         for s in range(len(d)):
             for v in range(begin, end):

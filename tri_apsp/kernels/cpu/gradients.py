@@ -1,4 +1,5 @@
-"""Sums of gradients along shortest paths and over the terms of a product, for one CPU core, in Numba.
+"""Sums of gradients along shortest paths and over the terms of a product, for one CPU core, in
+Numba.
 
 All sums are of float64, and in an order that depends on nothing but the operands.
 """
@@ -16,12 +17,14 @@ _TERMS, _BLOCK = 4, 64
 
 @njit(nogil=True, cache=True)
 def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-def]
-    """sums[i, j] = the sum of values[i, v] over all v whose path from the source goes through j; 0 where there is no path.
+    """sums[i, j] = the sum of values[i, v] over all v whose path from the source goes through j; 0
+    where there is no path.
 
     Args:
         sums: [rows, n] of float64.
         values: [rows, n].
-        predecessors: [rows, n] of int32, each row a tree; the source of row i is vertex (first + i) % n.
+        predecessors: [rows, n] of int32, each row a tree; the source of row i is vertex (first + i)
+            % n.
     """
     rows, n = predecessors.shape
     children, queue = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -84,7 +87,8 @@ def scatter_to_rows(out, values, columns):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def first_minimum(argmin, a, b, c):  # type: ignore[no-untyped-def]
-    """argmin[i, j] = the first k with a[i, k] + b[k, j] = c[i, j], which is not infinite; -1 if there is none.
+    """argmin[i, j] = the first k with a[i, k] + b[k, j] = c[i, j], which is not infinite; -1 if
+    there is none.
 
     Args:
         argmin: [m, n] of int32.
@@ -97,7 +101,9 @@ def first_minimum(argmin, a, b, c):  # type: ignore[no-untyped-def]
         rest = first + (last - first) % _TERMS
         for i in range(m):
             found, least = argmin[i], c[i]
-            for k in range(last - _TERMS, rest - 1, -_TERMS):  # several terms for each value that is loaded
+            for k in range(
+                last - _TERMS, rest - 1, -_TERMS
+            ):  # several terms for each value that is loaded
                 x0, x1, x2, x3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
                 y0, y1, y2, y3 = b[k], b[k + 1], b[k + 2], b[k + 3]
                 for j in range(n):

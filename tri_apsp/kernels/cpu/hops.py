@@ -5,7 +5,8 @@
         later[v] = (OR of now[u] over the edges (u, v)) and not seen[v]     # 64 sources in each word
         seen[v] |= later[v];  now = later
 
-The level of each bit is kept as binary digits, of which one word holds those of 64 sources, and unpacked at the end.
+The level of each bit is kept as binary digits, of which one word holds those of 64 sources, and
+unpacked at the end.
 
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
@@ -31,7 +32,8 @@ _BLOCK = 256
 
 @intrinsic(prefer_literal=True)
 def _gather(typing_context, later, seen, now, active, sources, words):  # type: ignore[no-untyped-def]
-    """later = seen | the rows of now at the active of `sources`; return whether that is more than seen.
+    """later = seen | the rows of now at the active of `sources`; return whether that is more than
+    seen.
 
     Args:
         later, seen: [words] of uint64, which a vector of registers holds meanwhile.
@@ -54,13 +56,19 @@ def _gather(typing_context, later, seen, now, active, sources, words):  # type: 
         before = builder.load(address(1, first, row, 0), align=8)
         found = cgutils.alloca_once_value(builder, before)
         vertex = context.get_data_type(sources.dtype)
-        length = cgutils.unpack_tuple(builder, context.make_array(sources)(context, builder, args[4]).shape, 1)[0]
+        length = cgutils.unpack_tuple(
+            builder, context.make_array(sources)(context, builder, args[4]).shape, 1
+        )[0]
         with cgutils.for_range(builder, length) as loop:
             u = builder.load(address(4, loop.index, vertex, sources.dtype.bitwidth // 8))
             u = context.cast(builder, u, sources.dtype, types.int64)
             is_active = builder.load(address(3, u, ir.IntType(8), 1))
-            with builder.if_then(builder.icmp_unsigned("!=", is_active, ir.Constant(ir.IntType(8), 0))):
-                bits = builder.or_(builder.load(found), builder.load(address(2, u, row, 8 * row.count), align=8))
+            with builder.if_then(
+                builder.icmp_unsigned("!=", is_active, ir.Constant(ir.IntType(8), 0))
+            ):
+                bits = builder.or_(
+                    builder.load(found), builder.load(address(2, u, row, 8 * row.count), align=8)
+                )
                 builder.store(bits, found)
                 with builder.if_then(builder.not_(differs(bits, ones))):
                     loop.do_break()
@@ -73,7 +81,9 @@ def _gather(typing_context, later, seen, now, active, sources, words):  # type: 
 
 @njit(nogil=True, cache=True)
 def _pull(offsets, sources, now, active, seen, complete, later, touched):  # type: ignore[no-untyped-def]
-    """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to `touched`, return their number."""
+    """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to
+    `touched`, return their number.
+    """
     count = 0
     for v in range(len(now)):
         if not complete[v]:
@@ -90,7 +100,9 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):  # typ
 
 @njit(nogil=True, cache=True)
 def _push(offsets, targets, now, queue, complete, later, marked, touched):  # type: ignore[no-untyped-def]
-    """The same over the edges from the vertices in `queue`; `marked` is False before, and True at the touched ones after."""
+    """The same over the edges from the vertices in `queue`; `marked` is False before, and True at
+    the touched ones after.
+    """
     count = 0
     for u in queue:
         for e in range(offsets[u], offsets[u + 1]):
@@ -109,8 +121,11 @@ def _push(offsets, targets, now, queue, complete, later, marked, touched):  # ty
 
 
 @njit(nogil=True, cache=True)
-def _advance(edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later):  # type: ignore[no-untyped-def]
-    """Find the next level: set `later`, the vertices that have a bit of it, and those that have seen every source.
+def _advance(
+    edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later
+):  # type: ignore[no-untyped-def]
+    """Find the next level: set `later`, the vertices that have a bit of it, and those that have
+    seen every source.
 
     Args:
         active: which vertices have a bit of `now`, all False after; active_later is False before.
@@ -147,7 +162,9 @@ def _advance(edges_to, edges_from, now, active, queue, seen, complete, later, ac
 
 @njit(nogil=True, cache=True)
 def _begin(starts, n, words):  # type: ignore[no-untyped-def]
-    """Return now, active, queue, seen, complete, later, active_later and queue_later for the sources `starts`."""
+    """Return now, active, queue, seen, complete, later, active_later and queue_later for the
+    sources `starts`.
+    """
     now = np.zeros((n, words), np.uint64)
     active, queue = np.zeros(n, np.bool_), np.empty(n, np.int64)
     count = 0
@@ -161,7 +178,17 @@ def _begin(starts, n, words):  # type: ignore[no-untyped-def]
     for w in range(len(starts) // 64, words):  # bits without a source count as seen
         seen[:, w] |= ~np.uint64(0) << np.uint64(max(0, len(starts) - 64 * w))
     later, queue_later = np.empty((n, words), np.uint64), np.empty(n, np.int64)
-    return now, active, queue, count, seen, np.zeros(n, np.bool_), later, np.zeros(n, np.bool_), queue_later
+    return (
+        now,
+        active,
+        queue,
+        count,
+        seen,
+        np.zeros(n, np.bool_),
+        later,
+        np.zeros(n, np.bool_),
+        queue_later,
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -170,15 +197,29 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
 
     Args:
         edges_to, edges_from: offsets and vertices of the edges by destination, and by source.
-        digits: [d, n, words] of uint64, 0 before: the binary digits of the level of each bit, 64 sources in each word.
+        digits: [d, n, words] of uint64, 0 before: the binary digits of the level of each bit, 64
+            sources in each word.
 
     Returns whether a path has `unreachable` edges or more; then rows are not written.
     """
     _, n, words = digits.shape
-    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(starts, n, words)
+    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(
+        starts, n, words
+    )
     level = 1
     while True:
-        count = _advance(edges_to, edges_from, now, active, queue[:count], seen, complete, later, active_later, queue_later)
+        count = _advance(
+            edges_to,
+            edges_from,
+            now,
+            active,
+            queue[:count],
+            seen,
+            complete,
+            later,
+            active_later,
+            queue_later,
+        )
         if count == 0:
             break
         if level == unreachable:
@@ -193,7 +234,14 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
                         if level >> digit & 1:
                             digits[digit, v, w] |= bits
                         digit += 1
-        now, later, active, active_later, queue, queue_later = later, now, active_later, active, queue_later, queue
+        now, later, active, active_later, queue, queue_later = (
+            later,
+            now,
+            active_later,
+            active,
+            queue_later,
+            queue,
+        )
         level += 1
     used = 0
     while (level - 1) >> used:
@@ -204,7 +252,9 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
 
 @njit(nogil=True, cache=True)
 def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
-    """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s of seen[v] is not set."""
+    """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s
+    of seen[v] is not set.
+    """
     sources, n = rows.shape
     block = np.empty((_BLOCK, 64), rows.dtype)
     for begin in range(0, n, _BLOCK):
@@ -229,7 +279,8 @@ def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest):  # type: ignore[no-untyped-def]
-    """Add the distances from all sources to each vertex v, each a number of edges, to what other slabs found.
+    """Add the distances from all sources to each vertex v, each a number of edges, to what other
+    slabs found.
 
     Args:
         edges_to, edges_from, starts, words: as above.
@@ -237,12 +288,25 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
         reached: [n], + from how many sources v is reached.
         farthest: [n], the largest of these distances.
     """
-    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(starts, len(total), words)
+    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(
+        starts, len(total), words
+    )
     for s in starts:
         reached[s] += 1
     level = 1
     while count > 0:
-        count = _advance(edges_to, edges_from, now, active, queue[:count], seen, complete, later, active_later, queue_later)
+        count = _advance(
+            edges_to,
+            edges_from,
+            now,
+            active,
+            queue[:count],
+            seen,
+            complete,
+            later,
+            active_later,
+            queue_later,
+        )
         for i in range(count):
             v = queue_later[i]
             bits = np.int64(0)
@@ -251,7 +315,14 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
             total[v] += level * bits
             reached[v] += bits
             farthest[v] = max(farthest[v], level)
-        now, later, active, active_later, queue, queue_later = later, now, active_later, active, queue_later, queue
+        now, later, active, active_later, queue, queue_later = (
+            later,
+            now,
+            active_later,
+            active,
+            queue_later,
+            queue,
+        )
         level += 1
 
 

@@ -1,6 +1,8 @@
-"""Min-plus kernels for one CPU core, in Numba: a register-tiled product and the closure of a small block.
+"""Min-plus kernels for one CPU core, in Numba: a register-tiled product and the closure of a small
+block.
 
-The product is the classical matrix-multiplication nest (Goto and van de Geijn, 2008) with (min, +) inside:
+The product is the classical matrix-multiplication nest (Goto and van de Geijn, 2008) with (min, +)
+inside:
 
     for each slice of BLOCK_K values of k:                    # a packed slice of B stays in the L2/L3 cache
         pack b[k, :] into panels of TILE_N columns            # [panels, BLOCK_K, TILE_N], contiguous
@@ -9,7 +11,8 @@ The product is the classical matrix-multiplication nest (Goto and van de Geijn, 
             for each tile [TILE_M, TILE_N] of c:              # _update_tile: the tile stays in vector registers
                 for each k: c_tile = min(c_tile, a_k + b_k)
 
-`_update_tile` is written in LLVM's own vectors, because a loop that is left to LLVM's vectorizer reloads c at every k.
+`_update_tile` is written in LLVM's own vectors, because a loop that is left to LLVM's vectorizer
+reloads c at every k.
 """
 
 from __future__ import annotations
@@ -37,14 +40,20 @@ def tile_n(dtype: np.dtype[Any]) -> int:
     return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
-def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, by_bits: bool) -> Any:
+def _emit_update_tile(
+    context: Any, builder: Any, signature: Any, args: Any, *, by_bits: bool
+) -> Any:
     """Emit c[TILE_M, TILE_N] = max(min(c, min over k of a[k, :] + b[k, :]), floor).
 
-    `by_bits` compares floats as integers, which gives non-negative floats the same order: 82 instead of 52 G/s on two cores of
-    an EPYC 9004, where the minimum and the sum of floats seem to share execution ports.
+    `by_bits` compares floats as integers, which gives non-negative floats the same order: 82
+    instead of 52 G/s on two cores of an EPYC 9004, where the minimum and the sum of floats seem to
+    share execution ports.
     """
     floor_type = signature.args[3]
-    c, a, b = (context.make_array(t)(context, builder, v) for t, v in zip(signature.args[:3], args[:3], strict=True))
+    c, a, b = (
+        context.make_array(t)(context, builder, v)
+        for t, v in zip(signature.args[:3], args[:3], strict=True)
+    )
     is_float = isinstance(floor_type, types.Float)
     value_bytes = floor_type.bitwidth // 8
     vector = vector_of(context, floor_type)
@@ -70,7 +79,10 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
         return ir.Constant(index, value)
 
     def c_at(row: int, column: int) -> Any:
-        return vector_at(c_base, builder.add(builder.mul(c_row_bytes, constant(row)), constant(column * VECTOR_BYTES)))
+        return vector_at(
+            c_base,
+            builder.add(builder.mul(c_row_bytes, constant(row)), constant(column * VECTOR_BYTES)),
+        )
 
     tile = [(row, column) for row in range(TILE_M) for column in range(VECTORS)]
     c_base, a_base, b_base = (builder.ptrtoint(array.data, index) for array in (c, a, b))
@@ -86,14 +98,19 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
         a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * value_bytes)))
         b_row = builder.add(b_base, builder.mul(loop.index, constant(VECTORS * VECTOR_BYTES)))
         b_tile = [
-            builder.load(vector_at(b_row, constant(column * VECTOR_BYTES)), align=value_bytes) for column in range(VECTORS)
+            builder.load(vector_at(b_row, constant(column * VECTOR_BYTES)), align=value_bytes)
+            for column in range(VECTORS)
         ]
         for row in range(TILE_M):
             address = builder.add(a_row, constant(row * value_bytes))
             value = builder.load(builder.inttoptr(address, vector.element.as_pointer()))
             a_tile = broadcast(builder, value, vector)
             for column in range(VECTORS):
-                total = builder.fadd(a_tile, b_tile[column]) if is_float else builder.add(a_tile, b_tile[column])
+                total = (
+                    builder.fadd(a_tile, b_tile[column])
+                    if is_float
+                    else builder.add(a_tile, b_tile[column])
+                )
                 builder.store(smaller(total, builder.load(acc[row, column])), acc[row, column])
     # Epilogue.
     floor = broadcast(builder, args[3], vector)
@@ -104,7 +121,9 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
 
 @intrinsic
 def _update_tile(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def]
-    """For weights of any sign: c [TILE_M, TILE_N] with unit column stride, a [k, TILE_M] and b [k, TILE_N] contiguous."""
+    """For weights of any sign: c [TILE_M, TILE_N] with unit column stride, a [k, TILE_M] and b [k,
+    TILE_N] contiguous.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _emit_update_tile(context, builder, signature, args, by_bits=False)
@@ -123,10 +142,11 @@ def _update_tile_nonnegative(typing_context, c, a, b, floor):  # type: ignore[no
 
 
 def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # type: ignore[no-untyped-def]
-    """c = max(min(c, a b), floor) for c [m, n], a [m, k], b [k, n], with unit column strides; `width` is TILE_N.
+    """c = max(min(c, a b), floor) for c [m, n], a [m, k], b [k, n], with unit column strides;
+    `width` is TILE_N.
 
-    What is missing of a last panel is filled with no_edge. `c` may be `b` if k <= block_k, and may be `a` if also n <= k: each
-    is then packed before c is written.
+    What is missing of a last panel is filled with no_edge. `c` may be `b` if k <= block_k, and may
+    be `a` if also n <= k: each is then packed before c is written.
     """
     m, n = c.shape
     depth = a.shape[1]
@@ -179,7 +199,9 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
 
 
 def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
-    """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge; `width` is TILE_N."""
+    """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge; `width`
+    is TILE_N.
+    """
     n = d.shape[0]
     rows, columns = (n + TILE_M - 1) // TILE_M * TILE_M, (n + width - 1) // width * width
     tile = np.empty((rows, columns), d.dtype)
@@ -196,7 +218,12 @@ def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
             row[0, j] = tile[k, j]
         for i in range(0, rows, TILE_M):
             for j in range(0, columns, width):
-                _update_tile(tile[i : i + TILE_M, j : j + width], column[:, i : i + TILE_M], row[:, j : j + width], floor)
+                _update_tile(
+                    tile[i : i + TILE_M, j : j + width],
+                    column[:, i : i + TILE_M],
+                    row[:, j : j + width],
+                    floor,
+                )
     for i in range(n):
         for j in range(n):
             d[i, j] = tile[i, j]
@@ -204,9 +231,13 @@ def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
 
 @cache
 def product_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_product` for a dtype; Numba compiles it once per machine, and keeps it on disk."""
+    """Return the compiled `_product` for a dtype; Numba compiles it once per machine, and keeps it
+    on disk.
+    """
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
-    signature = types.void(block, block, block, value, value, types.boolean, types.intp, types.intp, types.intp)
+    signature = types.void(
+        block, block, block, value, value, types.boolean, types.intp, types.intp, types.intp
+    )
     return njit(signature, nogil=True, cache=True)(_product)
 
 

@@ -9,7 +9,8 @@ __all__ = ["pack", "unpack"]
 
 @njit(nogil=True, cache=True)
 def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
-    """matrices[g, :s, :s] = values[starts[g] : starts[g] + s * s], s being sizes[g]; `fill` elsewhere.
+    """matrices[g, :s, :s] = values[starts[g] : starts[g] + s * s], s being sizes[g]; `fill`
+    elsewhere.
 
     Args:
         matrices: [graphs, n, n].
@@ -32,7 +33,9 @@ def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True)
 def pack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
-    """values[starts[g] : starts[g] + s * s] = matrices[g, :s, :s]; arguments as those of unpack, `fill` is ignored."""
+    """values[starts[g] : starts[g] + s * s] = matrices[g, :s, :s]; arguments as those of unpack,
+    `fill` is ignored.
+    """
     for graph in range(len(sizes)):
         size, place = sizes[graph], starts[graph]
         for i in range(size):

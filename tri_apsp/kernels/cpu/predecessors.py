@@ -3,13 +3,14 @@
     list the tight edges (k, j) to each vertex j: those with w[k, j] = d[k, j]       # tight_edges.py
     for each strip of LANES sources i, whose distances are transposed, [n, LANES]:   # search_strip, in vector registers
         for each vertex j:
-            where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i
-            elsewhere pred[i, j] = argmin of d[i, k] + w[k, j] over the list, read until every sum is as small as the distance
+            where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i elsewhere pred[i,
+            j] = argmin of d[i, k] + w[k, j] over the list, read until every sum is as small as the
+            distance
     for each source whose predecessors may form a loop:                              # fewest_edges
         breadth-first search along the edges with d[i, k] + w[k, j] = d[i, j]
 
-A loop has an edge (k, j) with d[i, k] >= d[i, j]. If every sum along it is its distance within the tolerance, then its weight
-is so small that w[k, j] + d[j, k] is within that of a cycle.
+A loop has an edge (k, j) with d[i, k] >= d[i, j]. If every sum along it is its distance within the
+tolerance, then its weight is so small that w[k, j] + d[j, k] is within that of a cycle.
 
 The graph and the tolerance are as in tight_edges.py.
 """
@@ -32,12 +33,15 @@ from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS
 __all__ = ["INEXACT", "NOT_CLOSER", "ZERO_CYCLE", "fewest_edges", "lanes", "search_strip"]
 
 NOT_CLOSER, INEXACT, ZERO_CYCLE = 1, 2, 4
-"""Flags of a source: a predecessor is no closer to it; a distance that is no sum within the tolerance; an edge from a
-predecessor that is no closer may lie on a cycle of weight 0. ZERO_CYCLE, or both others, may mean a loop of predecessors."""
+"""Flags of a source: a predecessor is no closer to it; a distance that is no sum within the
+tolerance; an edge from a predecessor that is no closer may lie on a cycle of weight 0. ZERO_CYCLE,
+or both others, may mean a loop of predecessors.
+"""
 
 # Edges between two tests of whether every sum of a strip is small enough.
 _CHUNK = 8
-# Edges to each of COLUMNS vertices that are read in turn: the rows of a strip that they name mostly stay in the L1 cache.
+# Edges to each of COLUMNS vertices that are read in turn: the rows of a strip that they name mostly
+# stay in the L1 cache.
 _SEGMENT = 256
 
 
@@ -47,14 +51,18 @@ def lanes(dtype: np.dtype[Any]) -> int:
 
 
 @intrinsic
-def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowest, relative, absolute):  # type: ignore[no-untyped-def]
-    """Start a search for the predecessors of LANES sources, i0 and those after it, and one vertex j.
+def _take_edges(
+    typing_context, pred, best, distances, direct, i0, no_edge, lowest, relative, absolute
+):  # type: ignore[no-untyped-def]
+    """Start a search for the predecessors of LANES sources, i0 and those after it, and one vertex
+    j.
 
-    pred = the source and best = `lowest` where the edge is a shortest path; -1 and `lowest` where there is no path; else -1 and
-    no_edge.
+    pred = the source and best = `lowest` where the edge is a shortest path; -1 and `lowest` where
+    there is no path; else -1 and no_edge.
 
     Args:
-        pred, best, distances, direct: [LANES]; the distances from the sources to j, and the weights of their edges to it.
+        pred, best, distances, direct: [LANES]; the distances from the sources to j, and the weights
+            of their edges to it.
         lowest: a value that no sum is smaller than.
 
     Returns:
@@ -78,15 +86,18 @@ def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowe
             code.store_indices(builder.select(edge, source, code.no_index), pred, item)
         return code.any_of(remaining)
 
-    return types.boolean(pred, best, distances, direct, i0, no_edge, lowest, relative, absolute), emit
+    return types.boolean(
+        pred, best, distances, direct, i0, no_edge, lowest, relative, absolute
+    ), emit
 
 
 @intrinsic
 def _search(typing_context, pred, best, distances, strip, sources, weights, start, stop):  # type: ignore[no-untyped-def]
-    """best = min(best, strip[k] + w) and pred = its k, the first if there are several, over the edges from `start` to `stop`.
+    """best = min(best, strip[k] + w) and pred = its k, the first if there are several, over the
+    edges from `start` to `stop`.
 
-    k is sources[e] and w is weights[e]; strip is [n, LANES], the other arrays of a search as above. Once no `best` is larger
-    than the distance, no more edges are read.
+    k is sources[e] and w is weights[e]; strip is [n, LANES], the other arrays of a search as above.
+    Once no `best` is larger than the distance, no more edges are read.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -94,27 +105,47 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
         pred, best, known, rows = addresses(context, builder, signature.args[:4], args[:4])
         kinds, values = signature.args[4:6], args[4:6]
         sources, weights = (
-            context.make_array(kind)(context, builder, value).data for kind, value in zip(kinds, values, strict=True)
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(kinds, values, strict=True)
         )
         start, stop = args[6:]
         integer = stop.type
-        minima = [cgutils.alloca_once_value(builder, code.load(best, item)) for item in range(VECTORS)]
-        found = [cgutils.alloca_once_value(builder, code.load_indices(pred, item)) for item in range(VECTORS)]
-        with cgutils.for_range_slice(builder, start, stop, ir.Constant(integer, _CHUNK), inc=True) as (begin, _):
-            larger = [code.less(code.load(known, item), builder.load(minima[item])) for item in range(VECTORS)]
+        minima = [
+            cgutils.alloca_once_value(builder, code.load(best, item)) for item in range(VECTORS)
+        ]
+        found = [
+            cgutils.alloca_once_value(builder, code.load_indices(pred, item))
+            for item in range(VECTORS)
+        ]
+        with cgutils.for_range_slice(
+            builder, start, stop, ir.Constant(integer, _CHUNK), inc=True
+        ) as (begin, _):
+            larger = [
+                code.less(code.load(known, item), builder.load(minima[item]))
+                for item in range(VECTORS)
+            ]
             end = builder.add(begin, ir.Constant(integer, _CHUNK))
             end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
             end = builder.select(code.any_of(larger), end, begin)
-            with cgutils.for_range_slice(builder, begin, end, ir.Constant(integer, 1), inc=True) as (at, _):
+            with cgutils.for_range_slice(
+                builder, begin, end, ir.Constant(integer, 1), inc=True
+            ) as (at, _):
                 source = builder.load(builder.gep(sources, [at]))
                 weight = code.broadcast(builder.load(builder.gep(weights, [at])))
-                offset = builder.mul(builder.sext(source, integer), ir.Constant(integer, VECTORS * VECTOR_BYTES))
+                offset = builder.mul(
+                    builder.sext(source, integer), ir.Constant(integer, VECTORS * VECTOR_BYTES)
+                )
                 row, index = builder.add(rows, offset), code.broadcast_index(source)
                 for item in range(VECTORS):
-                    total, before = code.add(code.load(row, item), weight), builder.load(minima[item])
+                    total, before = (
+                        code.add(code.load(row, item), weight),
+                        builder.load(minima[item]),
+                    )
                     less = code.less(total, before)
                     builder.store(builder.select(less, total, before), minima[item])
-                    builder.store(builder.select(less, index, builder.load(found[item])), found[item])
+                    builder.store(
+                        builder.select(less, index, builder.load(found[item])), found[item]
+                    )
         for item in range(VECTORS):
             code.store(builder.load(minima[item]), best, item)
             code.store_indices(builder.load(found[item]), pred, item)
@@ -127,8 +158,8 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
 def _needs_check(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
     """Return whether a pair that was searched must be checked.
 
-    Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of the edges, is so small that a
-    sum may be no larger than what it was added to.
+    Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of
+    the edges, is so small that a sum may be no larger than what it was added to.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -139,7 +170,9 @@ def _needs_check(typing_context, best, distances, lightest, lowest, relative, ab
         for item in range(VECTORS):
             x, y = code.load(best, item), code.load(known, item)
             slack = tolerance(code, y, *margins)
-            light = builder.and_(code.less(least, x), builder.not_(code.less(code.add(slack, slack), smallest)))
+            light = builder.and_(
+                code.less(least, x), builder.not_(code.less(code.add(slack, slack), smallest))
+            )
             uncertain += [light, code.less(code.add(y, slack), x)]
         return code.any_of(uncertain)
 
@@ -190,16 +223,33 @@ def search_strip(  # type: ignore[no-untyped-def]
         transpose(direct[:, : i1 - i0], w[i0:i1, j0 : j0 + COLUMNS])
         longest = 0
         for c in range(COLUMNS):
-            if _take_edges(tile[c], best[c], strip[j0 + c], direct[c], i0, no_edge, lowest, relative, absolute):
+            if _take_edges(
+                tile[c], best[c], strip[j0 + c], direct[c], i0, no_edge, lowest, relative, absolute
+            ):
                 longest = max(longest, ends[j0 + c] - starts[j0 + c])
         for first in range(0, longest, _SEGMENT):
             for c in range(COLUMNS):
-                start, stop = starts[j0 + c] + first, min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c])
+                start, stop = (
+                    starts[j0 + c] + first,
+                    min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c]),
+                )
                 _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
         for c in range(COLUMNS):
             if _needs_check(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
                 _check_sources(
-                    tile[c], flags, w, d, n, i0, i1, j0 + c, no_edge, relative, absolute, cycle_relative, cycle_absolute
+                    tile[c],
+                    flags,
+                    w,
+                    d,
+                    n,
+                    i0,
+                    i1,
+                    j0 + c,
+                    no_edge,
+                    relative,
+                    absolute,
+                    cycle_relative,
+                    cycle_absolute,
                 )
         transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
 
@@ -208,7 +258,9 @@ def search_strip(  # type: ignore[no-untyped-def]
 def _check_sources(  # type: ignore[no-untyped-def]
     pred, flags, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
-    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges. Set flags."""
+    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges.
+    Set flags.
+    """
     for i in range(i0, i1):
         k, y = pred[i - i0], d[i, j]
         if not y < no_edge or i == j or i == k:  # noqa: SIM109  (Numba has no `in` for them)
@@ -229,18 +281,35 @@ def _check_sources(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def fewest_edges(  # type: ignore[no-untyped-def]
-    pred, w, d, n, i, out_starts, targets, in_starts, in_ends, sources, weights, no_edge, relative, absolute
+    pred,
+    w,
+    d,
+    n,
+    i,
+    out_starts,
+    targets,
+    in_starts,
+    in_ends,
+    sources,
+    weights,
+    no_edge,
+    relative,
+    absolute,
 ):
-    """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the smallest vertex.
+    """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the
+    smallest vertex.
 
-    A breadth-first search that reads the edges from the last level, or those to the vertices that are left, whichever should
-    be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing Breadth-First Search, 2012).
+    A breadth-first search that reads the edges from the last level, or those to the vertices that
+    are left, whichever should be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing
+    Breadth-First Search, 2012).
 
     Args:
         out_starts, targets: edges from each vertex, as from list_targets.
         in_starts, in_ends, sources, weights: edges to each vertex, as from list_sources.
     """
-    edges = np.full(n, n + 1, np.int32)  # on the path to each vertex; n if it is left to reach, n + 1 if there is no path
+    edges = np.full(
+        n, n + 1, np.int32
+    )  # on the path to each vertex; n if it is left to reach, n + 1 if there is no path
     queue = np.empty(n, np.int32)
     tail, left = 0, 0
     edges[i] = 0
@@ -262,11 +331,38 @@ def fewest_edges(  # type: ignore[no-untyped-def]
         count = tail - head
         if count * degree <= left * min(degree, n / count):
             reached = _extend_level(
-                pred, edges, queue, head, tail, w, d, i, level, out_starts, targets, no_edge, relative, absolute
+                pred,
+                edges,
+                queue,
+                head,
+                tail,
+                w,
+                d,
+                i,
+                level,
+                out_starts,
+                targets,
+                no_edge,
+                relative,
+                absolute,
             )
         else:
             reached = _reach_next(
-                pred, edges, queue, tail, d, n, i, level, in_starts, in_ends, sources, weights, no_edge, relative, absolute
+                pred,
+                edges,
+                queue,
+                tail,
+                d,
+                n,
+                i,
+                level,
+                in_starts,
+                in_ends,
+                sources,
+                weights,
+                no_edge,
+                relative,
+                absolute,
             )
         head = tail
         tail += reached
@@ -280,7 +376,9 @@ def fewest_edges(  # type: ignore[no-untyped-def]
 def _extend_level(  # type: ignore[no-untyped-def]
     pred, edges, queue, head, tail, w, d, i, level, starts, targets, no_edge, relative, absolute
 ):
-    """Reach vertices by edges from those of the last level, queue[head:tail]; append them, and return their number."""
+    """Reach vertices by edges from those of the last level, queue[head:tail]; append them, and
+    return their number.
+    """
     n = len(queue)
     end = tail
     for place in range(head, tail):
@@ -301,9 +399,25 @@ def _extend_level(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _reach_next(  # type: ignore[no-untyped-def]
-    pred, edges, queue, tail, d, n, i, level, in_starts, in_ends, sources, weights, no_edge, relative, absolute
+    pred,
+    edges,
+    queue,
+    tail,
+    d,
+    n,
+    i,
+    level,
+    in_starts,
+    in_ends,
+    sources,
+    weights,
+    no_edge,
+    relative,
+    absolute,
 ):
-    """Reach vertices that are left, by edges to them from those of the last level; append them, and return their number."""
+    """Reach vertices that are left, by edges to them from those of the last level; append them, and
+    return their number.
+    """
     end = tail
     for j in range(n):
         if edges[j] != n:
@@ -323,7 +437,9 @@ def _reach_next(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _reach_rest(pred, w, d, n, i, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that reaches a vertex."""
+    """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that
+    reaches a vertex.
+    """
     left = True
     while left and relative < 1:
         left, changed = False, False

@@ -1,4 +1,5 @@
-"""Gradients of the weights of many small graphs by those of their distances, for one CPU core, in Numba.
+"""Gradients of the weights of many small graphs by those of their distances, for one CPU core, in
+Numba.
 
     for each graph:
         p[j] = the least distance to j
@@ -9,8 +10,8 @@
             for each k, descending: where m[i, j] = k, move s[i, j] to s[i, k] and to s[k, j]
         gradient = s
 
-tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equal paths has the gradient. `relax` is that of
-small_graphs.py.
+tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equal paths has the
+gradient. `relax` is that of small_graphs.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from tri_apsp.kernels.cpu.small_graphs import relax
 __all__ = ["small_gradients_kernel"]
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})  # else LLVM makes masked stores: see vector_code.py
+@njit(
+    nogil=True, cache=True, fastmath={"nnan", "nsz"}
+)  # else LLVM makes masked stores: see vector_code.py
 def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
     """p[j] = min of d[i, j] over all i."""
     p[:] = d[0]
@@ -36,7 +39,8 @@ def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
 
 
 def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
-    """Write the gradients of graphs w [batch, n, n], n being at most 64, by those of their distances d; `width` is of a vector.
+    """Write the gradients of graphs w [batch, n, n], n being at most 64, by those of their
+    distances d; `width` is of a vector.
 
     Args:
         gradient, g, w, d: [batch, n, n], contiguous.
@@ -44,7 +48,10 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
     batch, n, _ = w.shape
     padded_n = (n + width - 1) // width * width
     x, m = np.empty((n, padded_n), w.dtype), np.empty((n, padded_n), np.int32)
-    first, following = np.empty(n, np.int32), np.empty(n * 64, np.int32)  # of pairs i * 64 + j with the same m
+    first, following = (
+        np.empty(n, np.int32),
+        np.empty(n * 64, np.int32),
+    )  # of pairs i * 64 + j with the same m
     p = np.empty(n, w.dtype)
     for graph in range(batch):
         s, distances, weights = gradient[graph], d[graph], w[graph]
@@ -53,7 +60,9 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
         m[:] = -1
         for i in range(n):
             for j in range(n):
-                reached = distances[i, j] < np.inf  # else the weight may be anything: it may lie in the padding
+                reached = (
+                    distances[i, j] < np.inf
+                )  # else the weight may be anything: it may lie in the padding
                 total = weights[i, j] + (p[i] - p[j])
                 total = total if total > 0 else 0
                 x[i, j] = total if reached else np.inf
@@ -73,7 +82,10 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
             for k in range(n - 1, -1, -1):
                 pair, middle = first[k], np.uint64(k)
                 while pair >= 0:
-                    i, j = np.uint64(pair >> 6), np.uint64(pair & 63)  # unsigned, and so never counted from the end
+                    i, j = (
+                        np.uint64(pair >> 6),
+                        np.uint64(pair & 63),
+                    )  # unsigned, and so never counted from the end
                     moved = s[i, j]
                     if moved != 0:
                         s[i, j] = 0
@@ -85,7 +97,11 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
 
 @cache
 def small_gradients_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_find_gradients` for a float dtype; Numba compiles it once per machine, and keeps it on disk."""
+    """Return the compiled `_find_gradients` for a float dtype; Numba compiles it once per machine,
+    and keeps it on disk.
+    """
     value = from_dtype(dtype)
     array = types.Array(value, 3, "C")
-    return njit(types.void(array, array, array, array, types.intp), nogil=True, cache=True)(_find_gradients)
+    return njit(types.void(array, array, array, array, types.intp), nogil=True, cache=True)(
+        _find_gradients
+    )

@@ -1,11 +1,13 @@
-"""D = W* for many small graphs on one CPU core, in Numba: a graph is read once, stays in the L1 cache, and is written once.
+"""D = W* for many small graphs on one CPU core, in Numba: a graph is read once, stays in the L1
+cache, and is written once.
 
     for each graph:                                          # x [n, padded_n], rows padded to whole vectors
         x = W, but no_edge in the padding and at most 0 on the diagonal; its extremes
         for each k and i:  x[i, :] = min(x[i, :], x[i, k] + x[k, :])
         D = x
 
-`_scan` and `relax` are written in LLVM's own vectors: its vectorizer would test at each row whether two rows overlap.
+`_scan` and `relax` are written in LLVM's own vectors: its vectorizer would test at each row whether
+two rows overlap.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ __all__ = ["relax", "small_graphs_kernel"]
 
 @intrinsic
 def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
-    """Merge the values of x [n, padded_n] into limits [3, values of a vector]; return whether one is negative or NaN.
+    """Merge the values of x [n, padded_n] into limits [3, values of a vector]; return whether one
+    is negative or NaN.
 
     The rows of `limits` are the lowest value, the highest, and the highest below no_edge.
     """
@@ -40,17 +43,25 @@ def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-unty
         )
         count = builder.udiv(builder.mul(rows, padded_n), ir.Constant(rows.type, code.type.count))
         none, least = code.broadcast(args[2]), code.broadcast(args[3])
-        kept = [cgutils.alloca_once_value(builder, code.load(limits_base, item)) for item in range(3)]
+        kept = [
+            cgutils.alloca_once_value(builder, code.load(limits_base, item)) for item in range(3)
+        ]
         negative = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
         with cgutils.for_range(builder, count) as loop:
-            address = builder.add(x_base, builder.mul(loop.index, ir.Constant(rows.type, VECTOR_BYTES)))
+            address = builder.add(
+                x_base, builder.mul(loop.index, ir.Constant(rows.type, VECTOR_BYTES))
+            )
             value = code.load(address)
             below = builder.select(code.less(value, none), value, least)
             low, high, high_below = (builder.load(place) for place in kept)
             builder.store(builder.select(code.less(value, low), value, low), kept[0])
             builder.store(builder.select(code.less(high, value), value, high), kept[1])
             builder.store(builder.select(code.less(high_below, below), below, high_below), kept[2])
-            wrong = builder.fcmp_unordered("<", value, code.zero) if code.is_float else code.less(value, code.zero)
+            wrong = (
+                builder.fcmp_unordered("<", value, code.zero)
+                if code.is_float
+                else code.less(value, code.zero)
+            )
             builder.store(builder.or_(builder.load(negative), code.any_of([wrong])), negative)
         for item, place in enumerate(kept):
             code.store(builder.load(place), limits_base, item)
@@ -61,9 +72,11 @@ def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-unty
 
 @intrinsic
 def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
-    """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, padded_n]; no maximum if floor is None.
+    """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, padded_n]; no
+    maximum if floor is None.
 
-    Unless it is None, m [n, padded_n] of int32 becomes k where that is less; it is at most k before.
+    Unless it is None, m [n, padded_n] of int32 becomes k where that is less; it is at most k
+    before.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -84,9 +97,13 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
             chosen = code.broadcast_index(builder.trunc(args[2], ir.IntType(32)))
         with cgutils.for_range(builder, rows) as i:
             x_row = builder.add(x_base, builder.mul(i.index, times(padded_n, code.bytes)))
-            to_k = builder.inttoptr(builder.add(x_row, times(args[2], code.bytes)), code.type.element.as_pointer())
+            to_k = builder.inttoptr(
+                builder.add(x_row, times(args[2], code.bytes)), code.type.element.as_pointer()
+            )
             a = code.broadcast(builder.load(to_k))
-            with cgutils.for_range(builder, builder.udiv(padded_n, ir.Constant(rows.type, code.type.count))) as j:
+            with cgutils.for_range(
+                builder, builder.udiv(padded_n, ir.Constant(rows.type, code.type.count))
+            ) as j:
                 address = builder.add(x_row, times(j.index, VECTOR_BYTES))
                 total = code.add(a, code.load(builder.add(pivot, times(j.index, VECTOR_BYTES))))
                 less, lower = code.less_and_lesser(total, code.load(address))
@@ -96,18 +113,26 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
                 if m_base is not None:
                     m_row = builder.add(m_base, builder.mul(i.index, times(padded_n, 4)))
                     m_address = builder.add(m_row, times(j.index, 4 * code.type.count))
-                    before, index = code.load_indices(m_address, 0), builder.select(less, chosen, code.no_index)
-                    code.store_indices(builder.select(builder.icmp_signed("<", before, index), index, before), m_address, 0)
+                    before, index = (
+                        code.load_indices(m_address, 0),
+                        builder.select(less, chosen, code.no_index),
+                    )
+                    code.store_indices(
+                        builder.select(builder.icmp_signed("<", before, index), index, before),
+                        m_address,
+                        0,
+                    )
         return context.get_dummy_value()
 
     return types.void(x, m, k, floor), emit
 
 
 def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ignore[no-untyped-def]
-    """Solve graphs w [batch, n, n], of which `sizes` leading vertices count, into d; `width` values are a vector.
+    """Solve graphs w [batch, n, n], of which `sizes` leading vertices count, into d; `width` values
+    are a vector.
 
-    extremes [5]: the lowest weight (NaN counts as `smallest`), distance, and distance on a diagonal; the highest weight, and
-    the highest below no_edge. Zero may count as a value.
+    extremes [5]: the lowest weight (NaN counts as `smallest`), distance, and distance on a
+    diagonal; the highest weight, and the highest below no_edge. Zero may count as a value.
     """
     batch, n, _ = w.shape
     padded_n = (n + width - 1) // width * width
@@ -151,8 +176,19 @@ def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ign
 
 @cache
 def small_graphs_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_solve` for a dtype; Numba compiles it once per machine, and keeps it on disk."""
+    """Return the compiled `_solve` for a dtype; Numba compiles it once per machine, and keeps it on
+    disk.
+    """
     value = from_dtype(dtype)
     w, d = types.Array(value, 3, "A"), types.Array(value, 3, "C")
-    signature = types.void(w, d, types.Array(types.intp, 1, "A"), value, value, value, types.intp, types.Array(value, 1, "C"))
+    signature = types.void(
+        w,
+        d,
+        types.Array(types.intp, 1, "A"),
+        value,
+        value,
+        value,
+        types.intp,
+        types.Array(value, 1, "C"),
+    )
     return njit(signature, nogil=True, cache=True)(_solve)

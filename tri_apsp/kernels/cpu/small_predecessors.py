@@ -1,4 +1,6 @@
-"""Predecessors of small graphs, many in one call: no lists and no strips, but every edge, for one CPU core, in Numba."""
+"""Predecessors of small graphs, many in one call: no lists and no strips, but every edge, for one
+CPU core, in Numba.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,25 @@ __all__ = ["small_predecessors"]
 def small_predecessors(  # type: ignore[no-untyped-def]
     pred, w, d, sizes, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
-    """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the leading sizes[g] vertices.
+    """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the
+    leading sizes[g] vertices.
 
     The arguments are as for search_strip; the predecessors of other vertices are -1.
     """
     batch, n, _ = d.shape
-    starts, targets = np.empty(n + 1, np.intp), np.empty(n * n, np.int32)  # edges to every vertex, of graphs of `listed`
+    starts, targets = (
+        np.empty(n + 1, np.intp),
+        np.empty(n * n, np.int32),
+    )  # edges to every vertex, of graphs of `listed`
     listed = 0
     best = np.empty(n, d.dtype)
     found = np.empty(n, np.int32)
     for g in range(batch):
         size = sizes[g]
         pred[g] = -1
-        weights = np.empty(0, w.dtype)  # of all edges to each vertex in turn, once a source needs them
+        weights = np.empty(
+            0, w.dtype
+        )  # of all edges to each vertex in turn, once a source needs them
         for i in range(size):
             _search_all(best, found, w[g], d[g], size, i, no_edge)
             flags = 0
@@ -35,7 +43,11 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                 if j == i or not y < no_edge:
                     continue
                 k = found[j]
-                if w[g, i, j] <= y + (relative * abs(y) + absolute) or k < 0 or w[g, i, j] < best[j]:
+                if (
+                    w[g, i, j] <= y + (relative * abs(y) + absolute)
+                    or k < 0
+                    or w[g, i, j] < best[j]
+                ):
                     pred[g, i, j] = i
                     continue
                 pred[g, i, j] = k
@@ -75,7 +87,9 @@ def small_predecessors(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _search_all(best, found, w, d, n, i, no_edge):  # type: ignore[no-untyped-def]
-    """best[j] = min of d[i, k] + w[k, j] over all k but i and j, and found[j] = its first k, -1 if there is none."""
+    """best[j] = min of d[i, k] + w[k, j] over all k but i and j, and found[j] = its first k, -1 if
+    there is none.
+    """
     best[:] = no_edge
     found[:] = -1
     for k in range(n):

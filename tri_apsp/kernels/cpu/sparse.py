@@ -1,7 +1,8 @@
 """Distances from chosen sources in a sparse graph without negative weights, in Numba.
 
-Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least d[u] + w of the edges (u, v),
-in floats too, whatever the order of the work. A distance beyond `limit` is not kept.
+Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
+d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
+`limit` is not kept.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ __all__ = ["dijkstra", "frontier", "input_parallel", "many_sources", "output_par
 
 @njit(nogil=True, cache=True)
 def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
-    """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, sections 6.1 and 6.2.
+    """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, sections 6.1 and
+    6.2.
 
     Args:
         offsets, sources, weights: the edges by destination.
@@ -36,7 +38,8 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
 
 @njit(nogil=True, cache=True)
 def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-untyped-def]
-    """Lower d [n], in rounds that add up every edge and then take the minimum of each segment: Malison, section 6.3.
+    """Lower d [n], in rounds that add up every edge and then take the minimum of each segment:
+    Malison, section 6.3.
 
     Args:
         offsets, sources, weights: the edges by destination.
@@ -89,7 +92,8 @@ def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
 
 @njit(nogil=True, cache=True)
 def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
-    """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that changed: a row at a time.
+    """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that
+    changed: a row at a time.
 
     Args:
         offsets, sources, weights: the edges by destination.
@@ -167,7 +171,9 @@ def _sift_up(heap, place, d, v):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
-    """Put v at the top of a heap of `count` vertices, each of which has up to four below it, and move it down."""
+    """Put v at the top of a heap of `count` vertices, each of which has up to four below it, and
+    move it down.
+    """
     at = 0
     while 4 * at + 1 < count:
         least = 4 * at + 1

@@ -9,11 +9,14 @@ __all__ = ["tight_predecessors"]
 
 
 @njit(nogil=True, cache=True)
-def tight_predecessors(offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred):  # type: ignore[no-untyped-def]
+def tight_predecessors(
+    offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred
+):  # type: ignore[no-untyped-def]
     """pred[v] <- the vertex before v on a shortest path, -1 for the source and without a path.
 
-    The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from the source is taken, then the smallest
-    u. If a predecessor is no closer than v, so that a loop may form, all predecessors are those of paths of the fewest edges.
+    The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from the source
+    is taken, then the smallest u. If a predecessor is no closer than v, so that a loop may form,
+    all predecessors are those of paths of the fewest edges.
 
     Args:
         offsets, sources, weights: the edges by destination.
@@ -36,7 +39,9 @@ def tight_predecessors(offsets, sources, weights, out_offsets, targets, out_weig
 
 @njit(nogil=True, cache=True)
 def _fewest_edges(offsets, targets, weights, start, none, d, pred):  # type: ignore[no-untyped-def]
-    """pred <- as above, by breadth-first search along tight edges; of several on one level, the smallest vertex."""
+    """pred <- as above, by breadth-first search along tight edges; of several on one level, the
+    smallest vertex.
+    """
     n = len(d)
     level = np.full(n, -1, np.int64)
     queue = np.empty(n, np.int64)

@@ -1,7 +1,9 @@
-"""Tight edges: (k, j) is tight if w[k, j] = d[k, j]. The last edge of a shortest path is. For one CPU core, in Numba.
+"""Tight edges: (k, j) is tight if w[k, j] = d[k, j]. The last edge of a shortest path is. For one
+CPU core, in Numba.
 
-A graph has `n` vertices: the leading rows and columns of contiguous matrices, weights `w` and distances `d`. Floats are equal
-within a tolerance, `relative` * |d| + `absolute`; for integers both are 0.
+A graph has `n` vertices: the leading rows and columns of contiguous matrices, weights `w` and
+distances `d`. Floats are equal within a tolerance, `relative` * |d| + `absolute`; for integers both
+are 0.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 __all__ = ["COLUMNS", "bound_edges", "list_sources", "list_targets", "mark_tight", "tolerance"]
 
 COLUMNS = 64
-"""Vertices whose edges are tested together, the bits of an int64; a graph must have as many vertices."""
+"""Vertices whose edges are tested together, the bits of an int64; a graph must have as many
+vertices.
+"""
 
 
 def tolerance(code: VectorCode, distance: Any, relative: Any, absolute: Any) -> Any:
@@ -30,7 +34,9 @@ def tolerance(code: VectorCode, distance: Any, relative: Any, absolute: Any) -> 
 
 @intrinsic
 def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """Return which of COLUMNS edges are tight, as bits: w[c] < no_edge, and w[c] is no longer than d[c]."""
+    """Return which of COLUMNS edges are tight, as bits: w[c] < no_edge, and w[c] is no longer than
+    d[c].
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = VectorCode(context, builder, no_edge)
@@ -41,7 +47,9 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
         for item in range(COLUMNS // code.type.count):
             x, y = code.load(edges, item), code.load(distances, item)
             longer = code.less(code.add(y, tolerance(code, y, *margins)), x)
-            part = builder.zext(code.bits(builder.and_(code.less(x, infinity), builder.not_(longer))), word)
+            part = builder.zext(
+                code.bits(builder.and_(code.less(x, infinity), builder.not_(longer))), word
+            )
             found = builder.or_(found, builder.shl(part, ir.Constant(word, item * code.type.count)))
         return found
 
@@ -50,16 +58,20 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
 
 @njit(nogil=True, cache=True)
 def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """Find the tight edges to the vertices from `column` to column + COLUMNS, and count those to each vertex.
+    """Find the tight edges to the vertices from `column` to column + COLUMNS, and count those to
+    each vertex.
 
     Args:
-        masks: [n] of int64; bit c of masks[k] is set if (k, j0 + c) is tight, where j0 = min(column, n - COLUMNS).
+        masks: [n] of int64; bit c of masks[k] is set if (k, j0 + c) is tight, where j0 =
+            min(column, n - COLUMNS).
         counts: [n] of intp; those of these vertices are written.
     """
     j0 = min(column, n - COLUMNS)
     found = np.zeros(COLUMNS, np.int64)
     for k in range(n):
-        tight = _is_tight(w[k, j0 : j0 + COLUMNS], d[k, j0 : j0 + COLUMNS], no_edge, relative, absolute)
+        tight = _is_tight(
+            w[k, j0 : j0 + COLUMNS], d[k, j0 : j0 + COLUMNS], no_edge, relative, absolute
+        )
         tight &= -(1 << (column - j0))  # the vertices before `column` belong to another call
         if j0 <= k < j0 + COLUMNS:
             tight &= ~(1 << (k - j0))
@@ -71,11 +83,15 @@ def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # 
         counts[j0 + c] = found[c]
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})  # else LLVM does not vectorize a minimum of floats
+@njit(
+    nogil=True, cache=True, fastmath={"nnan", "nsz"}
+)  # else LLVM does not vectorize a minimum of floats
 def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources i0 to i1 from which the edge to j is no shortest path.
+    """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources i0 to i1 from which the edge to j
+    is no shortest path.
 
-    c[i] is the distance from i to the nearest other vertex. So no edge longer than bounds[j] ends such a shortest path.
+    c[i] is the distance from i to the nearest other vertex. So no edge longer than bounds[j] ends
+    such a shortest path.
     """
     for i in range(i0, i1):
         nearest = no_edge
@@ -96,10 +112,12 @@ def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: 
 
 @njit(nogil=True, cache=True)
 def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):  # type: ignore[no-untyped-def]
-    """List the tight edges (k, j) to the vertices from `column` to column + COLUMNS that are no longer than bounds[j].
+    """List the tight edges (k, j) to the vertices from `column` to column + COLUMNS that are no
+    longer than bounds[j].
 
     Args:
-        sources, weights: of all such edges, those to one vertex after those to another, by ascending k.
+        sources, weights: of all such edges, those to one vertex after those to another, by
+            ascending k.
         ends: [n], where the list of j begins; set to where it ends.
         lightest: [n], no_edge; set to the smallest weight of the list.
         masks: of these vertices, as from mark_tight.
@@ -119,7 +137,8 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):
 
 @njit(nogil=True, cache=True)
 def list_targets(targets, starts, masks, n):  # type: ignore[no-untyped-def]
-    """List the tight edges (k, j) from each vertex k, by ascending j: targets[starts[k] : starts[k + 1]].
+    """List the tight edges (k, j) from each vertex k, by ascending j: targets[starts[k] : starts[k
+    + 1]].
 
     Args:
         targets: of all tight edges.

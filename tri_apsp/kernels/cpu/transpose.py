@@ -17,7 +17,9 @@ __all__ = ["transpose"]
 
 @intrinsic
 def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-def]
-    """target = transposed source, both [V, V] with unit column stride, where V values fill a vector."""
+    """target = transposed source, both [V, V] with unit column stride, where V values fill a
+    vector.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = VectorCode(context, builder, signature.args[0].dtype)
@@ -25,18 +27,30 @@ def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-
 
         def rows(kind: Any, value: Any) -> list[Any]:
             array = context.make_array(kind)(context, builder, value)
-            first, step = builder.ptrtoint(array.data, ir.IntType(64)), cgutils.unpack_tuple(builder, array.strides, 2)[0]
-            return [builder.add(first, builder.mul(step, ir.Constant(ir.IntType(64), row))) for row in range(count)]
+            first, step = (
+                builder.ptrtoint(array.data, ir.IntType(64)),
+                cgutils.unpack_tuple(builder, array.strides, 2)[0],
+            )
+            return [
+                builder.add(first, builder.mul(step, ir.Constant(ir.IntType(64), row)))
+                for row in range(count)
+            ]
 
         def interleave(low: Any, high: Any, first: int) -> Any:
             """Return half of the values of two vectors, from place `first` of each, by turns."""
-            places = [place + side for place in range(first, first + count // 2) for side in (0, count)]
-            return builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(ir.IntType(32), count), places))
+            places = [
+                place + side for place in range(first, first + count // 2) for side in (0, count)
+            ]
+            return builder.shuffle_vector(
+                low, high, ir.Constant(ir.VectorType(ir.IntType(32), count), places)
+            )
 
         tile = [code.load(row) for row in rows(signature.args[1], args[1])]
         for _ in range(count.bit_length() - 1):
             halves = zip(tile[: count // 2], tile[count // 2 :], strict=True)
-            tile = [interleave(low, high, first) for low, high in halves for first in (0, count // 2)]
+            tile = [
+                interleave(low, high, first) for low, high in halves for first in (0, count // 2)
+            ]
         for vector, row in zip(tile, rows(signature.args[0], args[0]), strict=True):
             code.store(vector, row)
         return context.get_dummy_value()
@@ -46,7 +60,9 @@ def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def transpose(target, source):  # type: ignore[no-untyped-def]
-    """target = transposed source, for matrices of any shape with unit column strides: whole tiles, then what is left."""
+    """target = transposed source, for matrices of any shape with unit column strides: whole tiles,
+    then what is left.
+    """
     rows, columns = source.shape
     step = VECTOR_BYTES // target.itemsize
     for i in range(0, rows - rows % step, step):

@@ -1,4 +1,6 @@
-"""Emitting operations on vector registers, for kernels that LLVM's vectorizer does not keep in registers."""
+"""Emitting operations on vector registers, for kernels that LLVM's vectorizer does not keep in
+registers.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +49,18 @@ class VectorCode:
         return self._builder.fmul(x, y) if self.is_float else self._builder.mul(x, y)
 
     def less(self, x: Any, y: Any) -> Any:
-        return self._builder.fcmp_ordered("<", x, y) if self.is_float else self._builder.icmp_signed("<", x, y)
+        return (
+            self._builder.fcmp_ordered("<", x, y)
+            if self.is_float
+            else self._builder.icmp_signed("<", x, y)
+        )
 
     def less_and_lesser(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Emit whether x is less than y, and the lesser of them.
 
-        Values may be NaN only if the result is not used: a comparison with NaN is undefined. With `nnan` and `nsz` LLVM emits a
-        minimum of floats; without them, a compare and a masked store, which takes six times as long with AVX2.
+        Values may be NaN only if the result is not used: a comparison with NaN is undefined. With
+        `nnan` and `nsz` LLVM emits a minimum of floats; without them, a compare and a masked store,
+        which takes six times as long with AVX2.
         """
         if not self.is_float:
             less = self.less(x, y)
@@ -92,10 +99,15 @@ class VectorCode:
 
     def _pointer(self, address: Any, item: int, vector: ir.VectorType) -> Any:
         offset = item * vector.count * (4 if vector is self._indices else self.bytes)
-        return self._builder.inttoptr(self._builder.add(address, ir.Constant(ir.IntType(64), offset)), vector.as_pointer())
+        return self._builder.inttoptr(
+            self._builder.add(address, ir.Constant(ir.IntType(64), offset)), vector.as_pointer()
+        )
 
 
 def addresses(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
     """Return the addresses of arrays, in bytes."""
-    arrays = [context.make_array(kind)(context, builder, value) for kind, value in zip(kinds, values, strict=True)]
+    arrays = [
+        context.make_array(kind)(context, builder, value)
+        for kind, value in zip(kinds, values, strict=True)
+    ]
     return [builder.ptrtoint(array.data, ir.IntType(64)) for array in arrays]

@@ -20,7 +20,9 @@ VECTOR_BYTES = _vector_bytes()
 """Bytes of a vector register."""
 
 VECTORS = 2 if VECTOR_BYTES == 32 else 4
-"""Vectors in a row of values that a kernel keeps in registers: there are 32 with AVX-512 and on Arm, 16 with AVX2."""
+"""Vectors in a row of values that a kernel keeps in registers: there are 32 with AVX-512 and on
+Arm, 16 with AVX2.
+"""
 
 
 def vector_of(context: Any, value: Any) -> ir.VectorType:

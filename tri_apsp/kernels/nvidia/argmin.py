@@ -1,4 +1,5 @@
-"""Which term of a min-plus product is the minimum, in Gluon: the first slice of k that has it, then the first k of that slice.
+"""Which term of a min-plus product is the minimum, in Gluon: the first slice of k that has it, then
+the first k of that slice.
 
     for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
         least, first_slice = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
@@ -8,8 +9,9 @@
             least = min(least, of_slice)
         argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]     # read from global memory
 
-A slice costs its product, and a comparison, a selection and a minimum for each element of the tile; so the search takes little
-longer than the product. To compare every sum would take half as many instructions again.
+A slice costs its product, and a comparison, a selection and a minimum for each element of the tile;
+so the search takes little longer than the product. To compare every sum would take half as many
+instructions again.
 """
 
 from __future__ import annotations
@@ -23,17 +25,38 @@ __all__ = ["_argmin_kernel"]
 
 @gluon.jit
 def _find_first_slice(
-    a_ptr, b_ptr, m_left, n_left, depth, stride_am, stride_bk,
-    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr,
-    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
-):  # fmt: skip
-    """Return the first slice of k that has the minimum of each element of a tile [BLOCK_M, BLOCK_N]; 0 if all are NO_EDGE."""
+    a_ptr,
+    b_ptr,
+    m_left,
+    n_left,
+    depth,
+    stride_am,
+    stride_bk,
+    NO_EDGE: gl.constexpr,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    BLOCK_K: gl.constexpr,
+    NUM_STAGES: gl.constexpr,
+    STRATEGY: gl.constexpr,
+    LAYOUTS: gl.constexpr,
+):
+    """Return the first slice of k that has the minimum of each element of a tile [BLOCK_M,
+    BLOCK_N]; 0 if all are NO_EDGE.
+    """
     ACC: gl.constexpr = LAYOUTS.ACC
     dtype: gl.constexpr = a_ptr.dtype.element_ty
-    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[:, None]  # [BLOCK_M, 1]
-    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[None, :]  # [1, BLOCK_K]
-    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [BLOCK_K, 1]
-    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]  # [1, BLOCK_N]
+    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[
+        :, None
+    ]  # [BLOCK_M, 1]
+    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[
+        None, :
+    ]  # [1, BLOCK_K]
+    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[
+        :, None
+    ]  # [BLOCK_K, 1]
+    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[
+        None, :
+    ]  # [1, BLOCK_N]
     offs_a = offs_am * stride_am + offs_ak  # [BLOCK_M, BLOCK_K]
     offs_b = offs_bk * stride_bk + offs_bn  # [BLOCK_K, BLOCK_N]
     mask_a, mask_b = offs_am < m_left, offs_bn < n_left
@@ -43,9 +66,20 @@ def _find_first_slice(
     k_left = depth
     for stage in gl.static_range(NUM_STAGES - 1):
         start_copies(
-            a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
-            NO_EDGE, BLOCK_K,
-        )  # fmt: skip
+            a_smem.index(stage),
+            b_smem.index(stage),
+            a_ptr,
+            b_ptr,
+            offs_a,
+            offs_b,
+            mask_a,
+            mask_b,
+            offs_ak,
+            offs_bk,
+            k_left,
+            NO_EDGE,
+            BLOCK_K,
+        )
         a_ptr += BLOCK_K
         b_ptr += BLOCK_K * stride_bk.to(gl.int64)
         k_left -= BLOCK_K
@@ -56,16 +90,29 @@ def _find_first_slice(
     for step in range(gl.cdiv(depth, BLOCK_K)):
         free = stage - 1 if stage > 0 else NUM_STAGES - 1
         start_copies(
-            a_smem.index(free), b_smem.index(free), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
-            NO_EDGE, BLOCK_K,
-        )  # fmt: skip
+            a_smem.index(free),
+            b_smem.index(free),
+            a_ptr,
+            b_ptr,
+            offs_a,
+            offs_b,
+            mask_a,
+            mask_b,
+            offs_ak,
+            offs_bk,
+            k_left,
+            NO_EDGE,
+            BLOCK_K,
+        )
         a_ptr += BLOCK_K
         b_ptr += BLOCK_K * stride_bk.to(gl.int64)
         k_left -= BLOCK_K
         wait_group(NUM_STAGES - 1)
         barrier()
         of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
-        of_slice = rank_k_update(of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
+        of_slice = rank_k_update(
+            of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY
+        )
         first_slice = gl.where(of_slice < least, step, first_slice)
         least = gl.minimum(least, of_slice)
         stage = stage + 1 if stage + 1 < NUM_STAGES else 0
@@ -75,14 +122,26 @@ def _find_first_slice(
 @gluon.jit(do_not_specialize=["depth"])
 def _argmin_kernel(
     argmin_ptr,  # (batch, m, n) of int32, contiguous
-    a_ptr, b_ptr,  # A (batch, m, depth) and B (batch, depth, n), contiguous
-    m, n, depth, stride_am,  # of which the last two are equal; only of stride_am does the compiler know what divides it
-    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
-    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
-):  # fmt: skip
-    """argmin[i, j] = the first k with the least A[i, k] + B[k, j], if that is less than NO_EDGE; else -1.
+    a_ptr,
+    b_ptr,  # A (batch, m, depth) and B (batch, depth, n), contiguous
+    m,
+    n,
+    depth,
+    stride_am,  # of which the last two are equal; only of stride_am does the compiler know what divides it
+    NO_EDGE: gl.constexpr,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    BLOCK_K: gl.constexpr,
+    GROUP_M: gl.constexpr,
+    NUM_STAGES: gl.constexpr,
+    STRATEGY: gl.constexpr,
+    LAYOUTS: gl.constexpr,
+):
+    """argmin[i, j] = the first k with the least A[i, k] + B[k, j], if that is less than NO_EDGE;
+    else -1.
 
-    A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after another.
+    A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after
+    another.
     """
     # Program id to tile. Triton takes a size of 1 for a constant, which has no dtype.
     n, stride_am = gl.to_tensor(n), gl.to_tensor(stride_am)
@@ -93,7 +152,20 @@ def _argmin_kernel(
     b_ptr += pid_b * depth * n + start_n
     m_left, n_left = m - start_m, n - start_n
     first_slice = _find_first_slice(
-        a_ptr, b_ptr, m_left, n_left, depth, stride_am, n, NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS
+        a_ptr,
+        b_ptr,
+        m_left,
+        n_left,
+        depth,
+        stride_am,
+        n,
+        NO_EDGE,
+        BLOCK_M,
+        BLOCK_N,
+        BLOCK_K,
+        NUM_STAGES,
+        STRATEGY,
+        LAYOUTS,
     )
     # The first k of the slice; past `depth` there is none.
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]

@@ -1,11 +1,13 @@
-"""The inner loop of the product without its global memory, in Gluon: the ceiling of every kernel that has this loop.
+"""The inner loop of the product without its global memory, in Gluon: the ceiling of every kernel
+that has this loop.
 
     copy a [BLOCK_M, SLICE] and b [SLICE, BLOCK_N] to shared memory
     for each step:
         acc = min(acc, a b)                                # acc [BLOCK_M, BLOCK_N], in registers
     store acc
 
-Each step computes the same; a barrier keeps the compiler from moving the loads of a and b out of the loop.
+Each step computes the same; a barrier keeps the compiler from moving the loads of a and b out of
+the loop.
 """
 
 from __future__ import annotations
@@ -21,22 +23,38 @@ SLICE = 16
 
 @gluon.jit
 def _arithmetic_kernel(
-    acc_ptr, a_ptr, b_ptr,  # acc (programs, BLOCK_M, BLOCK_N), a (BLOCK_M, SLICE), b (SLICE, BLOCK_N), contiguous
+    acc_ptr,
+    a_ptr,
+    b_ptr,  # acc (programs, BLOCK_M, BLOCK_N), a (BLOCK_M, SLICE), b (SLICE, BLOCK_N), contiguous
     steps,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr,
-    ACC: gl.constexpr, SHARED: gl.constexpr, STRATEGY: gl.constexpr,
-):  # fmt: skip
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    SLICE: gl.constexpr,
+    ACC: gl.constexpr,
+    SHARED: gl.constexpr,
+    STRATEGY: gl.constexpr,
+):
     """acc <- min(acc, a b), `steps` times: axis 0 of the grid is the programs."""
     # Program id to tile of acc, a pointer to each value.
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, ACC))[:, None]  # [BLOCK_M, 1]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, ACC))[None, :]  # [1, BLOCK_N]
-    acc_ptrs = acc_ptr + gl.program_id(0).to(gl.int64) * (BLOCK_M * BLOCK_N) + offs_m * BLOCK_N + offs_n
+    acc_ptrs = (
+        acc_ptr + gl.program_id(0).to(gl.int64) * (BLOCK_M * BLOCK_N) + offs_m * BLOCK_N + offs_n
+    )
     acc = gl.load(acc_ptrs)  # [BLOCK_M, BLOCK_N]
     # The slices of the product, which stay in shared memory.
     a_smem = gl.allocate_shared_memory(acc.dtype, [BLOCK_M, SLICE], SHARED)
     b_smem = gl.allocate_shared_memory(acc.dtype, [SLICE, BLOCK_N], SHARED)
-    a_smem.store(gl.load(a_ptr + offs_m * SLICE + gl.arange(0, SLICE, layout=gl.SliceLayout(0, ACC))[None, :]))
-    b_smem.store(gl.load(b_ptr + gl.arange(0, SLICE, layout=gl.SliceLayout(1, ACC))[:, None] * BLOCK_N + offs_n))
+    a_smem.store(
+        gl.load(
+            a_ptr + offs_m * SLICE + gl.arange(0, SLICE, layout=gl.SliceLayout(0, ACC))[None, :]
+        )
+    )
+    b_smem.store(
+        gl.load(
+            b_ptr + gl.arange(0, SLICE, layout=gl.SliceLayout(1, ACC))[:, None] * BLOCK_N + offs_n
+        )
+    )
     for _ in range(steps):
         barrier()
         acc = rank_k_update(acc, a_smem, b_smem, SLICE, ACC, STRATEGY)

@@ -1,13 +1,15 @@
-"""D <- D* in Gluon, in one launch: blocked Floyd-Warshall, by one program per graph or by several that wait for each other.
+"""D <- D* in Gluon, in one launch: blocked Floyd-Warshall, by one program per graph or by several
+that wait for each other.
 
     for each diagonal tile k:                               # tiles of [TILE, TILE]
         diagonal:   D[k, k] <- D[k, k]*
         panels:     D[k, j] <- D[k, k] D[k, j]  and  D[i, k] <- D[i, k] D[k, k],  for all other i and j
         remainder:  D[i, j] <- min(D[i, j], D[i, k] D[k, j]),  for all other i and j
 
-The diagonal tiles form a chain: each needs the one before. Where a graph has several programs, program 0, the diagonal program,
-closes diagonal tiles and does nothing else; the update programs, all others, update the panels and the remainder. The diagonal
-program runs ahead: it brings the next diagonal tile up to date itself, by two products of tiles that are not yet updated.
+The diagonal tiles form a chain: each needs the one before. Where a graph has several programs,
+program 0, the diagonal program, closes diagonal tiles and does nothing else; the update programs,
+all others, update the panels and the remainder. The diagonal program runs ahead: it brings the next
+diagonal tile up to date itself, by two products of tiles that are not yet updated.
 
     diagonal program:                                       # T [TILE, TILE] stays in registers; at first it is D[0, 0]
         for each k:
@@ -19,19 +21,20 @@ program runs ahead: it brings the next diagonal tile up to date itself, by two p
 
     update programs:
         for each k:
-            wait until D[k, k] is closed, and all update programs have arrived from the remainder of k-1
-            update the panels, divided among them; store D[k+1, k] and D[k, k+1] only after the diagonal program has read them
-            arrive, and wait until all update programs have
-            update the remainder but D[k+1, k+1], divided among them
-            arrive
+            wait until D[k, k] is closed, and all update programs have arrived from the remainder of
+            k-1 update the panels, divided among them; store D[k+1, k] and D[k, k+1] only after the
+            diagonal program has read them arrive, and wait until all update programs have update
+            the remainder but D[k+1, k+1], divided among them arrive
 
-So update programs wait for a diagonal tile only if closing it takes longer than the remainder. C and R could also be read after
-their update; but sums of floats would then be rounded differently, and the result would depend on which program was faster.
+So update programs wait for a diagonal tile only if closing it takes longer than the remainder. C
+and R could also be read after their update; but sums of floats would then be rounded differently,
+and the result would depend on which program was faster.
 
-Where the last round of tiles in a phase has fewer tiles than programs, its tiles are divided into PARTS.
+Where the last round of tiles in a phase has fewer tiles than programs, its tiles are divided into
+PARTS.
 
-Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Katz and Kider, All-Pairs
-Shortest-Paths for Large Graphs on the GPU.
+Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Katz and
+Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU.
 """
 
 from __future__ import annotations
@@ -45,8 +48,12 @@ __all__ = ["_closure_kernel", "close_matrix", "tile_pointers"]
 
 
 @gluon.jit
-def tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr):
-    """Return the pointers to the block [M, N] of D [n, n] from (start_m, start_n) on, and the mask of those inside D."""
+def tile_pointers(
+    d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr
+):
+    """Return the pointers to the block [M, N] of D [n, n] from (start_m, start_n) on, and the mask
+    of those inside D.
+    """
     offs_m = start_m + gl.arange(0, M, layout=gl.SliceLayout(1, ACC))
     offs_n = start_n + gl.arange(0, N, layout=gl.SliceLayout(0, ACC))
     ptrs = d_ptr + offs_m.to(gl.int64)[:, None] * stride_dm + offs_n[None, :]
@@ -54,7 +61,17 @@ def tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.
 
 
 @gluon.jit
-def _load(d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr, NO_EDGE: gl.constexpr):
+def _load(
+    d_ptr,
+    start_m,
+    start_n,
+    n,
+    stride_dm,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    ACC: gl.constexpr,
+    NO_EDGE: gl.constexpr,
+):
     """Load the block [M, N] of D; int16 as words [M, N // 2]."""
     ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M, N, ACC)
     tile = gl.load(ptrs, mask=mask, other=NO_EDGE)
@@ -66,16 +83,30 @@ def _store(d_ptr, start_m, start_n, n, stride_dm, tile, ACC: gl.constexpr):
     """Store a tile that _load returned."""
     if d_ptr.dtype.element_ty == gl.int16:
         tile = gl.convert_layout(unpack_int16x2(tile), ACC, assert_trivial=True)
-    ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, stride_dm, tile.shape[0], tile.shape[1], ACC)
+    ptrs, mask = tile_pointers(
+        d_ptr, start_m, start_n, n, stride_dm, tile.shape[0], tile.shape[1], ACC
+    )
     gl.store(ptrs, tile, mask=mask)
 
 
 @gluon.jit
 def _update_block(
-    d_ptr, start_m, start_k, start_n, n, stride_dm, smem, counter_ptr, signals,
-    M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr, CLOSURE: gl.constexpr,
-):  # fmt: skip
-    """C <- min(C, A B) for blocks C [M, N], A [M, TILE] and B [TILE, N] of D; ACC is the layout of B and C.
+    d_ptr,
+    start_m,
+    start_k,
+    start_n,
+    n,
+    stride_dm,
+    smem,
+    counter_ptr,
+    signals,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    ACC: gl.constexpr,
+    CLOSURE: gl.constexpr,
+):
+    """C <- min(C, A B) for blocks C [M, N], A [M, TILE] and B [TILE, N] of D; ACC is the layout of
+    B and C.
 
     Unless `signals` is 0, C is stored only after the diagonal program has signalled that often.
     """
@@ -99,7 +130,9 @@ def _skip(x, k):
 
 @gluon.jit
 def _tile_of(t, phase, k, others):
-    """Return row and column of the t-th tile of a phase: 0, the panels of k in turn; or 1, the remainder, `others` in a row."""
+    """Return row and column of the t-th tile of a phase: 0, the panels of k in turn; or 1, the
+    remainder, `others` in a row.
+    """
     if phase == 0:
         other = _skip(t // 2, k)
         i = k if t % 2 == 0 else other
@@ -112,15 +145,21 @@ def _tile_of(t, phase, k, others):
 
 @gluon.jit
 def _signals_before(phase, k, i, j, signals):
-    """Return `signals` if the diagonal program reads tile (i, j) while this phase of k updates it, else 0."""
+    """Return `signals` if the diagonal program reads tile (i, j) while this phase of k updates it,
+    else 0.
+    """
     return signals if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
 
 
 @gluon.jit
-def _update_phase(d_ptr, phase, k, pid, programs, n, stride_dm, smem, counter_ptr, signals, CLOSURE: gl.constexpr):
-    """Update every `programs`-th tile of a phase of k, from tile `pid` on: 0, the panels; 1, the remainder but D[k+1, k+1].
+def _update_phase(
+    d_ptr, phase, k, pid, programs, n, stride_dm, smem, counter_ptr, signals, CLOSURE: gl.constexpr
+):
+    """Update every `programs`-th tile of a phase of k, from tile `pid` on: 0, the panels; 1, the
+    remainder but D[k+1, k+1].
 
-    D[k+1, k] and D[k, k+1] are stored only after the diagonal program has signalled `signals` times.
+    D[k+1, k] and D[k, k+1] are stored only after the diagonal program has signalled `signals`
+    times.
     """
     TILE: gl.constexpr = CLOSURE.TILE
     PARTS: gl.constexpr = CLOSURE.PARTS
@@ -139,34 +178,69 @@ def _update_phase(d_ptr, phase, k, pid, programs, n, stride_dm, smem, counter_pt
         i, j = _tile_of(t, phase, k, others)
         if (i != k + 1) | (j != k + 1):
             _update_block(
-                d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem, counter_ptr, _signals_before(phase, k, i, j, signals),
-                TILE, TILE, ACC, CLOSURE,
-            )  # fmt: skip
+                d_ptr,
+                i * TILE,
+                k * TILE,
+                j * TILE,
+                n,
+                stride_dm,
+                smem,
+                counter_ptr,
+                _signals_before(phase, k, i, j, signals),
+                TILE,
+                TILE,
+                ACC,
+                CLOSURE,
+            )
     if PARTS > 1:
         if pid < (tiles - whole_tiles) * PARTS:
             i, j = _tile_of(whole_tiles + pid // PARTS, phase, k, others)
             part = pid % PARTS * PART
             before = _signals_before(phase, k, i, j, signals)
-            if (phase == 0) & (i == k):  # columns of D[k, j], as an update of its rows needs all of its rows
+            if (phase == 0) & (
+                i == k
+            ):  # columns of D[k, j], as an update of its rows needs all of its rows
                 ACC_TALL: gl.constexpr = CLOSURE.ACC_TALL
                 _update_block(
-                    d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem, counter_ptr, before,
-                    TILE, PART, ACC_TALL, CLOSURE,
-                )  # fmt: skip
+                    d_ptr,
+                    i * TILE,
+                    k * TILE,
+                    j * TILE + part,
+                    n,
+                    stride_dm,
+                    smem,
+                    counter_ptr,
+                    before,
+                    TILE,
+                    PART,
+                    ACC_TALL,
+                    CLOSURE,
+                )
             elif (i != k + 1) | (j != k + 1):
                 _update_block(
-                    d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, smem, counter_ptr, before,
-                    PART, TILE, ACC, CLOSURE,
-                )  # fmt: skip
+                    d_ptr,
+                    i * TILE + part,
+                    k * TILE,
+                    j * TILE,
+                    n,
+                    stride_dm,
+                    smem,
+                    counter_ptr,
+                    before,
+                    PART,
+                    TILE,
+                    ACC,
+                    CLOSURE,
+                )
 
 
 @gluon.jit
 def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE: gl.constexpr):
     """Close the diagonal tiles, one step ahead of the update programs.
 
-    Signals twice for each k: D[k, k] is closed; D[k+1, k] and D[k, k+1] are read. If the update programs have all arrived from
-    the remainder by then, both signals are given at once, since the program that updates D[k+1, k] must
-    wait for the second one anyway.
+    Signals twice for each k: D[k, k] is closed; D[k+1, k] and D[k, k+1] are read. If the update
+    programs have all arrived from the remainder by then, both signals are given at once, since the
+    program that updates D[k+1, k] must wait for the second one anyway.
     """
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
@@ -180,7 +254,9 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
         _store(d_ptr, start, start, n, stride_dm, tile, ACC)
         if k + 1 < steps:
             arrived = arrivals + 2 * k * update_programs
-            pending = gl.atomic_add(counter_ptr, 0, sem="acquire", scope="gpu").to(gl.int32) < arrived
+            pending = (
+                gl.atomic_add(counter_ptr, 0, sem="acquire", scope="gpu").to(gl.int32) < arrived
+            )
             if pending:
                 arrive(counter_ptr, 1 << 32)
                 wait_until(counter_ptr, arrived, 0)
@@ -192,33 +268,58 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
             tile = multiply(next_tile, column, row, smem, CLOSURE)
         else:
             arrive(counter_ptr, 1 << 32)
-    # Reset the signals, which the next call counts from 0, once all update programs have finished the last panels and wait for
-    # no signal. The wait also keeps an arrival of this program at a later barrier of the caller from counting as one of theirs.
+    # Reset the signals, which the next call counts from 0, once all update programs have finished
+    # the last panels and wait for no signal. The wait also keeps an arrival of this program at a
+    # later barrier of the caller from counting as one of theirs.
     wait_until(counter_ptr, arrivals + (2 * steps - 1) * update_programs, 0)
-    gl.atomic_add(counter_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu")
+    gl.atomic_add(
+        counter_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu"
+    )
 
 
 @gluon.jit
 def _run_update_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE: gl.constexpr):
-    """Update panels and remainders together with the other programs from 1 on; arrive after each of these phases."""
+    """Update panels and remainders together with the other programs from 1 on; arrive after each of
+    these phases.
+    """
     TILE: gl.constexpr = CLOSURE.TILE
     pid, update_programs = gl.program_id(0) - 1, gl.num_programs(0) - 1
     for k in range(gl.cdiv(n, TILE)):
         for phase in range(2):
-            wait_until(counter_ptr, arrivals + (2 * k + phase) * update_programs, 2 * k + 1 if phase == 0 else 0)
-            _update_phase(d_ptr, phase, k, pid, update_programs, n, stride_dm, smem, counter_ptr, 2 * k + 2, CLOSURE)
+            wait_until(
+                counter_ptr,
+                arrivals + (2 * k + phase) * update_programs,
+                2 * k + 1 if phase == 0 else 0,
+            )
+            _update_phase(
+                d_ptr,
+                phase,
+                k,
+                pid,
+                update_programs,
+                n,
+                stride_dm,
+                smem,
+                counter_ptr,
+                2 * k + 2,
+                CLOSURE,
+            )
             arrive(counter_ptr, 1)
 
 
 @gluon.jit
 def _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE: gl.constexpr):
-    """Do all steps. A diagonal tile gets the update that _update_phase leaves out just before it is closed."""
+    """Do all steps. A diagonal tile gets the update that _update_phase leaves out just before it is
+    closed.
+    """
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     for step in range(2 * gl.cdiv(n, TILE)):
         k, phase = step // 2, step % 2
-        if phase == 0:  # inside this loop: in an outer loop over k, registers would spill while a tile is closed
+        if (
+            phase == 0
+        ):  # inside this loop: in an outer loop over k, registers would spill while a tile is closed
             start, before = k * TILE, (k - 1) * TILE
             tile = _load(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
             if k > 0:
@@ -233,12 +334,22 @@ def _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE: gl.constexpr):
 
 
 @gluon.jit
-def close_matrix(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, COOPERATIVE: gl.constexpr, CLOSURE: gl.constexpr):
+def close_matrix(
+    d_ptr,
+    counter_ptr,
+    n,
+    arrivals,
+    stride_dm,
+    smem,
+    COOPERATIVE: gl.constexpr,
+    CLOSURE: gl.constexpr,
+):
     """D <- D* for one graph, in the workspace `smem`; see _closure_kernel.
 
-    If several programs are COOPERATIVE, the lower half of the counter stands at `arrivals` before, and has grown by two for
-    each diagonal tile and each update program after; the caller may use it for barriers before and after. The diagonal program
-    counts its signals in the upper half, and takes them back.
+    If several programs are COOPERATIVE, the lower half of the counter stands at `arrivals` before,
+    and has grown by two for each diagonal tile and each update program after; the caller may use it
+    for barriers before and after. The diagonal program counts its signals in the upper half, and
+    takes them back.
     """
     if COOPERATIVE:
         if gl.program_id(0) == 0:
@@ -254,11 +365,14 @@ def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
     sizes_ptr,  # (batch,): the leading vertices of each graph to close, if SIZES
     counter_ptr,  # (batch,) of int64, which stand at `arrivals`, if COOPERATIVE
-    n, arrivals, stride_db, stride_dm,
+    n,
+    arrivals,
+    stride_db,
+    stride_dm,
     SIZES: gl.constexpr,
     COOPERATIVE: gl.constexpr,  # whether a graph has several programs, which must then all be resident at the same time
     CLOSURE: gl.constexpr,  # ClosureConstants
-):  # fmt: skip
+):
     """D <- D* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
 
     Rows and columns past n load NO_EDGE and are not stored. Values stay in [FLOOR, NO_EDGE].

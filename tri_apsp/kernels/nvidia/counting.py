@@ -1,11 +1,13 @@
-"""C <- C or A B for packed Boolean matrices by counting, in plain Triton: tensor cores add products of zeros and ones.
+"""C <- C or A B for packed Boolean matrices by counting, in plain Triton: tensor cores add products
+of zeros and ones.
 
     A, B = bytes of the bits                               # kernels.shared.boolean
     for each tile of C:                                    # one program
         for each BLOCK_K of k: counts += A tile B tile     # tl.dot, int32 [BLOCK_M, BLOCK_N]
         C tile = C tile or counts > 0
 
-A count is at most k, so that int32 holds it. Tensor cores read bytes along k, so the bytes of B are transposed.
+A count is at most k, so that int32 holds it. Tensor cores read bytes along k, so the bytes of B are
+transposed.
 """
 
 from __future__ import annotations
@@ -21,14 +23,23 @@ __all__ = ["_counting_kernel"]
 @triton.jit
 def _counting_kernel(
     c_ptr,  # words of C (batch, m, n // 32), unit column stride
-    a_ptr, b_ptr,  # int8 (batch, m, k) and (batch, n, k), contiguous
-    m, n, k,  # multiples of 128
-    stride_cb, stride_cm,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):  # fmt: skip
-    """C <- C or A B, where A and B were unpacked before; C may be the matrix that one of them was unpacked from.
+    a_ptr,
+    b_ptr,  # int8 (batch, m, k) and (batch, n, k), contiguous
+    m,
+    n,
+    k,  # multiples of 128
+    stride_cb,
+    stride_cm,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    """C <- C or A B, where A and B were unpacked before; C may be the matrix that one of them was
+    unpacked from.
 
-    A program owns one tile of one graph. Columns past n are computed as the first one of the tile, and not stored.
+    A program owns one tile of one graph. Columns past n are computed as the first one of the tile,
+    and not stored.
     """
     # Program id to tile.
     pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
@@ -52,10 +63,15 @@ def _counting_kernel(
 
     # Epilogue.
     bits = (counts > 0).to(tl.int32) << (offs_n % 32)[None, :]
-    words = tl.sum(tl.reshape(bits, [BLOCK_M, BLOCK_N // 32, 32]), axis=2)  # a sum of different bits is their or
+    words = tl.sum(
+        tl.reshape(bits, [BLOCK_M, BLOCK_N // 32, 32]), axis=2
+    )  # a sum of different bits is their or
     offs_w = tl.arange(0, BLOCK_N // 32)
     c_ptrs = (
-        c_ptr + batch * stride_cb + (start_m + offs_m).to(tl.int64)[:, None] * stride_cm + (start_n // 32 + offs_w)[None, :]
+        c_ptr
+        + batch * stride_cb
+        + (start_m + offs_m).to(tl.int64)[:, None] * stride_cm
+        + (start_n // 32 + offs_w)[None, :]
     )
     inside = (start_n // 32 + offs_w < n // 32)[None, :]
     tl.store(c_ptrs, tl.load(c_ptrs, mask=inside, other=0) | words, mask=inside)

@@ -1,4 +1,5 @@
-"""C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon; see kernels.shared.exponents.
+"""C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon; see
+kernels.shared.exponents.
 
     for each tile of C:                                    # one program of eight warps
         y = 0                                              # scores [BLOCK_M, BLOCK_N], in words of two columns
@@ -9,8 +10,8 @@
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation.
-If too few of the tiles computed so far are certain, a program computes nothing and reports its tile.
+Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation. If too few of
+the tiles computed so far are certain, a program computes nothing and reports its tile.
 """
 
 from __future__ import annotations
@@ -34,17 +35,26 @@ __all__ = ["_exponent_product_kernel"]
 
 @gluon.jit
 def _decode(y, sums, r, c):
-    """Return max(y, r + c + w) for y [M, N // 2], sums [M, N], scores r [M, 1] and c [1, N // 2]; words but for the sums."""
+    """Return max(y, r + c + w) for y [M, N // 2], sums [M, N], scores r [M, 1] and c [1, N // 2];
+    words but for the sums.
+    """
     M: gl.constexpr = sums.shape[0]
     N: gl.constexpr = sums.shape[1]
     WORDS: gl.constexpr = y.type.layout
     low, high = gl.split(gl.reshape(sums, [M, N // 2, 2]))
-    low, high = gl.convert_layout(low, WORDS, assert_trivial=True), gl.convert_layout(high, WORDS, assert_trivial=True)
+    low, high = (
+        gl.convert_layout(low, WORDS, assert_trivial=True),
+        gl.convert_layout(high, WORDS, assert_trivial=True),
+    )
     # prmt extends the upper byte of each sum to 16 bits, by its sign bit, which is 0.
     return gl.inline_asm_elementwise(
         "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
-        "=r,f,f,r,r,r", [low, high, y, r, c], gl.int32, True, 1,
-    )  # fmt: skip
+        "=r,f,f,r,r,r",
+        [low, high, y, r, c],
+        gl.int32,
+        True,
+        1,
+    )
 
 
 @gluon.jit
@@ -57,27 +67,52 @@ def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
 
 @gluon.jit
 def _accumulate(
-    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr,  # of the first slice of the tile
-    lines_m, words_n, slices,  # scores and words of scores per slice
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    a_scores_ptr,
+    b_scores_ptr,  # of the first slice of the tile
+    lines_m,
+    words_n,
+    slices,  # scores and words of scores per slice
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    SLICE: gl.constexpr,
+    PART: gl.constexpr,
+    BUFFERS: gl.constexpr,
+):
     """Return the scores of one tile, words [BLOCK_M, BLOCK_N // 2]."""
     WARPS: gl.constexpr = gl.num_warps()
     PARTS: gl.constexpr = SLICE // PART
     AHEAD: gl.constexpr = BUFFERS - 2  # parts that are being copied while one is multiplied
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, BLOCK_N, 16])
-    COPY_A: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (PART // 8), PART // 8], [WARPS, 1], [1, 0])
-    COPY_B: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (BLOCK_N // 8), BLOCK_N // 8], [WARPS, 1], [1, 0])
+    COPY_A: gl.constexpr = gl.BlockedLayout(
+        [1, 8], [32 // (PART // 8), PART // 8], [WARPS, 1], [1, 0]
+    )
+    COPY_B: gl.constexpr = gl.BlockedLayout(
+        [1, 8], [32 // (BLOCK_N // 8), BLOCK_N // 8], [WARPS, 1], [1, 0]
+    )
     offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, COPY_A))[:, None]
     offs_ak = gl.arange(0, PART, layout=gl.SliceLayout(0, COPY_A))[None, :]
     offs_bk = gl.arange(0, PART, layout=gl.SliceLayout(1, COPY_B))[:, None]
     offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, COPY_B))[None, :]
     offs_a, offs_b = offs_am * PART + offs_ak, offs_bk * BLOCK_N + offs_bn
-    a_smem = gl.allocate_shared_memory(a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], gl.NVMMASharedLayout(2 * PART, 16, 2))
-    b_smem = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], gl.NVMMASharedLayout(128, 16, 2))
+    a_smem = gl.allocate_shared_memory(
+        a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], gl.NVMMASharedLayout(2 * PART, 16, 2)
+    )
+    b_smem = gl.allocate_shared_memory(
+        b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], gl.NVMMASharedLayout(128, 16, 2)
+    )
     # Prologue: start to copy the first parts.
     for part in gl.static_range(AHEAD):
-        _start_copy(a_smem.index(part), b_smem.index(part), a_ptr, b_ptr, offs_a, offs_b, part < slices * PARTS)
+        _start_copy(
+            a_smem.index(part),
+            b_smem.index(part),
+            a_ptr,
+            b_ptr,
+            offs_a,
+            offs_b,
+            part < slices * PARTS,
+        )
         a_ptr += BLOCK_M * PART
         b_ptr += BLOCK_N * PART
     sums = gl.full([BLOCK_M, BLOCK_N], 0, gl.float32, layout=SUMS)
@@ -93,13 +128,23 @@ def _accumulate(
             wait_group(AHEAD - 1)
             fence_async_shared()
             barrier()
-            token = warpgroup_mma(a_smem.index(buffer), b_smem.index(buffer), token, use_acc=part > 0, is_async=True)
-            # When all warps have passed the next barrier, the previous part is multiplied, and its buffer may be overwritten.
-            # The last part of a slice is waited for below.
+            token = warpgroup_mma(
+                a_smem.index(buffer), b_smem.index(buffer), token, use_acc=part > 0, is_async=True
+            )
+            # When all warps have passed the next barrier, the previous part is multiplied, and its
+            # buffer may be overwritten. The last part of a slice is waited for below.
             if part + 1 < PARTS:
                 token = warpgroup_mma_wait(1, deps=[token])
             later = slice_ * PARTS + part + AHEAD
-            _start_copy(a_smem.index(target), b_smem.index(target), a_ptr, b_ptr, offs_a, offs_b, later < slices * PARTS)
+            _start_copy(
+                a_smem.index(target),
+                b_smem.index(target),
+                a_ptr,
+                b_ptr,
+                offs_a,
+                offs_b,
+                later < slices * PARTS,
+            )
             a_ptr += BLOCK_M * PART
             b_ptr += BLOCK_N * PART
             buffer, target = _next(buffer, BUFFERS), _next(target, BUFFERS)
@@ -119,8 +164,18 @@ def _next(buffer, BUFFERS: gl.constexpr):
 
 
 @gluon.jit
-def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr):
-    """Return R, H and H - R of lines, the last REACH + 1 if it is above WINDOW, and negative without an edge."""
+def _range(
+    ptr,
+    lines,
+    offs,
+    UNITS: gl.constexpr,
+    WINDOW: gl.constexpr,
+    REACH: gl.constexpr,
+    ZERO: gl.constexpr,
+):
+    """Return R, H and H - R of lines, the last REACH + 1 if it is above WINDOW, and negative
+    without an edge.
+    """
     best = gl.load(ptr + offs)
     lowest = ZERO - best // UNITS
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
@@ -131,22 +186,49 @@ def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: g
 
 @gluon.jit
 def _update_if_certain(
-    c_ptr, y, a_ranges_ptr, b_ranges_ptr, lines_m, lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm,
-    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
-):  # fmt: skip
-    """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
+    c_ptr,
+    y,
+    a_ranges_ptr,
+    b_ranges_ptr,
+    lines_m,
+    lines_n,
+    start_m,
+    start_n,
+    m,
+    n,
+    fresh,
+    skip_start,
+    skip_stop,
+    stride_cm,
+    NO_EDGE: gl.constexpr,
+    UNITS: gl.constexpr,
+    WINDOW: gl.constexpr,
+    REACH: gl.constexpr,
+    ZERO: gl.constexpr,
+):
+    """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1
+    if it is not, else 0.
+    """
     scores = unpack_int16x2(y)  # [BLOCK_M, BLOCK_N]
-    x = (2 * ZERO + 32) - (scores.to(gl.int32) + (33 * UNITS - 128)) // UNITS  # floor, of a number from 0 on
+    x = (2 * ZERO + 32) - (
+        scores.to(gl.int32) + (33 * UNITS - 128)
+    ) // UNITS  # floor, of a number from 0 on
     VALUES: gl.constexpr = scores.type.layout
     line = start_m + gl.arange(0, scores.shape[0], layout=gl.SliceLayout(1, VALUES))
     column = start_n + gl.arange(0, scores.shape[1], layout=gl.SliceLayout(0, VALUES))
-    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, REACH, ZERO)
-    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, REACH, ZERO)
+    row_lowest, row_highest, row_span = _range(
+        a_ranges_ptr, lines_m, line, UNITS, WINDOW, REACH, ZERO
+    )
+    column_lowest, column_highest, column_span = _range(
+        b_ranges_ptr, lines_n, column, UNITS, WINDOW, REACH, ZERO
+    )
     exact = row_span[:, None] + column_span[None, :] <= REACH
     missing = exact & (x > row_highest[:, None] + column_highest[None, :])
     bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
     line, column = line[:, None], column[None, :]
-    kept = ((line >= skip_start) & (line < skip_stop)) | ((column >= skip_start) & (column < skip_stop))
+    kept = ((line >= skip_start) & (line < skip_stop)) | (
+        (column >= skip_start) & (column < skip_stop)
+    )
     inside = (line < m) & (column < n) & ~kept
     c_ptrs = c_ptr + (line.to(gl.int64) * stride_cm + column)
     dtype: gl.constexpr = c_ptr.dtype.element_ty
@@ -159,7 +241,9 @@ def _update_if_certain(
 
 @gluon.jit
 def _is_skipped(start, length: gl.constexpr, size, skip_start, skip_stop):
-    """Return whether all rows, or columns, of a tile that starts at `start` are skipped; there are `size`."""
+    """Return whether all rows, or columns, of a tile that starts at `start` are skipped; there are
+    `size`.
+    """
     return (start >= skip_start) & (gl.minimum(start + length, size) <= skip_stop)
 
 
@@ -172,13 +256,37 @@ def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.con
 
 @gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
-    c_ptr, uncertain_ptr, counts_ptr,  # as in kernels.portable.exponents
-    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_slice; scores of B in words of two
-    m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
-    GROUP_M: gl.constexpr, LEAST_TRIED: gl.constexpr, WORTHWHILE: gl.constexpr,
-):  # fmt: skip
+    c_ptr,
+    uncertain_ptr,
+    counts_ptr,  # as in kernels.portable.exponents
+    a_ptr,
+    b_ptr,
+    a_scores_ptr,
+    b_scores_ptr,
+    a_ranges_ptr,
+    b_ranges_ptr,  # see _encode_slice; scores of B in words of two
+    m,
+    n,
+    slices,
+    fresh,
+    skip_start,
+    skip_stop,
+    stride_cb,
+    stride_cm,  # as in product.py
+    NO_EDGE: gl.constexpr,
+    UNITS: gl.constexpr,
+    WINDOW: gl.constexpr,
+    REACH: gl.constexpr,
+    ZERO: gl.constexpr,
+    BLOCK_M: gl.constexpr,
+    BLOCK_N: gl.constexpr,
+    SLICE: gl.constexpr,
+    PART: gl.constexpr,
+    BUFFERS: gl.constexpr,
+    GROUP_M: gl.constexpr,
+    LEAST_TRIED: gl.constexpr,
+    WORTHWHILE: gl.constexpr,
+):
     """A program owns one tile of one graph."""
     n, batch = gl.to_tensor(n), gl.program_id(1).to(gl.int64)
     tiles_m, tiles_n = gl.cdiv(m, BLOCK_M), gl.cdiv(n, BLOCK_N)
@@ -191,7 +299,9 @@ def _exponent_product_kernel(
     # Atomic additions of 0 read a count once for all threads, while other programs change it.
     certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
-    skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(start_n, BLOCK_N, n, skip_start, skip_stop)
+    skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(
+        start_n, BLOCK_N, n, skip_start, skip_stop
+    )
     if skipped:
         _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
     elif (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
@@ -202,12 +312,36 @@ def _exponent_product_kernel(
             b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE),
             a_scores_ptr + batch * slices * lines_m + start_m,
             b_scores_ptr + (batch * slices * lines_n + start_n) // 2,
-            lines_m, lines_n // 2, slices, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
-        )  # fmt: skip
+            lines_m,
+            lines_n // 2,
+            slices,
+            BLOCK_M,
+            BLOCK_N,
+            SLICE,
+            PART,
+            BUFFERS,
+        )
         uncertain = _update_if_certain(
-            c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m,
-            lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, REACH, ZERO,
-        )  # fmt: skip
+            c_ptr + batch * stride_cb,
+            y,
+            a_ranges_ptr + batch * 2 * lines_m,
+            b_ranges_ptr + batch * 2 * lines_n,
+            lines_m,
+            lines_n,
+            start_m,
+            start_n,
+            m,
+            n,
+            fresh,
+            skip_start,
+            skip_stop,
+            stride_cm,
+            NO_EDGE,
+            UNITS,
+            WINDOW,
+            REACH,
+            ZERO,
+        )
         _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
         gl.atomic_add(counts_ptr, 1, sem="relaxed")
         gl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")

@@ -6,8 +6,8 @@ These are eight values; NaN in W, and a size outside [0, n], count as SMALLEST:
     1  lowest of D        4  highest of W below NO_EDGE       6  highest of D below NO_EDGE
     2  lowest of D's diagonal                                 7  unused
 
-Each program stores its own, and the last program of the launch reduces them all: the least of columns 0 to 2, the greatest of
-the others.
+Each program stores its own, and the last program of the launch reduces them all: the least of
+columns 0 to 2, the greatest of the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class ExtremesConstants:
     """What the extremes are compiled for, passed from function to function as one constexpr.
 
     Attributes:
-        NO_EDGE, SMALLEST: the greatest and the least value of COMPUTE; SMALLEST is minus infinity for floats.
+        NO_EDGE, SMALLEST: the greatest and the least value of COMPUTE; SMALLEST is minus infinity
+            for floats.
         COMPUTE: dtype of the values.
         ROW_LAYOUT: of eight values.
         BLOCK: rows that the last program reduces at a time.
@@ -42,7 +43,11 @@ class ExtremesConstants:
 
 @gluon.jit
 def _combine_extremes(low, high0, high1, other_low, other_high0, other_high1):
-    return gl.minimum(low, other_low), gl.maximum(high0, other_high0), gl.maximum(high1, other_high1)
+    return (
+        gl.minimum(low, other_low),
+        gl.maximum(high0, other_high0),
+        gl.maximum(high1, other_high1),
+    )
 
 
 @gluon.jit
@@ -52,7 +57,16 @@ def reduce_extremes(low, high0, high1):
 
 
 @gluon.jit
-def extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES: gl.constexpr):
+def extremes_row(
+    lowest_w,
+    lowest_d,
+    lowest_diagonal,
+    highest_w,
+    below_w,
+    highest_d,
+    below_d,
+    EXTREMES: gl.constexpr,
+):
     """Return the extremes of a program as a row of eight values."""
     ROW_LAYOUT: gl.constexpr = EXTREMES.ROW_LAYOUT
     offs = gl.arange(0, 8, layout=ROW_LAYOUT)
@@ -72,7 +86,8 @@ def store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTR
     Args:
         row: what extremes_row returned.
         partials_ptr: (programs, 8) of COMPUTE, workspace.
-        finished_ptr: (1,) of int64, which reaches `finished` when the last program of the launch has stored its extremes.
+        finished_ptr: (1,) of int64, which reaches `finished` when the last program of the launch
+            has stored its extremes.
         extremes_ptr: (8,) of COMPUTE, where the host reads them.
     """
     ROW_LAYOUT: gl.constexpr = EXTREMES.ROW_LAYOUT
@@ -89,7 +104,9 @@ def store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTR
         for start in range(0, graphs * programs, BLOCK):
             i = start + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, BLOCK_LAYOUT))
             inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
-            x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=EXTREMES.NO_EDGE)
+            x = gl.load(
+                partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=EXTREMES.NO_EDGE
+            )
             least = gl.minimum(least, x)
             most = gl.maximum(most, gl.where(inside, x, EXTREMES.SMALLEST))
         gl.store(extremes_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))

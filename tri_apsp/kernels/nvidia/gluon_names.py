@@ -5,7 +5,11 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, warpgroup_mma, warpgroup_mma_wait
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
 from triton.language import PropagateNan
 
 __all__ = [
@@ -28,11 +32,17 @@ barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 # Of minimum and maximum: NaN if one of the values is.
 PROPAGATE_NAN = gl.constexpr(PropagateNan.ALL)
 
-# Copies from global to shared memory, in groups that a program can wait for: renamed in 3.9, where the old name raises.
-copy_async = async_copy.async_load if hasattr(async_copy, "async_load") else async_copy.async_copy_global_to_shared
+# Copies from global to shared memory, in groups that a program can wait for: renamed in 3.9, where
+# the old name raises.
+copy_async = (
+    async_copy.async_load
+    if hasattr(async_copy, "async_load")
+    else async_copy.async_copy_global_to_shared
+)
 commit_group, wait_group = async_copy.commit_group, async_copy.wait_group
 
-# Whether a view of shared memory may extend past the memory that it was made from: Triton refuses that from 3.9 on.
+# Whether a view of shared memory may extend past the memory that it was made from: Triton refuses
+# that from 3.9 on.
 OVERSIZED_VIEWS = not hasattr(gl.shared_memory_descriptor, "reinterpret")
 
 # A method of shared memory that was private before 3.9; kernels call it by the public name.

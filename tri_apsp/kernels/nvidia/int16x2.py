@@ -1,6 +1,8 @@
-"""int16 in pairs: a word of 32 bits holds two neighbours of a row, and VIADDMNMX.S16x2 adds and takes the minimum of both.
+"""int16 in pairs: a word of 32 bits holds two neighbours of a row, and VIADDMNMX.S16x2 adds and
+takes the minimum of both.
 
-In a product A B, a word of B or of the result holds two columns, and a word of A holds one value twice.
+In a product A B, a word of B or of the result holds two columns, and a word of A holds one value
+twice.
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ def broadcast_int16x2(a):
     """
     return gl.inline_asm_elementwise(
         "{ .reg .b16 low, high; mov.b32 {low, high}, $2; mov.b32 $0, {low, low}; mov.b32 $1, {high, high}; }",
-        "=r,=r,r", [a], gl.int32, True, 2,
-    )  # fmt: skip
+        "=r,=r,r",
+        [a],
+        gl.int32,
+        True,
+        2,
+    )
 
 
 @gluon.jit
@@ -32,7 +38,9 @@ def unpack_int16x2(words):
 
 @gluon.jit
 def pack_int16x2(values):
-    """Return int16 values [M, N] as words [M, N // 2]; no data moves, since registers hold neighbours side by side."""
+    """Return int16 values [M, N] as words [M, N // 2]; no data moves, since registers hold
+    neighbours side by side.
+    """
     M: gl.constexpr = values.shape[0]
     N: gl.constexpr = values.shape[1]
     low, high = gl.split(gl.reshape(values, [M, N // 2, 2]))

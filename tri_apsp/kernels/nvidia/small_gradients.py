@@ -1,4 +1,5 @@
-"""Gradients of the weights of many graphs of at most 64 vertices by those of their distances, in Gluon, in registers.
+"""Gradients of the weights of many graphs of at most 64 vertices by those of their distances, in
+Gluon, in registers.
 
     for each group of GRAPHS graphs:                         # X, M, S [GRAPHS, SIZE, SIZE]
         p[j] = the least distance to j
@@ -9,17 +10,19 @@
             for each k, descending: where M[i, j] = k, move S[i, j] to S[i, k] and to S[k, j]
         gradient = S
 
-So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. Each
-sum is added up in the same order in every run.
+So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between
+the two ends is least. Each sum is added up in the same order in every run.
 
-The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. The
-rounding of W + (p[i] - p[j]) may still choose between paths that differ by less.
+The potentials p leave no weight negative and change no path: the sums of all paths from i to j
+change by p[i] - p[j]. The rounding of W + (p[i] - p[j]) may still choose between paths that differ
+by less.
 
-If sums are exact, the paths from i to k and from k to j have vertices less than k between their ends, and one pass over k moves
-everything. Rounding can hide that a path got shorter by a later k; then further passes follow. The loop ends: X only falls, so
-X[i, j] >= X[i, k] and X[k, j] for k = M[i, j]. In a circle of such references all X would be equal, so X[i, k] has not fallen
-since step k. Step k itself does not change row or column k, because X[k, k] = 0. So M[i, k] < k, and likewise M[k, j] < k: M
-would fall all the way round the circle.
+If sums are exact, the paths from i to k and from k to j have vertices less than k between their
+ends, and one pass over k moves everything. Rounding can hide that a path got shorter by a later k;
+then further passes follow. The loop ends: X only falls, so X[i, j] >= X[i, k] and X[k, j] for k =
+M[i, j]. In a circle of such references all X would be equal, so X[i, k] has not fallen since step
+k. Step k itself does not change row or column k, because X[k, k] = 0. So M[i, k] < k, and likewise
+M[k, j] < k: M would fall all the way round the circle.
 
 X is held as in small_graphs.py.
 """
@@ -42,7 +45,8 @@ __all__ = ["_small_gradients_kernel"]
 
 @gluon.jit
 def _find_intermediates(x, n, smem, C: gl.constexpr):
-    """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path.
+    """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself
+    is a shortest path.
 
     k and k + 1 share one exchange of columns, but the result is that of one k after the other.
     """
@@ -56,7 +60,9 @@ def _find_intermediates(x, n, smem, C: gl.constexpr):
             column, column1 = columns_of(x, k, place, buffer, C)
             column1 = gl.minimum(column1, column + value_across(column1, buffer, k, place, 1, C))
             x, intermediates = _relax(x, intermediates, column + row_of(x, k, place, C), k)
-            x, intermediates = _relax(x, intermediates, column1 + row_of(x, k + 1, place + 1, C), k + 1)
+            x, intermediates = _relax(
+                x, intermediates, column1 + row_of(x, k + 1, place + 1, C), k + 1
+            )
     return intermediates
 
 
@@ -69,23 +75,33 @@ def _relax(x, intermediates, sums, k):
 
 @gluon.jit
 def _indices(C: gl.constexpr):
-    """Return the index of the block in which a value of X lies, and of the value in it: of its row, and of its column."""
+    """Return the index of the block in which a value of X lies, and of the value in it: of its row,
+    and of its column.
+    """
     ROWS: gl.constexpr = gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS))
-    BLOCK_N: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, C.BLOCKS))))
-    COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, C.BLOCKS))))
+    BLOCK_N: gl.constexpr = gl.SliceLayout(
+        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, C.BLOCKS)))
+    )
+    COLUMN: gl.constexpr = gl.SliceLayout(
+        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, C.BLOCKS)))
+    )
     block_m = gl.arange(0, C.SIZE // C.ROWS, gl.SliceLayout(0, gl.SliceLayout(2, ROWS)))
     row = gl.arange(0, C.ROWS, gl.SliceLayout(0, gl.SliceLayout(1, ROWS)))
     block_n = gl.arange(0, C.SIZE // C.COLUMNS, BLOCK_N)
     column = gl.arange(0, C.COLUMNS, COLUMN)
     return (
-        block_m[None, :, None, None, None], row[None, None, :, None, None],
-        block_n[None, None, None, :, None], column[None, None, None, None, :],
-    )  # fmt: skip
+        block_m[None, :, None, None, None],
+        row[None, None, :, None, None],
+        block_n[None, None, None, :, None],
+        column[None, None, None, None, :],
+    )
 
 
 @gluon.jit
 def _propagate(s, intermediates, n, C: gl.constexpr):
-    """Return S after each gradient of a path was moved to its two parts, and on to theirs: the loop over k, descending."""
+    """Return S after each gradient of a path was moved to its two parts, and on to theirs: the loop
+    over k, descending.
+    """
     STEP: gl.constexpr = C.STEP
     block_m, row, block_n, column = _indices(C)
     steps = gl.cdiv(n, STEP)
@@ -96,7 +112,9 @@ def _propagate(s, intermediates, n, C: gl.constexpr):
             s = gl.where(intermediates == k, 0, s)
             to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)
             to_row = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 2), 1), 1), 2)
-            s = gl.where((column == place % C.COLUMNS) & (block_n == k // C.COLUMNS), s + to_column, s)
+            s = gl.where(
+                (column == place % C.COLUMNS) & (block_n == k // C.COLUMNS), s + to_column, s
+            )
             s = gl.where((row == place % C.ROWS) & (block_m == k // C.ROWS), s + to_row, s)
     return s
 
@@ -105,10 +123,15 @@ def _propagate(s, intermediates, n, C: gl.constexpr):
 def _small_gradients_kernel(
     gradient_ptr,  # (batch, n, n), contiguous
     g_ptr,  # gradients of the distances (batch, n, n), contiguous
-    w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
-    batch, n, stride_wb, stride_wm, stride_wn,
+    w_ptr,
+    d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
+    batch,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
     C: gl.constexpr,  # SmallGraphs
-):  # fmt: skip
+):
     """gradient <- the sum of the gradients of all distances whose path uses an edge.
 
     Program p owns groups p, p + programs, and so on.
@@ -125,8 +148,14 @@ def _small_gradients_kernel(
         potential_i = gl.expand_dims(gl.convert_layout(least, gl.SliceLayout(2, C.VALUES)), 2)
         # Where there is no path, a weight may be anything: it may lie in the padding.
         reached = (d < NO_EDGE) & (i != j)
-        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
-        x = gl.maximum(gl.load(w_ptrs, mask=reached, other=NO_EDGE) + (potential_i - potential_j), 0)
+        w_ptrs = (
+            w_ptr
+            + graph.to(gl.int64) * stride_wb
+            + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
+        )
+        x = gl.maximum(
+            gl.load(w_ptrs, mask=reached, other=NO_EDGE) + (potential_i - potential_j), 0
+        )
         x = gl.where(i == j, 0, gl.where(reached, x, NO_EDGE))
         intermediates = _find_intermediates(to_blocks(x, C), n, smem, C)
         s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
@@ -136,4 +165,6 @@ def _small_gradients_kernel(
             remaining = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
         s = to_values(s, C)
         graph, i, j = graph_and_indices(group, batch, C)  # again, as in small_graphs.py
-        gl.store(gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n))
+        gl.store(
+            gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n)
+        )

@@ -9,12 +9,14 @@
             X = min(X, column + row, column1 + row1)         # one instruction for the minimum of three; see tiles.py
         D = X
 
-X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one or several blocks [ROWS, COLUMNS]. The loop over k
-is unrolled by STEP, so that the compiler knows which registers hold row and column k; which thread holds them depends on k.
+X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one or several blocks
+[ROWS, COLUMNS]. The loop over k is unrolled by STEP, so that the compiler knows which registers
+hold row and column k; which thread holds them depends on k.
 
-With one warp per group, threads exchange rows and columns by shuffles. At 64 x 64 values of 32 bits a thread of one warp would
-hold 128 values, so two warps (for gradients: four) share a graph, each with an equal part of the columns. Rows still come by
-shuffles. Columns go through shared memory as [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4], in which stores have no bank conflicts.
+With one warp per group, threads exchange rows and columns by shuffles. At 64 x 64 values of 32 bits
+a thread of one warp would hold 128 values, so two warps (for gradients: four) share a graph, each
+with an equal part of the columns. Rows still come by shuffles. Columns go through shared memory as
+[BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4], in which stores have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class SmallGraphs:
 
     Attributes:
         GRAPHS: graphs of a group.
-        WARPS: warps that hold a group. If there are several, a group is one graph of 32- or 64-bit values.
+        WARPS: warps that hold a group. If there are several, a group is one graph of 32- or 64-bit
+            values.
         SIZE: the least power of two, from 8 on, that is not below the vertices of a graph.
         ROWS, COLUMNS: of a block; COLUMNS counts words, of two values for int16.
         STEP: ROWS or the values of COLUMNS, whichever are more.
@@ -75,7 +78,9 @@ class SmallGraphs:
 
 @gluon.jit
 def _pick(x, item: gl.constexpr):
-    """Return element `item` of the last axis of x [A, B, C, D, E], [A, B, C, D]; E is a power of two, up to 16."""
+    """Return element `item` of the last axis of x [A, B, C, D, E], [A, B, C, D]; E is a power of
+    two, up to 16.
+    """
     A: gl.constexpr = x.shape[0]
     B: gl.constexpr = x.shape[1]
     C: gl.constexpr = x.shape[2]
@@ -90,20 +95,28 @@ def _pick(x, item: gl.constexpr):
 
 @gluon.jit
 def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
-    """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its step."""
+    """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its
+    step.
+    """
     LAYOUT: gl.constexpr = gl.SliceLayout(2, C.BLOCKS)
-    rows = gl.convert_layout(_pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True)
+    rows = gl.convert_layout(
+        _pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True
+    )
     block = gl.full([C.GRAPHS, 1, x.shape[3], x.shape[4]], 0, gl.int32, LAYOUT) + k // C.ROWS
     return gl.expand_dims(gl.gather(rows, block, 1), 2)
 
 
 @gluon.jit
 def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
-    """Return the column of words that holds column k of X, for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1]."""
+    """Return the column of words that holds column k of X, for each graph, [GRAPHS, BLOCKS_M, ROWS,
+    1, 1].
+    """
     LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
     PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
     columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
-    block = gl.full([C.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (PACKED * C.COLUMNS)
+    block = gl.full([C.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (
+        PACKED * C.COLUMNS
+    )
     return gl.expand_dims(gl.gather(columns, block, 3), 4)
 
 
@@ -111,19 +124,25 @@ def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
 def _broadcast_half(words, UPPER: gl.constexpr):
     """Return words that hold the upper, or the lower, half of each word twice."""
     SELECTOR: gl.constexpr = "0x3232" if UPPER else "0x1010"
-    return gl.inline_asm_elementwise(f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [words], gl.int32, True, 1)
+    return gl.inline_asm_elementwise(
+        f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [words], gl.int32, True, 1
+    )
 
 
 @gluon.jit
 def allocate_columns(dtype: gl.constexpr, C: gl.constexpr):
-    """Return two buffers of shared memory for pairs of columns, of BLOCKS_N * 2 * SIZE // 4 rows of four values.
+    """Return two buffers of shared memory for pairs of columns, of BLOCKS_N * 2 * SIZE // 4 rows of
+    four values.
 
-    Pairs of k alternate between them, so that one barrier per pair is enough; the compiler inserts it between store and load.
+    Pairs of k alternate between them, so that one barrier per pair is enough; the compiler inserts
+    it between store and load.
     """
     gl.static_assert(C.STEP % 4 == 0)
     SHAPE: gl.constexpr = [C.SIZE // C.COLUMNS * 2 * C.SIZE // 4 if C.WARPS > 1 else 1, 4]
     SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
-    return gl.allocate_shared_memory(dtype, SHAPE, SHARED), gl.allocate_shared_memory(dtype, SHAPE, SHARED)
+    return gl.allocate_shared_memory(dtype, SHAPE, SHARED), gl.allocate_shared_memory(
+        dtype, SHAPE, SHARED
+    )
 
 
 @gluon.jit
@@ -132,14 +151,23 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
     BLOCKS_M: gl.constexpr = x.shape[1]
     BLOCKS_N: gl.constexpr = x.shape[3]
     SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
-    # Every thread stores its part of two columns, although only block k // COLUMNS is read: Gluon has no masked store here.
-    pairs = gl.permute(gl.reshape(x, [BLOCKS_M, C.ROWS, BLOCKS_N, C.COLUMNS // 2, 2]), (0, 1, 2, 4, 3))
+    # Every thread stores its part of two columns, although only block k // COLUMNS is read: Gluon
+    # has no masked store here.
+    pairs = gl.permute(
+        gl.reshape(x, [BLOCKS_M, C.ROWS, BLOCKS_N, C.COLUMNS // 2, 2]), (0, 1, 2, 4, 3)
+    )
     pair = gl.reshape(_pick(pairs, place % C.COLUMNS // 2), [BLOCKS_M, C.ROWS // 4, 4, BLOCKS_N, 2])
     smem.store(gl.reshape(gl.permute(pair, (3, 4, 1, 0, 2)), [BLOCKS_N * 2 * C.SIZE // 4, 4]))
     # Load the two columns of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4].
-    LAYOUT: gl.constexpr = gl.BlockedLayout([1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, C.WARPS], [0, 1])
+    LAYOUT: gl.constexpr = gl.BlockedLayout(
+        [1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, C.WARPS], [0, 1]
+    )
     COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS)))
-    of_block = smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * C.SIZE // 4, 4], SHARED).index(k // C.COLUMNS).load(LAYOUT)
+    of_block = (
+        smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * C.SIZE // 4, 4], SHARED)
+        .index(k // C.COLUMNS)
+        .load(LAYOUT)
+    )
     pair = gl.permute(gl.reshape(of_block, [2, C.ROWS // 4, BLOCKS_M, 4]), (2, 1, 3, 0))
     column, column1 = gl.split(gl.reshape(pair, [BLOCKS_M, C.ROWS, 2]))
     column = gl.convert_layout(column, COLUMN, assert_trivial=True)
@@ -149,7 +177,9 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
 
 @gluon.jit
 def columns_of(x, k, place: gl.constexpr, smem, C: gl.constexpr):
-    """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16 twice in a word."""
+    """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16
+    twice in a word.
+    """
     if C.WARPS > 1:
         return _exchange_columns(x, k, place, smem, C)
     elif C.STRATEGY == "int16x2":
@@ -161,19 +191,31 @@ def columns_of(x, k, place: gl.constexpr, smem, C: gl.constexpr):
 
 @gluon.jit
 def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: gl.constexpr):
-    """Return X[k + 1, k] (`second` = 0) or X[k, k + 1] (1) of each graph, [GRAPHS, 1, 1, 1, 1], from columns k and k + 1."""
+    """Return X[k + 1, k] (`second` = 0) or X[k, k + 1] (1) of each graph, [GRAPHS, 1, 1, 1, 1],
+    from columns k and k + 1.
+    """
     BLOCKS: gl.constexpr = C.BLOCKS
     ROW: gl.constexpr = (place + 1 - second) % C.ROWS
     i = k + 1 - second
     if C.WARPS > 1:
-        VALUE: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS))))
-        first = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (C.SIZE // C.ROWS)
-        fours = smem.reinterpret(smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+        VALUE: gl.constexpr = gl.SliceLayout(
+            0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS)))
+        )
+        first = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (
+            C.SIZE // C.ROWS
+        )
+        fours = smem.reinterpret(
+            smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0])
+        )
         value = fours.index(first + i // C.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
         return value[None, None, None, None, :]
     else:
-        values = gl.gather(column, gl.full([C.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2)
-        return gl.gather(values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + i // C.ROWS, 1)
+        values = gl.gather(
+            column, gl.full([C.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2
+        )
+        return gl.gather(
+            values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + i // C.ROWS, 1
+        )
 
 
 @gluon.jit
@@ -198,11 +240,17 @@ def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.conste
 
 @gluon.jit
 def _vote(flag):
-    """Return whether an int32 that is the same in the whole program is not 0, so that the compiler knows it to be uniform."""
+    """Return whether an int32 that is the same in the whole program is not 0, so that the compiler
+    knows it to be uniform.
+    """
     votes = gl.inline_asm_elementwise(
         "{ .reg .pred p; setp.ne.s32 p, $1, 0; vote.sync.ballot.b32 $0, p, 0xffffffff; }",
-        "=r,r", [flag], gl.int32, False, 1,
-    )  # fmt: skip
+        "=r,r",
+        [flag],
+        gl.int32,
+        False,
+        1,
+    )
     return votes != 0
 
 
@@ -239,7 +287,9 @@ def to_values(x, C: gl.constexpr):
 
 @gluon.jit
 def graph_and_indices(group, batch, C: gl.constexpr):
-    """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the last are the last one."""
+    """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the
+    last are the last one.
+    """
     VALUES: gl.constexpr = C.VALUES
     graph = group * C.GRAPHS + gl.arange(0, C.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES)))
     i = gl.arange(0, C.SIZE, gl.SliceLayout(0, gl.SliceLayout(2, VALUES)))
@@ -253,12 +303,21 @@ def _small_graphs_kernel(
     d_ptr,  # D (batch, n, n), contiguous
     w_ptr,  # W (batch, n, n), any strides
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
-    partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
-    batch, n, finished, stride_wb, stride_wm, stride_wn,
-    SIZES: gl.constexpr, CHECK: gl.constexpr,  # whether to store the extremes
+    partials_ptr,
+    finished_ptr,
+    extremes_ptr,  # see store_extremes
+    batch,
+    n,
+    finished,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    SIZES: gl.constexpr,
+    CHECK: gl.constexpr,  # whether to store the extremes
     C: gl.constexpr,
-):  # fmt: skip
-    """D = W* for each graph; program p owns groups p, p + programs, and so on. Values stay in [FLOOR, NO_EDGE].
+):
+    """D = W* for each graph; program p owns groups p, p + programs, and so on. Values stay in
+    [FLOOR, NO_EDGE].
 
     The highest values of D are not stored: a multiple of those of W bounds them.
     """
@@ -272,10 +331,18 @@ def _small_graphs_kernel(
     smem = allocate_columns(COMPUTE, C)
     lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
-    below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
+    below_w, lowest_d, lowest_diagonal = (
+        highest_w,
+        gl.to_tensor(0).to(COMPUTE),
+        gl.to_tensor(0).to(COMPUTE),
+    )
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
         graph, i, j = graph_and_indices(group, batch, C)
-        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
+        w_ptrs = (
+            w_ptr
+            + graph.to(gl.int64) * stride_wb
+            + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
+        )
         x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
         diagonal = i == j
         if SIZES:
@@ -291,7 +358,8 @@ def _small_graphs_kernel(
         if C.INTEGERS:
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
         x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), C)
-        # Indices and masks are computed again after a closure, which takes less time than registers to keep them would.
+        # Indices and masks are computed again after a closure, which takes less time than registers
+        # to keep them would.
         if _vote(gl.where(low >= 0, 0, 1)):
             d = to_values(_close(x, n, smem, STRATEGY, FLOOR, C), C)
             graph, i, j = graph_and_indices(group, batch, C)
@@ -299,7 +367,9 @@ def _small_graphs_kernel(
                 size = gl.load(sizes_ptr + graph)
                 d = gl.where((i < size.to(gl.int32)) & (j < size.to(gl.int32)), d, NO_EDGE)
             lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(d), 0))
-            lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where(i == j, d, 0)), 0))
+            lowest_diagonal = gl.minimum(
+                lowest_diagonal, gl.min(gl.ravel(gl.where(i == j, d, 0)), 0)
+            )
         else:
             d = to_values(_close(x, n, smem, NONNEGATIVE, None, C), C)
         graph, i, j = graph_and_indices(group, batch, C)
@@ -307,5 +377,7 @@ def _small_graphs_kernel(
         gl.store(d_ptrs, d.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
     if CHECK:
         lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
-        row = extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST, EXTREMES)
+        row = extremes_row(
+            lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST, EXTREMES
+        )
         store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)

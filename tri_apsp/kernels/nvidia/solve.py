@@ -1,15 +1,17 @@
-"""D = W* in one launch, in Gluon, for graphs that one closure solves, with the extremes that the host checks.
+"""D = W* in one launch, in Gluon, for graphs that one closure solves, with the extremes that the
+host checks.
 
     D = W, but NO_EDGE in the padding and at most 0 on the diagonal
     D <- D*                                # closure.py
     result = D without its padding         # if rows of D are padded; else D is the result
     extremes of W and D                    # in a buffer that the host reads
 
-A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph divide D into blocks
-[ROWS, TILE], and wait for each other at a barrier before and after the closure.
+A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph
+divide D into blocks [ROWS, TILE], and wait for each other at a barrier before and after the
+closure.
 
-A closure for weights without negative values computes nothing of use if there is one: the extremes of W tell, and the host then
-launches the kernel with a closure for weights of any sign.
+A closure for weights without negative values computes nothing of use if there is one: the extremes
+of W tell, and the host then launches the kernel with a closure for weights of any sign.
 """
 
 from __future__ import annotations
@@ -25,15 +27,20 @@ __all__ = ["_solve_kernel"]
 
 
 @gluon.jit
-def _load_block(ptr, start_m, start_n, size, stride_m, stride_n, ROWS: gl.constexpr, CLOSURE: gl.constexpr):
-    """Load a block [ROWS, TILE] of the leading `size` rows and columns of a matrix; NO_EDGE past them.
+def _load_block(
+    ptr, start_m, start_n, size, stride_m, stride_n, ROWS: gl.constexpr, CLOSURE: gl.constexpr
+):
+    """Load a block [ROWS, TILE] of the leading `size` rows and columns of a matrix; NO_EDGE past
+    them.
 
     Returns the values as COMPUTE, the mask of those inside, and the mask of those on the diagonal.
     """
     ACC: gl.constexpr = CLOSURE.ACC
     offs_m = start_m + gl.arange(0, ROWS, layout=gl.SliceLayout(1, ACC))
     offs_n = start_n + gl.arange(0, CLOSURE.TILE, layout=gl.SliceLayout(0, ACC))
-    ptrs = ptr + (offs_m.to(gl.int64) * stride_m)[:, None] + (offs_n.to(gl.int64) * stride_n)[None, :]
+    ptrs = (
+        ptr + (offs_m.to(gl.int64) * stride_m)[:, None] + (offs_n.to(gl.int64) * stride_n)[None, :]
+    )
     inside = (offs_m < size)[:, None] & (offs_n < size)[None, :]
     x = gl.load(ptrs, mask=inside, other=CLOSURE.NO_EDGE).to(CLOSURE.COMPUTE)
     return x, inside, inside & (offs_m[:, None] == offs_n[None, :])
@@ -59,14 +66,16 @@ def _close_tile(x, smem, CLOSURE: gl.constexpr):
 @gluon.jit
 def _solve_tile(
     d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST: gl.constexpr, CLOSURE: gl.constexpr
-):  # fmt: skip
+):
     """Solve a graph of at most TILE vertices, which stays in registers; return its extremes."""
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     # Load W, [TILE, TILE].
     x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, CLOSURE)
-    lowest_w, highest_w, below_w = reduce_extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
+    lowest_w, highest_w, below_w = reduce_extremes(
+        gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST)
+    )
     # Close it, and store D.
     x = _close_tile(_initial_values(x, diagonal), smem, CLOSURE)
     x = gl.where(graph, x, NO_EDGE)  # negative weights may have lowered the padding
@@ -80,9 +89,19 @@ def _solve_tile(
 
 @gluon.jit
 def _initialize(
-    d_ptr, w_ptr, n, size, stride_wm, stride_wn, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr
-):  # fmt: skip
-    """Fill this program's blocks of D [n, n] from W; return the lowest, highest, and highest below NO_EDGE of W there."""
+    d_ptr,
+    w_ptr,
+    n,
+    size,
+    stride_wm,
+    stride_wn,
+    SMALLEST: gl.constexpr,
+    ROWS: gl.constexpr,
+    CLOSURE: gl.constexpr,
+):
+    """Fill this program's blocks of D [n, n] from W; return the lowest, highest, and highest below
+    NO_EDGE of W there.
+    """
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     lowest = gl.full([ROWS, TILE], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, ACC)
@@ -91,7 +110,9 @@ def _initialize(
     blocks_n = gl.cdiv(n, TILE)
     for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * blocks_n, gl.num_programs(0)):
         start_m, start_n = t // blocks_n * ROWS, t % blocks_n * TILE
-        x, _, diagonal = _load_block(w_ptr, start_m, start_n, size, stride_wm, stride_wn, ROWS, CLOSURE)
+        x, _, diagonal = _load_block(
+            w_ptr, start_m, start_n, size, stride_wm, stride_wn, ROWS, CLOSURE
+        )
         lowest = gl.minimum(lowest, gl.where(x == x, x, SMALLEST))
         highest = gl.maximum(highest, x)
         below = gl.maximum(below, gl.where(x < CLOSURE.NO_EDGE, x, SMALLEST))
@@ -102,10 +123,17 @@ def _initialize(
 
 @gluon.jit
 def _finalize(
-    d_ptr, result_ptr, n, padded_n,
-    PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr,
-):  # fmt: skip
-    """Read this program's blocks of D [n, n], and copy them to the result if D is PADDED; return their extremes.
+    d_ptr,
+    result_ptr,
+    n,
+    padded_n,
+    PADDED: gl.constexpr,
+    SMALLEST: gl.constexpr,
+    ROWS: gl.constexpr,
+    CLOSURE: gl.constexpr,
+):
+    """Read this program's blocks of D [n, n], and copy them to the result if D is PADDED; return
+    their extremes.
 
     These are the lowest, the lowest on the diagonal, the highest, and the highest below NO_EDGE.
     """
@@ -132,14 +160,32 @@ def _finalize(
 
 @gluon.jit
 def _solve_blocks(
-    d_ptr, w_ptr, result_ptr, counter_ptr, programs, n, padded_n, size, closed_n, arrivals, stride_wm, stride_wn, smem,
-    COOPERATIVE: gl.constexpr, PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr,
-):  # fmt: skip
-    """Solve a graph of more than TILE vertices by several programs; return the extremes of this program's blocks."""
+    d_ptr,
+    w_ptr,
+    result_ptr,
+    counter_ptr,
+    programs,
+    n,
+    padded_n,
+    size,
+    closed_n,
+    arrivals,
+    stride_wm,
+    stride_wn,
+    smem,
+    COOPERATIVE: gl.constexpr,
+    PADDED: gl.constexpr,
+    SMALLEST: gl.constexpr,
+    ROWS: gl.constexpr,
+    CLOSURE: gl.constexpr,
+):
+    """Solve a graph of more than TILE vertices by several programs; return the extremes of this
+    program's blocks.
+    """
     # D = W.
     lowest_w, highest_w, below_w = _initialize(
         d_ptr, w_ptr, padded_n, size, stride_wm, stride_wn, SMALLEST, ROWS, CLOSURE
-    )  # fmt: skip
+    )
     arrivals += programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
     # D <- D*.
@@ -149,7 +195,7 @@ def _solve_blocks(
     # The result, and the extremes of D.
     lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
         d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, CLOSURE
-    )  # fmt: skip
+    )
     return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
 
@@ -160,21 +206,31 @@ def _solve_kernel(
     result_ptr,  # if PADDED, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
     counter_ptr,  # (batch,) of int64, which stand at `arrivals`, if COOPERATIVE
-    partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
-    n, arrivals, finished, stride_wb, stride_wm, stride_wn,
-    SIZES: gl.constexpr, COOPERATIVE: gl.constexpr,  # as in _closure_kernel
+    partials_ptr,
+    finished_ptr,
+    extremes_ptr,  # see store_extremes
+    n,
+    arrivals,
+    finished,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    SIZES: gl.constexpr,
+    COOPERATIVE: gl.constexpr,  # as in _closure_kernel
     SINGLE_TILE: gl.constexpr,  # whether n <= TILE; then not PADDED
     PADDED: gl.constexpr,  # whether D has more vertices than W
     ALIGNMENT: gl.constexpr,  # which divides the rows of D, and TILE
     ROWS: gl.constexpr,  # of the blocks in which W and D are read outside the closure
     CLOSURE: gl.constexpr,  # ClosureConstants
     EXTREMES: gl.constexpr,  # ExtremesConstants
-):  # fmt: skip
+):
     """D = W* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
 
-    Values are computed as COMPUTE, int16 as two in a word inside the closure, and stay in [FLOOR, NO_EDGE].
+    Values are computed as COMPUTE, int16 as two in a word inside the closure, and stay in [FLOOR,
+    NO_EDGE].
     """
-    # Program id to graph, and its sizes: rows and columns of D, vertices that count, and those that the closure covers.
+    # Program id to graph, and its sizes: rows and columns of D, vertices that count, and those that
+    # the closure covers.
     pid_b = gl.program_id(1).to(gl.int64)
     programs = gl.num_programs(0)
     w_ptr += pid_b * stride_wb
@@ -197,10 +253,28 @@ def _solve_kernel(
         )
     else:
         lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_blocks(
-            d_ptr, w_ptr, result_ptr, counter_ptr + pid_b, programs, n, padded_n, size, closed_n, arrivals,
-            stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, CLOSURE,
-        )  # fmt: skip
+            d_ptr,
+            w_ptr,
+            result_ptr,
+            counter_ptr + pid_b,
+            programs,
+            n,
+            padded_n,
+            size,
+            closed_n,
+            arrivals,
+            stride_wm,
+            stride_wn,
+            smem,
+            COOPERATIVE,
+            PADDED,
+            SMALLEST,
+            ROWS,
+            CLOSURE,
+        )
     if SIZES:
         lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
-    row = extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES)
+    row = extremes_row(
+        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES
+    )
     store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)

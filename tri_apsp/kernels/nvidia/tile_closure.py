@@ -1,4 +1,5 @@
-"""What a program of the closure does with tiles in its registers and shared memory: it closes one, and multiplies two.
+"""What a program of the closure does with tiles in its registers and shared memory: it closes one,
+and multiplies two.
 
     close_tile: tile <- tile*                              # [TILE, TILE], in registers
         for each strip S of 4 rows of the tile; X [4, 4] is the block of S on the diagonal:
@@ -7,10 +8,10 @@
 
 The product also replaces the strip itself: its own rows of P are X, and min(S, X X* S) = X* S.
 
-A strip is a chain of small steps, in which a multiprocessor waits for a barrier, for shared memory, and for the sum before. A
-strip of four rows is so small that each thread computes X* for itself, in registers; a strip of eight would have to be shared
-between threads, which takes longer than two strips of four. On an H200 a tile of 64 takes 5.3 us: 3.0 for the products, 1.9
-for the strips.
+A strip is a chain of small steps, in which a multiprocessor waits for a barrier, for shared memory,
+and for the sum before. A strip of four rows is so small that each thread computes X* for itself, in
+registers; a strip of eight would have to be shared between threads, which takes longer than two
+strips of four. On an H200 a tile of 64 takes 5.3 us: 3.0 for the products, 1.9 for the strips.
 
 Shapes count values; tiles of int16 are held as words of two, as in int16x2.py.
 """
@@ -29,20 +30,25 @@ __all__ = ["ClosureConstants", "allocate", "close_tile", "multiply"]
 
 @dataclass(frozen=True)
 class ClosureConstants:
-    """What the closure of a matrix is compiled for, passed from function to function as one constexpr.
+    """What the closure of a matrix is compiled for, passed from function to function as one
+    constexpr.
 
-    A function that passes on a field which is no number binds it to a gl.constexpr of its own first, as Triton 3.6 requires.
+    A function that passes on a field which is no number binds it to a gl.constexpr of its own
+    first, as Triton 3.6 requires.
 
     Attributes:
-        NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is negative.
+        NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is
+            negative.
         TILE: rows and columns of a tile.
-        PARTS: parts into which a tile is divided where there are fewer tiles than programs; 1 where a graph has one program.
+        PARTS: parts into which a tile is divided where there are fewer tiles than programs; 1 where
+            a graph has one program.
         COMPUTE: dtype of values in registers and shared memory: int32, in words of two, for int16.
         STRATEGY: how to add and take the minimum; see tiles.py.
         ACC: layout of a tile [TILE, TILE], or of a part [TILE // PARTS, TILE], in registers.
         ACC_TALL: layout of a part [TILE, TILE // PARTS].
         SHARED: layout of shared memory, row by row.
-        OVERSIZED_VIEWS: whether Triton allows a view of shared memory that extends past the memory it was made from.
+        OVERSIZED_VIEWS: whether Triton allows a view of shared memory that extends past the memory
+            it was made from.
     """
 
     NO_EDGE: float | int
@@ -59,33 +65,50 @@ class ClosureConstants:
 
 @gluon.jit
 def allocate(CLOSURE: gl.constexpr):
-    """Return the workspace of a program, in shared memory: two tiles [TILE, TILE] and a strip [4, TILE]."""
-    a_smem = gl.allocate_shared_memory(CLOSURE.COMPUTE, [CLOSURE.TILE, CLOSURE.TILE], CLOSURE.SHARED)
-    b_smem = gl.allocate_shared_memory(CLOSURE.COMPUTE, [CLOSURE.TILE, CLOSURE.TILE], CLOSURE.SHARED)
+    """Return the workspace of a program, in shared memory: two tiles [TILE, TILE] and a strip [4,
+    TILE].
+    """
+    a_smem = gl.allocate_shared_memory(
+        CLOSURE.COMPUTE, [CLOSURE.TILE, CLOSURE.TILE], CLOSURE.SHARED
+    )
+    b_smem = gl.allocate_shared_memory(
+        CLOSURE.COMPUTE, [CLOSURE.TILE, CLOSURE.TILE], CLOSURE.SHARED
+    )
     strip_smem = gl.allocate_shared_memory(CLOSURE.COMPUTE, [4, CLOSURE.TILE], CLOSURE.SHARED)
     return a_smem, b_smem, strip_smem
 
 
 @gluon.jit
 def _store_for_columns(smem, tile, M: gl.constexpr, N: gl.constexpr, CLOSURE: gl.constexpr):
-    """Store a tile [M, N] so that _view_columns can take four of its columns: as it is, or in blocks of four columns."""
+    """Store a tile [M, N] so that _view_columns can take four of its columns: as it is, or in
+    blocks of four columns.
+    """
     if CLOSURE.OVERSIZED_VIEWS:
         smem.store(tile)
     else:
         blocks = gl.permute(gl.reshape(tile, [M, N // 4, 4]), (1, 0, 2))
-        smem.reinterpret(smem.dtype, [N // 4 * M, 4], CLOSURE.SHARED).store(gl.reshape(blocks, [N // 4 * M, 4]))
+        smem.reinterpret(smem.dtype, [N // 4 * M, 4], CLOSURE.SHARED).store(
+            gl.reshape(blocks, [N // 4 * M, 4])
+        )
 
 
 @gluon.jit
-def _view_columns(smem, q, first_row, M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr):
-    """View columns 4q to 4q + 3 of ROWS rows, from `first_row` (0 or 4q) on, of the tile [M, N] that was stored for this.
+def _view_columns(
+    smem, q, first_row, M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr
+):
+    """View columns 4q to 4q + 3 of ROWS rows, from `first_row` (0 or 4q) on, of the tile [M, N]
+    that was stored for this.
 
-    A slice may start only at a column that is known to the compiler, and q is not. OVERSIZED_VIEWS: view [ROWS, N] from the
-    first value on instead, of which the first four columns are meant.
+    A slice may start only at a column that is known to the compiler, and q is not. OVERSIZED_VIEWS:
+    view [ROWS, N] from the first value on instead, of which the first four columns are meant.
     """
     if CLOSURE.OVERSIZED_VIEWS:
-        groups = smem.reinterpret(smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-        return groups.index(first_row * (N // 4) + q).reinterpret(smem.dtype, [ROWS, N], CLOSURE.SHARED)
+        groups = smem.reinterpret(
+            smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0])
+        )
+        return groups.index(first_row * (N // 4) + q).reinterpret(
+            smem.dtype, [ROWS, N], CLOSURE.SHARED
+        )
     else:
         blocks = smem.reinterpret(smem.dtype, [smem.numel // (4 * ROWS), ROWS, 4], CLOSURE.SHARED)
         return blocks.index(q * (M // ROWS) + first_row // ROWS)
@@ -93,10 +116,18 @@ def _view_columns(smem, q, first_row, M: gl.constexpr, N: gl.constexpr, ROWS: gl
 
 @gluon.jit
 def _eliminate(
-    x_row, s_row, x_pivot, s_pivot, k: gl.constexpr,
-    STRIP: gl.constexpr, FLOOR: gl.constexpr, STRATEGY: gl.constexpr,
-):  # fmt: skip
-    """Return a row of X [1, 4] and the same row of S [1, TILE], now with walks through vertex k, whose rows are the pivots."""
+    x_row,
+    s_row,
+    x_pivot,
+    s_pivot,
+    k: gl.constexpr,
+    STRIP: gl.constexpr,
+    FLOOR: gl.constexpr,
+    STRATEGY: gl.constexpr,
+):
+    """Return a row of X [1, 4] and the same row of S [1, TILE], now with walks through vertex k,
+    whose rows are the pivots.
+    """
     four = x_row
     if STRATEGY == "int16x2":
         four = broadcast_int16x2(unpack_int16x2(x_row))
@@ -108,10 +139,14 @@ def _eliminate(
 
 
 @gluon.jit
-def _close_strip(strip_smem, block_smem, WORDS: gl.constexpr, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
-    """Return X* S [4, TILE] for S = strip_smem [4, TILE] and X, in the first WORDS columns of block_smem [4, ...].
+def _close_strip(
+    strip_smem, block_smem, WORDS: gl.constexpr, FLOOR: gl.constexpr, STRATEGY: gl.constexpr
+):
+    """Return X* S [4, TILE] for S = strip_smem [4, TILE] and X, in the first WORDS columns of
+    block_smem [4, ...].
 
-    By Gauss-Jordan elimination: a thread holds one column of S and all of X, so that no thread needs another.
+    By Gauss-Jordan elimination: a thread holds one column of S and all of X, so that no thread
+    needs another.
     """
     STRIP: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, gl.num_warps()], [1, 0])
     BLOCK: gl.constexpr = gl.BlockedLayout([1, WORDS], [1, 32], [1, gl.num_warps()], [1, 0])
@@ -129,7 +164,9 @@ def _close_strip(strip_smem, block_smem, WORDS: gl.constexpr, FLOOR: gl.constexp
         x3, s3 = _eliminate(x3, s3, x0, s0, k, STRIP, FLOOR, STRATEGY)
         x0, x1, x2, x3 = x1, x2, x3, x0
         s0, s1, s2, s3 = s1, s2, s3, s0
-    return gl.permute(gl.reshape(gl.join(gl.join(s0, s2), gl.join(s1, s3)), [s0.shape[1], 4]), (1, 0))
+    return gl.permute(
+        gl.reshape(gl.join(gl.join(s0, s2), gl.join(s1, s3)), [s0.shape[1], 4]), (1, 0)
+    )
 
 
 @gluon.jit
@@ -147,9 +184,12 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
     for first in range(0, TILE // 4, 2):
         for parity in gl.static_range(2):
             q = first + parity
-            # Share the tile with all threads, so that each can load S, X and P. OVERSIZED_VIEWS: alternate between two buffers,
-            # so that no barrier is needed until the last step has read its own.
-            rows_smem = smem[parity if CLOSURE.OVERSIZED_VIEWS else 0].reinterpret(tile.dtype, [TILE, WIDTH], SHARED)
+            # Share the tile with all threads, so that each can load S, X and P. OVERSIZED_VIEWS:
+            # alternate between two buffers, so that no barrier is needed until the last step has
+            # read its own.
+            rows_smem = smem[parity if CLOSURE.OVERSIZED_VIEWS else 0].reinterpret(
+                tile.dtype, [TILE, WIDTH], SHARED
+            )
             rows_smem.store(tile)
             values = unpack_int16x2(tile) if STRATEGY == "int16x2" else tile
             if CLOSURE.OVERSIZED_VIEWS:
@@ -165,14 +205,18 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
             # tile <- min(tile, P S).
             p_smem = _view_columns(columns_smem, q, 0, TILE, TILE, TILE, CLOSURE)
             tile = rank_k_update(tile, p_smem, strip_smem, 4, ACC, STRATEGY)
-            if parity == 1 or STRATEGY != "float":  # a float can hold a sum below 2 FLOOR, so every other clamp is enough
+            if (
+                parity == 1 or STRATEGY != "float"
+            ):  # a float can hold a sum below 2 FLOOR, so every other clamp is enough
                 tile = clamp(tile, FLOOR, STRATEGY)
     return tile
 
 
 @gluon.jit
 def multiply(acc, a, b, smem, CLOSURE: gl.constexpr):
-    """Return min(acc, A B) for acc [M, N], A [M, TILE] and B [TILE, N], all in registers; A and B in any layout."""
+    """Return min(acc, A B) for acc [M, N], A [M, TILE] and B [TILE, N], all in registers; A and B
+    in any layout.
+    """
     ACC: gl.constexpr = acc.type.layout
     STRATEGY: gl.constexpr = CLOSURE.STRATEGY
     M: gl.constexpr = acc.shape[0]

@@ -1,12 +1,14 @@
-"""The inner loop of the nvidia engine: C <- min(C, A B) for a tile of C in registers, and slices of A and B in shared memory.
+"""The inner loop of the nvidia engine: C <- min(C, A B) for a tile of C in registers, and slices of
+A and B in shared memory.
 
     for each four columns k of A and rows k of B:          # unrolled
         a [BLOCK_M, 4], b [4, BLOCK_N] from shared memory, in the layout of acc
         acc[i, j] = min(acc[i, j], a[i, k] + b[k, j])      # acc [BLOCK_M, BLOCK_N], in registers
 
-ACC is the layout of acc: a thread owns some rows, and in each of them groups of four neighbouring columns. A and B are loaded
-in the same layout, so that the sum of a [BLOCK_M, 1] and b [1, BLOCK_N] is a broadcast within the registers of a thread. A
-thread then issues a few 16-byte loads for some hundred pairs of add and min; plain Triton cannot express that.
+ACC is the layout of acc: a thread owns some rows, and in each of them groups of four neighbouring
+columns. A and B are loaded in the same layout, so that the sum of a [BLOCK_M, 1] and b [1, BLOCK_N]
+is a broadcast within the registers of a thread. A thread then issues a few 16-byte loads for some
+hundred pairs of add and min; plain Triton cannot express that.
 
 How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
 
@@ -29,7 +31,9 @@ __all__ = ["add_min", "add_min_two", "clamp", "rank_k_update", "split_columns"]
 
 @gluon.jit
 def _add_min_two_nonnegative(acc, a0, b0, a1, b1):
-    """Return min(acc, a0 + b0, a1 + b1) in one block of PTX: LLVM would take apart a minimum of three that it sees."""
+    """Return min(acc, a0 + b0, a1 + b1) in one block of PTX: LLVM would take apart a minimum of
+    three that it sees.
+    """
     return gl.inline_asm_elementwise(
         "{ .reg .f32 s, t; .reg .s32 u, v, w; add.f32 s, $1, $2; add.f32 t, $3, $4;"
         " mov.b32 u, s; mov.b32 v, t; mov.b32 w, $5; min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
@@ -45,7 +49,12 @@ def _add_min_two_nonnegative(acc, a0, b0, a1, b1):
 def _add_min_int32(acc, a, b):
     """Return min(acc, a + b) in one block of PTX, which ptxas fuses into one instruction."""
     return gl.inline_asm_elementwise(
-        "{ .reg .s32 s; add.s32 s, $1, $2; min.s32 $0, s, $3; }", "=r,r,r,r", [a, b, acc], gl.int32, True, 1
+        "{ .reg .s32 s; add.s32 s, $1, $2; min.s32 $0, s, $3; }",
+        "=r,r,r,r",
+        [a, b, acc],
+        gl.int32,
+        True,
+        1,
     )
 
 
@@ -53,7 +62,12 @@ def _add_min_int32(acc, a, b):
 def _add_min_int16x2(acc, a, b):
     """Return min(acc, a + b) for both halves of each word, likewise."""
     return gl.inline_asm_elementwise(
-        "{ .reg .b32 s; add.s16x2 s, $1, $2; min.s16x2 $0, s, $3; }", "=r,r,r,r", [a, b, acc], gl.int32, True, 1
+        "{ .reg .b32 s; add.s16x2 s, $1, $2; min.s16x2 $0, s, $3; }",
+        "=r,r,r,r",
+        [a, b, acc],
+        gl.int32,
+        True,
+        1,
     )
 
 
@@ -84,7 +98,9 @@ def add_min(acc, a, b, STRATEGY: gl.constexpr):
 
 @gluon.jit
 def add_min_two(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
-    """Return min(acc, a0 + b0, a1 + b1) for acc [BLOCK_M, BLOCK_N], a0 and a1 [BLOCK_M, 1], b0 and b1 [1, BLOCK_N]."""
+    """Return min(acc, a0 + b0, a1 + b1) for acc [BLOCK_M, BLOCK_N], a0 and a1 [BLOCK_M, 1], b0 and
+    b1 [1, BLOCK_N].
+    """
     if STRATEGY == "nonnegative":
         return _add_min_two_nonnegative(acc, a0, b0, a1, b1)
     elif STRATEGY == "float":
@@ -112,7 +128,9 @@ def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
 
 @gluon.jit
 def split_columns(a, ROWS: gl.constexpr):
-    """Return the four columns [M, 1] of a register tile [M, 4]; no data moves. ROWS is the layout of a column as a vector."""
+    """Return the four columns [M, 1] of a register tile [M, 4]; no data moves. ROWS is the layout
+    of a column as a vector.
+    """
     even, odd = gl.split(gl.reshape(a, [a.shape[0], 2, 2]))
     a0, a2 = gl.split(even)
     a1, a3 = gl.split(odd)
@@ -125,7 +143,8 @@ def split_columns(a, ROWS: gl.constexpr):
 
 @gluon.jit
 def rank_k_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRATEGY: gl.constexpr):
-    """Return min(acc, A B) for acc [M, N] in registers, and K columns of A and K rows of B in shared memory.
+    """Return min(acc, A B) for acc [M, N] in registers, and K columns of A and K rows of B in
+    shared memory.
 
     Under "int16x2", B and acc count words; A holds int16 values, or words with each value twice.
     """

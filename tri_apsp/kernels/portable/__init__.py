@@ -1,1 +1,3 @@
-"""Kernels of the portable engine, in plain Triton: for GPUs of any vendor, and for Triton's interpreter."""
+"""Kernels of the portable engine, in plain Triton: for GPUs of any vendor, and for Triton's
+interpreter.
+"""

@@ -1,4 +1,6 @@
-"""C <- C or A B for Boolean matrices packed 32 per word, in plain Triton, for two independent products in one launch."""
+"""C <- C or A B for Boolean matrices packed 32 per word, in plain Triton, for two independent
+products in one launch.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,33 @@ import triton.language as tl
 __all__ = ["_boolean_product_kernel"]
 
 
-# No size is specialised, since the units of sizes and strides state all that matters: rows are aligned to 16 bytes.
+# No size is specialised, since the units of sizes and strides state all that matters: rows are
+# aligned to 16 bytes.
 @triton.jit(do_not_specialize=["m0", "n0", "k0", "m1", "n1", "k1", "stride_b", "stride_m", "parts"])
 def _boolean_product_kernel(
-    c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
-    m0, n0, k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
-    c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
-    m1, n1, k1,
-    stride_b, stride_m,  # of the matrix, in units of 4 words
+    c0_ptr,
+    a0_ptr,
+    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    m0,
+    n0,
+    k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
+    c1_ptr,
+    a1_ptr,
+    b1_ptr,  # second product; m1 = 0 if there is none
+    m1,
+    n1,
+    k1,
+    stride_b,
+    stride_m,  # of the matrix, in units of 4 words
     parts,  # programs per tile
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    """C <- C or A B for both products and each graph; a program owns a part of k for one tile [BLOCK_M, BLOCK_N] of one C.
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    """C <- C or A B for both products and each graph; a program owns a part of k for one tile
+    [BLOCK_M, BLOCK_N] of one C.
 
-    The grid is (programs of the first product and then of the second, graphs). BLOCK_M divides 128; columns past n are masked.
-    C may be A or B: see engines.boolean.base.
+    The grid is (programs of the first product and then of the second, graphs). BLOCK_M divides 128;
+    columns past n are masked. C may be A or B: see engines.boolean.base.
     """
     # Program id to product, tile and part of k.
     pid = tl.program_id(0)
@@ -50,7 +64,9 @@ def _boolean_product_kernel(
     for _ in range(tl.minimum(words, k - start_k)):
         a_words = tl.load(a_ptrs)
         for bit in tl.static_range(32):
-            mask = (a_words << (31 - bit)) >> 31  # 0 or -1: the bit is shifted to the sign, and back
+            mask = (
+                a_words << (31 - bit)
+            ) >> 31  # 0 or -1: the bit is shifted to the sign, and back
             acc |= mask[:, None] & tl.load(b_ptrs + bit * stride_m, mask=mask_n, other=0)[None, :]
         a_ptrs += 1
         b_ptrs += 32 * stride_m

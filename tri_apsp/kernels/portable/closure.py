@@ -13,13 +13,18 @@ __all__ = ["_closure_kernel"]
 @triton.jit(do_not_specialize=["n"])
 def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, stride_db, stride_dm,
-    NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Floyd-Warshall on D [n, n], n <= BLOCK: for each k, D <- max(min(D, D[:, k] + D[k, :]), FLOOR).
+    n,
+    stride_db,
+    stride_dm,
+    NO_EDGE: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Floyd-Warshall on D [n, n], n <= BLOCK: for each k, D <- max(min(D, D[:, k] + D[k, :]),
+    FLOOR).
 
-    The block stays in registers. Row and column k are extracted by a minimum over a tile that is NO_EDGE elsewhere, which needs
-    no shared memory of our own and no barrier.
+    The block stays in registers. Row and column k are extracted by a minimum over a tile that is
+    NO_EDGE elsewhere, which needs no shared memory of our own and no barrier.
     """
     # Pointers, and the block; NO_EDGE past n.
     d_ptr += tl.program_id(0).to(tl.int64) * stride_db

@@ -1,4 +1,6 @@
-"""R <- D R and C <- C D in place for the panels of a closed diagonal block, in plain Triton, in one launch."""
+"""R <- D R and C <- C D in place for the panels of a closed diagonal block, in plain Triton, in one
+launch.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,24 @@ def _panels_kernel(
     d_ptr,  # D (batch, size, size), closed
     row_ptr,  # row panel (batch, size, n)
     column_ptr,  # column panel (batch, m, size)
-    size, m, n, skip_start, skip_stop,  # columns (rows) skip_start..skip_stop of the panels stay as they are
-    stride_b, stride_m,  # all are views of one matrix, with unit column stride
-    NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr, PANEL: tl.constexpr,
-):  # fmt: skip
-    """Update one strip: PANEL columns of the row panel, or PANEL rows of the column panel, which no other program reads.
+    size,
+    m,
+    n,
+    skip_start,
+    skip_stop,  # columns (rows) skip_start..skip_stop of the panels stay as they are
+    stride_b,
+    stride_m,  # all are views of one matrix, with unit column stride
+    NO_EDGE: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    PANEL: tl.constexpr,
+):
+    """Update one strip: PANEL columns of the row panel, or PANEL rows of the column panel, which no
+    other program reads.
 
-    Axis 0 of the grid is the strips of the row panel, then those of the column panel; axis 1 is the graph.
+    Axis 0 of the grid is the strips of the row panel, then those of the column panel; axis 1 is the
+    graph.
     """
     # Program id to strip.
     pid = tl.program_id(0)
@@ -33,13 +46,45 @@ def _panels_kernel(
         panel_ptr = row_ptr + offset
         offs_n = pid * PANEL + outer
         update_tile(
-            panel_ptr, d_ptr + offset, panel_ptr, inner, offs_n, inner >= 0, outside(offs_n, skip_start, skip_stop),
-            size, n, size, 0, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
-        )  # fmt: skip
+            panel_ptr,
+            d_ptr + offset,
+            panel_ptr,
+            inner,
+            offs_n,
+            inner >= 0,
+            outside(offs_n, skip_start, skip_stop),
+            size,
+            n,
+            size,
+            0,
+            stride_m,
+            stride_m,
+            stride_m,
+            NO_EDGE,
+            FLOOR,
+            BLOCK_K,
+            True,
+        )
     else:  # strip [PANEL, BLOCK]: C <- C D
         panel_ptr = column_ptr + offset
         offs_m = (pid - row_strips) * PANEL + outer
         update_tile(
-            panel_ptr, panel_ptr, d_ptr + offset, offs_m, inner, outside(offs_m, skip_start, skip_stop), inner >= 0,
-            m, size, size, 0, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
-        )  # fmt: skip
+            panel_ptr,
+            panel_ptr,
+            d_ptr + offset,
+            offs_m,
+            inner,
+            outside(offs_m, skip_start, skip_stop),
+            inner >= 0,
+            m,
+            size,
+            size,
+            0,
+            stride_m,
+            stride_m,
+            stride_m,
+            NO_EDGE,
+            FLOOR,
+            BLOCK_K,
+            True,
+        )

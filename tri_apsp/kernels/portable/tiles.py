@@ -6,8 +6,9 @@
         for each k: acc = min(acc, a_tile[:, k] + B[k, tile columns])
     C tile = max(acc, FLOOR)
 
-Splitting a_tile into its columns takes one trip through shared memory per BLOCK_K values of k. Loading A column by column takes
-a trip, or a load per row, for each k, and reaches about half the rate.
+Splitting a_tile into its columns takes one trip through shared memory per BLOCK_K values of k.
+Loading A column by column takes a trip, or a load per row, for each k, and reaches about half the
+rate.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ __all__ = ["outside", "rank_1_update", "tile_of_program", "update_tile", "widen"
 
 @triton.jit
 def tile_of_program(pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """Return the tile (pid_m, pid_n) of program `pid`; GROUP_M rows of tiles in turn share columns of B in the L2 cache."""
+    """Return the tile (pid_m, pid_n) of program `pid`; GROUP_M rows of tiles in turn share columns
+    of B in the L2 cache.
+    """
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
     group = pid // (GROUP_M * tiles_n)
@@ -47,48 +50,82 @@ def widen(values):
 
 @triton.jit
 def rank_1_update(acc, a, b):
-    """Return min(acc, a + b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b [BLOCK_N]."""
+    """Return min(acc, a + b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b
+    [BLOCK_N].
+    """
     total = widen(a)[:, None] + widen(b)[None, :]
     if acc.dtype == tl.float64:
-        # No GPU has a float64 minimum; tl.minimum would spend three more instructions on NaN, which does not occur.
+        # No GPU has a float64 minimum; tl.minimum would spend three more instructions on NaN, which
+        # does not occur.
         return tl.where(total < acc, total, acc)
     else:
         return tl.minimum(acc, total)
 
 
 @triton.jit
-def _rank_k_update(acc, a_tile, b_ptrs, stride_bk, mask_n, FIRST: tl.constexpr, STEP: tl.constexpr, BLOCK_K: tl.constexpr):
-    """Return min(acc, a_tile B) for a_tile [BLOCK_M, BLOCK_K], whose column x belongs to k = FIRST + STEP * x.
+def _rank_k_update(
+    acc,
+    a_tile,
+    b_ptrs,
+    stride_bk,
+    mask_n,
+    FIRST: tl.constexpr,
+    STEP: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """Return min(acc, a_tile B) for a_tile [BLOCK_M, BLOCK_K], whose column x belongs to k = FIRST
+    + STEP * x.
 
-    Triton cannot index a column of a tile, so a_tile is split in halves, its even and odd columns, down to single columns.
+    Triton cannot index a column of a tile, so a_tile is split in halves, its even and odd columns,
+    down to single columns.
     """
     if BLOCK_K == 1:
-        b = tl.load(b_ptrs + FIRST * stride_bk, mask=mask_n)  # [BLOCK_N]; columns past n are computed but never stored
+        b = tl.load(
+            b_ptrs + FIRST * stride_bk, mask=mask_n
+        )  # [BLOCK_N]; columns past n are computed but never stored
         return rank_1_update(acc, tl.reshape(a_tile, [a_tile.shape[0]]), b)
     else:
         even, odd = tl.split(tl.reshape(a_tile, [a_tile.shape[0], BLOCK_K // 2, 2]))
         acc = _rank_k_update(acc, even, b_ptrs, stride_bk, mask_n, FIRST, STEP * 2, BLOCK_K // 2)
-        return _rank_k_update(acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2)
+        return _rank_k_update(
+            acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2
+        )
 
 
 @triton.jit
 def update_tile(
-    c_ptr, a_ptr, b_ptr,  # C [m, n], A [m, k], B [k, n], unit column strides
-    offs_m, offs_n,  # rows [BLOCK_M] and columns [BLOCK_N] of the tile
-    store_m, store_n,  # which of them to store, if they lie inside C
-    m, n, k, fresh, stride_cm, stride_am, stride_bk,
-    NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK_K: tl.constexpr, IN_PLACE: tl.constexpr,
-):  # fmt: skip
+    c_ptr,
+    a_ptr,
+    b_ptr,  # C [m, n], A [m, k], B [k, n], unit column strides
+    offs_m,
+    offs_n,  # rows [BLOCK_M] and columns [BLOCK_N] of the tile
+    store_m,
+    store_n,  # which of them to store, if they lie inside C
+    m,
+    n,
+    k,
+    fresh,
+    stride_cm,
+    stride_am,
+    stride_bk,
+    NO_EDGE: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    IN_PLACE: tl.constexpr,
+):
     """C tile <- max(min(C tile, A B), FLOOR), where C counts as all NO_EDGE if it is fresh.
 
-    Rows past m read row 0 of A, and columns past n are masked when B is loaded; neither is stored. IN_PLACE: the tile is also
-    the A or B of this program, so that all its threads must have read before the first one writes.
+    Rows past m read row 0 of A, and columns past n are masked when B is loaded; neither is stored.
+    IN_PLACE: the tile is also the A or B of this program, so that all its threads must have read
+    before the first one writes.
     """
     # Pointers. n * n passes 2**31 at n = 46341, so rows are multiplied in 64 bits.
     mask_m = offs_m < m
     mask_n = offs_n < n
     mask_c = (mask_m & store_m)[:, None] & (mask_n & store_n)[None, :]
-    c_ptrs = c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]  # [BLOCK_M, BLOCK_N]
+    c_ptrs = (
+        c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]
+    )  # [BLOCK_M, BLOCK_N]
     a_rows = a_ptr + tl.where(mask_m, offs_m, 0).to(tl.int64) * stride_am  # [BLOCK_M]
     a_ptrs = a_rows[:, None] + tl.arange(0, BLOCK_K)[None, :]  # [BLOCK_M, BLOCK_K]
     b_ptrs = b_ptr + offs_n  # [BLOCK_N]

@@ -14,10 +14,16 @@ def _argmin_kernel(
     a_ptr,  # A transposed (batch, depth, m), contiguous
     b_ptr,  # B (batch, depth, n), contiguous
     c_ptr,  # C = A * B (batch, m, n), contiguous
-    m, n, depth,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-):  # fmt: skip
-    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not infinite; -1 if there is none."""
+    m,
+    n,
+    depth,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not infinite; -1 if
+    there is none.
+    """
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     pid = tl.program_id(0)
     pid_b = (pid // (tiles_m * tiles_n)).to(tl.int64)

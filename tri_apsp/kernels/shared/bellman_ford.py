@@ -1,6 +1,8 @@
-"""A round of Bellman-Ford, in plain Triton: a min-plus product of a row vector and a matrix, with the argument of each minimum.
+"""A round of Bellman-Ford, in plain Triton: a min-plus product of a row vector and a matrix, with
+the argument of each minimum.
 
-best[j] = min over the vertices k whose potential changed, in the component of j, of potentials[k] + W[k, j]
+best[j] = min over the vertices k whose potential changed, in the component of j, of potentials[k] +
+W[k, j]
 """
 
 from __future__ import annotations
@@ -13,16 +15,25 @@ __all__ = ["_relax_kernel"]
 
 @triton.jit
 def _relax_kernel(
-    least_ptr, parent_ptr,  # (parts, n) of the type of potentials, and of int64
+    least_ptr,
+    parent_ptr,  # (parts, n) of the type of potentials, and of int64
     active_ptr,  # (count,) of int64: the vertices k
     labels_ptr,  # (n,) of int64: the component of each vertex
     potentials_ptr,  # (n,) of float64, or of int64 for integers
     added_ptr,  # (1,) of float64: what is added to each weight of floats; as an argument, it would be a float32
     w_ptr,  # W (n, n) of any strides
-    count, n, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, INFINITY: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Store the minimum of BLOCK columns over the vertices part, part + parts, ... of `active`, and its k."""
+    count,
+    n,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    INFINITY: tl.constexpr,
+    INTEGER: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Store the minimum of BLOCK columns over the vertices part, part + parts, ... of `active`, and
+    its k.
+    """
     part = tl.program_id(1)
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n

@@ -10,7 +10,9 @@ __all__ = ["count_bits"]
 
 @triton.jit
 def count_bits(x):
-    """Return how many bits of each int32 are set: the sums of pairs of bits, of 4, and of 8, which a product adds up."""
+    """Return how many bits of each int32 are set: the sums of pairs of bits, of 4, and of 8, which
+    a product adds up.
+    """
     x = x.to(tl.uint32, bitcast=True)
     x -= (x >> 1) & 0x55555555
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)

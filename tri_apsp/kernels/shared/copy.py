@@ -1,4 +1,6 @@
-"""T <- S for two independent pairs of blocks in one launch, in plain Triton: small copies are bound by launches."""
+"""T <- S for two independent pairs of blocks in one launch, in plain Triton: small copies are bound
+by launches.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,28 @@ __all__ = ["_copy_kernel"]
 # Row strides and n stay specialised, so that a row can be copied 16 bytes at a time.
 @triton.jit(do_not_specialize=["m0", "m1"])
 def _copy_kernel(
-    t0_ptr, s0_ptr,  # first pair: T and S (batch, m, n), unit column strides, no element shared
-    m0, n0, stride_t0b, stride_t0m, stride_s0b, stride_s0m,
-    t1_ptr, s1_ptr,  # second pair; m1 = 0 if there is none
-    m1, n1, stride_t1b, stride_t1m, stride_s1b, stride_s1m,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Copy one tile [ROWS, BLOCK] of one pair. Axis 0 of the grid is the tiles of both pairs; axis 1 is the graph."""
+    t0_ptr,
+    s0_ptr,  # first pair: T and S (batch, m, n), unit column strides, no element shared
+    m0,
+    n0,
+    stride_t0b,
+    stride_t0m,
+    stride_s0b,
+    stride_s0m,
+    t1_ptr,
+    s1_ptr,  # second pair; m1 = 0 if there is none
+    m1,
+    n1,
+    stride_t1b,
+    stride_t1m,
+    stride_s1b,
+    stride_s1m,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Copy one tile [ROWS, BLOCK] of one pair. Axis 0 of the grid is the tiles of both pairs; axis
+    1 is the graph.
+    """
     pid = tl.program_id(0)
     pid_b = tl.program_id(1).to(tl.int64)
     tiles0 = tl.cdiv(m0, ROWS) * tl.cdiv(n0, BLOCK)
@@ -30,7 +47,9 @@ def _copy_kernel(
 
 
 @triton.jit
-def _copy_tile(t_ptr, s_ptr, tile, m, n, stride_tm, stride_sm, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _copy_tile(
+    t_ptr, s_ptr, tile, m, n, stride_tm, stride_sm, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
     """Copy the tile of that number, counted along rows of tiles."""
     tiles_n = tl.cdiv(n, BLOCK)
     offs_m = tile // tiles_n * ROWS + tl.arange(0, ROWS)

@@ -19,13 +19,20 @@ __all__ = ["_count_edges_kernel"]
 def _count_edges_kernel(
     x_ptr,  # X (batch, m, n), of any strides
     counts_ptr,  # int32 (programs,): the count of each program
-    rows, rows_read, n, step,  # of each matrix, rows 0, step, ... are read, rows_read of them; rows = batch * rows_read < 2**30
-    stride_xb, stride_xm, stride_xn,
+    rows,
+    rows_read,
+    n,
+    step,  # of each matrix, rows 0, step, ... are read, rows_read of them; rows = batch * rows_read < 2**30
+    stride_xb,
+    stride_xm,
+    stride_xn,
     NO_EDGE: tl.constexpr,
     LOOPS: tl.constexpr,  # whether the diagonal counts
     BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Store the count of one program, which owns rows pid, pid + programs, ... of those that are read in all matrices."""
+):
+    """Store the count of one program, which owns rows pid, pid + programs, ... of those that are
+    read in all matrices.
+    """
     pid = tl.program_id(0)
     edges = tl.zeros([BLOCK], tl.int32)
     fractions = tl.zeros([BLOCK], tl.int32)  # 1 where an edge is not a whole number

@@ -1,7 +1,8 @@
-"""The sweeps that give distances once the vertices of a sparse graph are eliminated, in plain Triton.
+"""The sweeps that give distances once the vertices of a sparse graph are eliminated, in plain
+Triton.
 
-Columns are independent: one program takes BLOCK of them through both sweeps, and programs need no synchronization.
-tri_apsp.kernels.cpu.elimination says what the sweeps compute.
+Columns are independent: one program takes BLOCK of them through both sweeps, and programs need no
+synchronization. tri_apsp.kernels.cpu.elimination says what the sweeps compute.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ __all__ = ["_sweep_kernel"]
 def _sweep_kernel(
     x_ptr,  # (n, width): row v has the distances from all sources of a slab to v
     vertices_ptr,  # (chunks,) of int32: the vertex to which the edges of each chunk lead
-    others_ptr, weights_ptr,  # (chunks, EDGES): the vertices from which they lead, of int32, -1 where there is none
-    chunks, width,
-    NO_EDGE: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    others_ptr,
+    weights_ptr,  # (chunks, EDGES): the vertices from which they lead, of int32, -1 where there is none
+    chunks,
+    width,
+    NO_EDGE: tl.constexpr,
+    EDGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Lower BLOCK columns by one chunk of edges after another."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < width
@@ -35,6 +40,9 @@ def _sweep_kernel(
         # Prefetch the next chunk.
         following = tl.minimum(chunk + 1, chunks - 1)
         v = tl.load(vertices_ptr + following)
-        u, w = tl.load(others_ptr + following * EDGES + place), tl.load(weights_ptr + following * EDGES + place)
+        u, w = (
+            tl.load(others_ptr + following * EDGES + place),
+            tl.load(weights_ptr + following * EDGES + place),
+        )
         tl.store(own, tl.minimum(before, tl.min(sums, axis=0)), mask=inside)
         tl.debug_barrier()  # other threads of this program read the row next

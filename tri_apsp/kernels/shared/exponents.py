@@ -1,4 +1,5 @@
-"""Min-plus products by exponents: small distances become powers of two, so that a product of matrices finds minima.
+"""Min-plus products by exponents: small distances become powers of two, so that a product of
+matrices finds minima.
 
     r[i] = the least A[i, k], c[j] = the least B[k, j] of a slice of k                                      # _encode_kernel
     P[i, k] = 2^(65 - u - 2 u (A[i, k] - r[i])), but 0 for NO_EDGE and for more than r[i] + WINDOW
@@ -8,49 +9,53 @@
     y[i, j] = the greatest u (Z - r[i]) + u (Z - c[j]) + w[i, j] of all slices                              # the score
     X[i, j] = 2 Z - floor((y[i, j] - (128 - u)) / u)
 
-A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5. WINDOW is 23 or 18, and REACH 30 or 24. Decoding
-takes three instructions for two results, on pairs of 16 bits: of T, r and c only sums and maxima are formed. Before encoding,
-_sample_kernel computes some results, by which a product that would leave most tiles uncertain does not begin.
+A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5. WINDOW is 23 or 18, and
+REACH 30 or 24. Decoding takes three instructions for two results, on pairs of 16 bits: of T, r and
+c only sums and maxima are formed. Before encoding, _sample_kernel computes some results, by which a
+product that would leave most tiles uncertain does not begin.
 
-Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of column j of B, over all
-slices. min(C[i, j], X[i, j]) is the result if one of these holds:
+Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of
+column j of B, over all slices. min(C[i, j], X[i, j]) is the result if one of these holds:
 
     exact:    H[i] - R[i] <= WINDOW, L[j] - S[j] <= WINDOW, and their sum is at most REACH. Then X[i, j] > H[i] + L[j] means
               that there is no path.
     certain:  min(C[i, j], X[i, j]) <= R[i] + S[j] + WINDOW.
 
-Proof. Consider a slice, and the terms of T[i, j] in it, 2^(129 - 2 u - 2 u t) with t = (A[i, k] - r[i]) + (B[k, j] - c[j]).
-Let s be the least t.
+Proof. Consider a slice, and the terms of T[i, j] in it, 2^(129 - 2 u - 2 u t) with t = (A[i, k] -
+r[i]) + (B[k, j] - c[j]). Let s be the least t.
 
-1. If s <= REACH, the slice contributes r[i] + c[j] + s. The sum is no less than its largest term, a normal number, and no
-   more than 2^(2 u - 1) such terms (all may be equal). Adding in any order, with each sum rounded to nearest or cut off,
-   keeps both bounds: rounding is monotone, and m terms are a float for m = 1 to 2^(2 u - 1). Tensor cores add several values
-   at a time, and cut each off below some bit of the greatest: the greatest stays whole, and cutting off only lowers the sum.
-   So the exponent of the sum, as float32 holds it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half, rounded down, is
-   w = 128 - u - u s plus 0 to u - 1. The greatest, for s = 0 and all terms equal, is 255: infinity, which as a sum of positive
-   numbers stays infinity.
-2. If s > REACH, or if there is no term, the sum is at most 2^(128 - 2 u (REACH + 1)), whose w is at most 3 or 2, whether or
-   not the hardware keeps subnormal numbers: it counts as s = REACH + 1.
-3. Each sum A[i, k] + B[k, j] that T[i, j] leaves out is NO_EDGE or exceeds r[i] + c[j] + WINDOW: one of A[i, k] - r[i] and
-   B[k, j] - c[j] exceeds WINDOW, and the other is not negative.
+1. If s <= REACH, the slice contributes r[i] + c[j] + s. The sum is no less than its largest term, a
+   normal number, and no more than 2^(2 u - 1) such terms (all may be equal). Adding in any order,
+   with each sum rounded to nearest or cut off, keeps both bounds: rounding is monotone, and m terms
+   are a float for m = 1 to 2^(2 u - 1). Tensor cores add several values at a time, and cut each off
+   below some bit of the greatest: the greatest stays whole, and cutting off only lowers the sum. So
+   the exponent of the sum, as float32 holds it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half,
+   rounded down, is w = 128 - u - u s plus 0 to u - 1. The greatest, for s = 0 and all terms equal,
+   is 255: infinity, which as a sum of positive numbers stays infinity.
+2. If s > REACH, or if there is no term, the sum is at most 2^(128 - 2 u (REACH + 1)), whose w is at
+   most 3 or 2, whether or not the hardware keeps subnormal numbers: it counts as s = REACH + 1.
+3. Each sum A[i, k] + B[k, j] that T[i, j] leaves out is NO_EDGE or exceeds r[i] + c[j] + WINDOW:
+   one of A[i, k] - r[i] and B[k, j] - c[j] exceeds WINDOW, and the other is not negative.
 
-Since r[i] >= R[i] and c[j] >= S[j], each sum that is left out exceeds R[i] + S[j] + WINDOW, and each X[i, j] that is not a
-sum is at least R[i] + S[j] + REACH + 1. REACH is more than WINDOW, so a certain result is the minimum. If a pair is exact, no
-sum is left out, all have s <= REACH, and all are at most H[i] + L[j] <= R[i] + S[j] + REACH, less than any X[i, j] that is
-not a sum. QED.
+Since r[i] >= R[i] and c[j] >= S[j], each sum that is left out exceeds R[i] + S[j] + WINDOW, and
+each X[i, j] that is not a sum is at least R[i] + S[j] + REACH + 1. REACH is more than WINDOW, so a
+certain result is the minimum. If a pair is exact, no sum is left out, all have s <= REACH, and all
+are at most H[i] + L[j] <= R[i] + S[j] + REACH, less than any X[i, j] that is not a sum. QED.
 
-A least value of Z or more counts as Z - 1, in r and in R, so scores of slices with an edge are at least u. A slice without
-edges has the score 0, as if its r were Z, and y starts at 0, as if r and c were Z: these are no less than R and S, so step 2
-holds for them too. H counts as Z + 64 at most: a line with a greater value spans 65 or more, and is not exact. A line without
-any edge has R = Z and H = -16384: it is exact with each line of whole numbers, and X[i, j] > H[i] + L[j] always holds. A line
-with a value that is not a whole number from 0 on is neither exact nor certain.
+A least value of Z or more counts as Z - 1, in r and in R, so scores of slices with an edge are at
+least u. A slice without edges has the score 0, as if its r were Z, and y starts at 0, as if r and c
+were Z: these are no less than R and S, so step 2 holds for them too. H counts as Z + 64 at most: a
+line with a greater value spans 65 or more, and is not exact. A line without any edge has R = Z and
+H = -16384: it is exact with each line of whole numbers, and X[i, j] > H[i] + L[j] always holds. A
+line with a value that is not a whole number from 0 on is neither exact nor certain.
 
-Sources: G. Yuval, An algorithm for finding all shortest paths using N^2.81 infinite-precision multiplications, Information
-Processing Letters 4 (1976), and N. Alon, Z. Galil, O. Margalit, On the exponent of the all pairs shortest path problem,
-Journal of Computer and System Sciences 54 (1997): powers of a base above the number of terms, in exact arithmetic. Slices,
-float32 and the conditions for certainty are tri_apsp's. How tensor cores add is measured, not documented: M. Fasi, N. J.
-Higham, M. Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7 (2021) e330, on compute
-capability 7.x and 8.0; tests/engines/test_exponents.py ran on 9.0.
+Sources: G. Yuval, An algorithm for finding all shortest paths using N^2.81 infinite-precision
+multiplications, Information Processing Letters 4 (1976), and N. Alon, Z. Galil, O. Margalit, On the
+exponent of the all pairs shortest path problem, Journal of Computer and System Sciences 54 (1997):
+powers of a base above the number of terms, in exact arithmetic. Slices, float32 and the conditions
+for certainty are tri_apsp's. How tensor cores add is measured, not documented: M. Fasi, N. J.
+Higham, M. Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7
+(2021) e330, on compute capability 7.x and 8.0; tests/engines/test_exponents.py ran on 9.0.
 """
 
 from __future__ import annotations
@@ -60,7 +65,8 @@ import triton.language as tl
 
 __all__ = ["_encode_kernel", "_sample_kernel"]
 
-# What a sample holds for NO_EDGE, in every dtype: more than the sum of two edges, which are cut off at Z + 64.
+# What a sample holds for NO_EDGE, in every dtype: more than the sum of two edges, which are cut off
+# at Z + 64.
 _SAMPLED_NO_EDGE = tl.constexpr(16384)
 
 
@@ -72,7 +78,9 @@ def _sampled(x, NO_EDGE: tl.constexpr, HIGHEST: tl.constexpr):
 
 @triton.jit
 def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr):
-    """Return R, and H - R or REACH + 1 if that is above WINDOW, of lines with these least and greatest edges."""
+    """Return R, and H - R or REACH + 1 if that is above WINDOW, of lines with these least and
+    greatest edges.
+    """
     lowest = tl.where(least < _SAMPLED_NO_EDGE, tl.minimum(least, ZERO - 1), ZERO)
     span = highest - lowest
     return lowest, tl.where(span > WINDOW, REACH + 1, span)
@@ -81,29 +89,60 @@ def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, 
 @triton.jit(do_not_specialize=["zero_count", "batch", "m", "fresh", "skip_start", "skip_stop"])
 def _sample_kernel(
     sample_ptr,  # int32 (programs,), of each program's tile: 0 if not in the sample, 1 if a sampled result is uncertain, else 2
-    zeros_ptr, zero_count,  # int32 (zero_count,), set to 0: the ranges and counts of later kernels
-    c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
-    batch, m, n, depth, fresh, skip_start, skip_stop,  # as in product.py
-    stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
-    NO_EDGE: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr, BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr, EDGE: tl.constexpr, BLOCK_K: tl.constexpr, MARGIN: tl.constexpr, STAGES: tl.constexpr,
-):  # fmt: skip
-    """A program computes EDGE x EDGE results of one tile of one graph, and whether all of them would be exact or certain.
+    zeros_ptr,
+    zero_count,  # int32 (zero_count,), set to 0: the ranges and counts of later kernels
+    c_ptr,
+    a_ptr,
+    b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
+    batch,
+    m,
+    n,
+    depth,
+    fresh,
+    skip_start,
+    skip_stop,  # as in product.py
+    stride_cb,
+    stride_cm,
+    stride_ab,
+    stride_am,
+    stride_bb,
+    stride_bk,
+    NO_EDGE: tl.constexpr,
+    WINDOW: tl.constexpr,
+    REACH: tl.constexpr,
+    ZERO: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    EDGE: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    MARGIN: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """A program computes EDGE x EDGE results of one tile of one graph, and whether all of them
+    would be exact or certain.
 
-    A certain result must be at least MARGIN below its bound, since the rest of the tile may have greater results. That values
-    are whole is not checked. A tile is not in the sample if all its sampled results are skipped. All graphs share one sample;
-    each is in it if there are no more graphs than programs. The programs also share the work of setting memory to 0.
+    A certain result must be at least MARGIN below its bound, since the rest of the tile may have
+    greater results. That values are whole is not checked. A tile is not in the sample if all its
+    sampled results are skipped. All graphs share one sample; each is in it if there are no more
+    graphs than programs. The programs also share the work of setting memory to 0.
     """
     pid, programs = tl.program_id(0), tl.num_programs(0)
     offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
     for start in range(pid * BLOCK_K, zero_count, programs * BLOCK_K):
         tl.store(zeros_ptr + start + offs_k, 0, mask=start + offs_k < zero_count)
     graph = (pid % batch).to(tl.int64)
-    # The rows of tiles in order, and the columns of tiles in another order, since 37 is prime to the number of programs, which
-    # is a power of 2. In a tile, rows are BLOCK_M // EDGE apart, and columns adjacent, since B is read along them.
-    pid_m, pid_n = pid * tl.cdiv(m, BLOCK_M) // programs, pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs
+    # The rows of tiles in order, and the columns of tiles in another order, since 37 is prime to
+    # the number of programs, which is a power of 2. In a tile, rows are BLOCK_M // EDGE apart, and
+    # columns adjacent, since B is read along them.
+    pid_m, pid_n = (
+        pid * tl.cdiv(m, BLOCK_M) // programs,
+        pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs,
+    )
     row = tl.minimum(pid_m * BLOCK_M + offs * (BLOCK_M // EDGE) + pid % (BLOCK_M // EDGE), m - 1)
-    column = tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE + offs
+    column = (
+        tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE
+        + offs
+    )
     a_ptrs = a_ptr + graph * stride_ab + row.to(tl.int64)[:, None] * stride_am
     b_ptrs = b_ptr + graph * stride_bb + column[None, :]
     sums = tl.full((EDGE, EDGE, BLOCK_K), 2 * _SAMPLED_NO_EDGE, tl.int32)  # [row, column, k]
@@ -120,12 +159,22 @@ def _sample_kernel(
         a_least, b_least = tl.minimum(a_least, a), tl.minimum(b_least, b)
         a_highest = tl.maximum(a_highest, tl.where(a < _SAMPLED_NO_EDGE, a, -_SAMPLED_NO_EDGE))
         b_highest = tl.maximum(b_highest, tl.where(b < _SAMPLED_NO_EDGE, b, -_SAMPLED_NO_EDGE))
-    a_lowest, a_span = _range_of_sample(tl.min(a_least, 1), tl.max(a_highest, 1), WINDOW, REACH, ZERO)
-    b_lowest, b_span = _range_of_sample(tl.min(b_least, 1), tl.max(b_highest, 1), WINDOW, REACH, ZERO)
+    a_lowest, a_span = _range_of_sample(
+        tl.min(a_least, 1), tl.max(a_highest, 1), WINDOW, REACH, ZERO
+    )
+    b_lowest, b_span = _range_of_sample(
+        tl.min(b_least, 1), tl.max(b_highest, 1), WINDOW, REACH, ZERO
+    )
     row, column = row[:, None], column[None, :]
-    kept = ((row >= skip_start) & (row < skip_stop)) | ((column >= skip_start) & (column < skip_stop)) | (column >= n)
+    kept = (
+        ((row >= skip_start) & (row < skip_stop))
+        | ((column >= skip_start) & (column < skip_stop))
+        | (column >= n)
+    )
     mask = (column < n) & (fresh == 0)
-    before = tl.load(c_ptr + graph * stride_cb + row.to(tl.int64) * stride_cm + column, mask=mask, other=NO_EDGE)
+    before = tl.load(
+        c_ptr + graph * stride_cb + row.to(tl.int64) * stride_cm + column, mask=mask, other=NO_EDGE
+    )
     found = tl.minimum(_sampled(before, NO_EDGE, 2 * ZERO + 64), tl.min(sums, 2))
     bound = a_lowest[:, None] + (b_lowest + (WINDOW - MARGIN))[None, :]
     uncertain = ~kept & (a_span[:, None] + b_span[None, :] > REACH) & (found > bound)
@@ -136,10 +185,16 @@ def _sample_kernel(
 
 @triton.jit
 def _integers(x, MISSING: tl.constexpr, NO_EDGE: tl.constexpr, ZERO: tl.constexpr):
-    """Return int32: MISSING for NO_EDGE, less than 0 for what is no whole number from 0 on; ZERO + 64 for floats above."""
+    """Return int32: MISSING for NO_EDGE, less than 0 for what is no whole number from 0 on; ZERO +
+    64 for floats above.
+    """
     if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
-        whole = (x.to(tl.int32, bitcast=True) >= 0) & ((x >= NO_EDGE) | (x == tl.floor(x)))  # false for NaN
-        return tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), MISSING), -1).to(tl.int32)
+        whole = (x.to(tl.int32, bitcast=True) >= 0) & (
+            (x >= NO_EDGE) | (x == tl.floor(x))
+        )  # false for NaN
+        return tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), MISSING), -1).to(
+            tl.int32
+        )
     else:
         return x.to(tl.int32)
 
@@ -148,16 +203,39 @@ def _integers(x, MISSING: tl.constexpr, NO_EDGE: tl.constexpr, ZERO: tl.constexp
 def _encode_kernel(
     counts_ptr,  # int32 (2,), see exponent_product; written only if too few tiles of the sample are certain
     sample_ptr,  # int32 (SAMPLED,), see _sample_kernel
-    a_powers_ptr, a_scores_ptr, a_ranges_ptr, b_powers_ptr, b_scores_ptr, b_ranges_ptr,  # see _encode_slice
-    a_ptr, b_ptr,  # A (batch, m, depth), B (batch, depth, n), unit column stride
-    m, n, depth, slices, stride_ab, stride_am, stride_bb, stride_bk,
-    NO_EDGE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr,
-    PART: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, SAMPLED: tl.constexpr,
-    SAMPLE_WORTHWHILE: tl.constexpr, LEAST_TRIED: tl.constexpr,
-):  # fmt: skip
+    a_powers_ptr,
+    a_scores_ptr,
+    a_ranges_ptr,
+    b_powers_ptr,
+    b_scores_ptr,
+    b_ranges_ptr,  # see _encode_slice
+    a_ptr,
+    b_ptr,  # A (batch, m, depth), B (batch, depth, n), unit column stride
+    m,
+    n,
+    depth,
+    slices,
+    stride_ab,
+    stride_am,
+    stride_bb,
+    stride_bk,
+    NO_EDGE: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    LINES: tl.constexpr,
+    SLICE: tl.constexpr,
+    PART: tl.constexpr,
+    UNITS: tl.constexpr,
+    WINDOW: tl.constexpr,
+    ZERO: tl.constexpr,
+    SAMPLED: tl.constexpr,
+    SAMPLE_WORTHWHILE: tl.constexpr,
+    LEAST_TRIED: tl.constexpr,
+):
     """A program encodes one slice of LINES rows of A, or of LINES columns of B.
 
-    If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a product that has failed.
+    If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a
+    product that has failed.
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     found = tl.load(sample_ptr + tl.arange(0, SAMPLED))
@@ -170,14 +248,56 @@ def _encode_kernel(
     programs_a = lines_m // LINES
     if pid < programs_a:
         _encode_slice(
-            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr, batch, pid, slice_, m, lines_m, depth, slices, stride_ab,
-            stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
-        )  # fmt: skip
+            a_powers_ptr,
+            a_scores_ptr,
+            a_ranges_ptr,
+            a_ptr,
+            batch,
+            pid,
+            slice_,
+            m,
+            lines_m,
+            depth,
+            slices,
+            stride_ab,
+            stride_am,
+            1,
+            1,
+            NO_EDGE,
+            BLOCK_M,
+            LINES,
+            SLICE,
+            PART,
+            UNITS,
+            WINDOW,
+            ZERO,
+        )
     else:
         _encode_slice(
-            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr, batch, pid - programs_a, slice_, n, lines_n, depth, slices,
-            stride_bb, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
-        )  # fmt: skip
+            b_powers_ptr,
+            b_scores_ptr,
+            b_ranges_ptr,
+            b_ptr,
+            batch,
+            pid - programs_a,
+            slice_,
+            n,
+            lines_n,
+            depth,
+            slices,
+            stride_bb,
+            1,
+            stride_bk,
+            0,
+            NO_EDGE,
+            BLOCK_N,
+            LINES,
+            SLICE,
+            PART,
+            UNITS,
+            WINDOW,
+            ZERO,
+        )
 
 
 @triton.jit
@@ -186,13 +306,26 @@ def _encode_slice(
     scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
-    batch, index, slice_,  # which slice: its graph, its first line divided by LINES, and its number along k
-    lines, all_lines, depth, slices,  # all_lines: `lines` rounded up to whole tiles
-    stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
+    batch,
+    index,
+    slice_,  # which slice: its graph, its first line divided by LINES, and its number along k
+    lines,
+    all_lines,
+    depth,
+    slices,  # all_lines: `lines` rounded up to whole tiles
+    stride_xb,
+    stride_xl,
+    stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
-    NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
-    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr,
-):  # fmt: skip
+    NO_EDGE: tl.constexpr,
+    TILE: tl.constexpr,
+    LINES: tl.constexpr,
+    SLICE: tl.constexpr,
+    PART: tl.constexpr,
+    UNITS: tl.constexpr,
+    WINDOW: tl.constexpr,
+    ZERO: tl.constexpr,
+):
     """Encode one slice of LINES lines, which divides TILE; lines and k past the end have no edges."""
     tile = index // (TILE // LINES)
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
@@ -208,17 +341,24 @@ def _encode_slice(
         inside = (k < depth)[:, None] & (line < lines)[None, :]
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
-    x_ptr += batch * stride_xb + index.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
+    x_ptr += (
+        batch * stride_xb
+        + index.to(tl.int64) * LINES * stride_xl
+        + slice_.to(tl.int64) * SLICE * stride_xk
+    )
     x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
     missing: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
     value = _integers(x, missing, NO_EDGE, ZERO)
     # [LINES]; as unsigned numbers, refused values, which are negative, are the greatest.
     least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)
-    score = tl.where(least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
+    score = tl.where(
+        least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0
+    )
     above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
     # A line of which all values in the slice are refused may get powers, but it is never certain.
     in_window = above.to(tl.uint32, bitcast=True) <= WINDOW  # false where `above` is negative
-    # Bits of a float32, not of a bfloat16: ptxas of CUDA 12.8 drops some of the sums that are formed in 16 bits.
+    # Bits of a float32, not of a bfloat16: ptxas of CUDA 12.8 drops some of the sums that are
+    # formed in 16 bits.
     bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, bits.to(tl.float32, bitcast=True))

@@ -1,6 +1,8 @@
-"""Extremes of tiles, which the kernels that read a whole tensor keep in registers: one running tile per extreme.
+"""Extremes of tiles, which the kernels that read a whole tensor keep in registers: one running tile
+per extreme.
 
-A program stores five extremes: lowest, lowest on the diagonal, highest, highest below a bound, and whether any value is NaN.
+A program stores five extremes: lowest, lowest on the diagonal, highest, highest below a bound, and
+whether any value is NaN.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ __all__ = ["empty_extremes", "store_extremes", "update_extremes"]
 
 
 @triton.jit
-def empty_extremes(like_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr, SMALLEST: tl.constexpr, LARGEST: tl.constexpr):
-    """Return lowest, highest and highest below the bound, [ROWS, BLOCK] each, before any value of the dtype of `like_ptr`."""
+def empty_extremes(
+    like_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr, SMALLEST: tl.constexpr, LARGEST: tl.constexpr
+):
+    """Return lowest, highest and highest below the bound, [ROWS, BLOCK] each, before any value of
+    the dtype of `like_ptr`.
+    """
     lowest = widen(tl.full([ROWS, BLOCK], LARGEST, like_ptr.dtype.element_ty))
     highest = widen(tl.full([ROWS, BLOCK], SMALLEST, like_ptr.dtype.element_ty))
     return lowest, highest, highest
@@ -32,8 +38,11 @@ def update_extremes(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, B
 
 
 @triton.jit
-def store_extremes(out_ptr, max_programs, lowest, lowest_diagonal, highest, highest_below, BELOW: tl.constexpr):
-    """Reduce the tiles [ROWS, BLOCK] and store the five extremes of this program in its column of out [5, max_programs].
+def store_extremes(
+    out_ptr, max_programs, lowest, lowest_diagonal, highest, highest_below, BELOW: tl.constexpr
+):
+    """Reduce the tiles [ROWS, BLOCK] and store the five extremes of this program in its column of
+    out [5, max_programs].
 
     If BELOW is None, the highest value stands for the highest below it.
     """

@@ -1,7 +1,9 @@
-"""Predecessors on paths of the fewest edges, for sources whose predecessors may form a loop, in plain Triton.
+"""Predecessors on paths of the fewest edges, for sources whose predecessors may form a loop, in
+plain Triton.
 
-The host first extends all paths by one edge at a time, with the search kernels of predecessors.py. When such a search finds few
-of the pairs that are left, this kernel continues by a breadth-first search for each source i:
+The host first extends all paths by one edge at a time, with the search kernels of predecessors.py.
+When such a search finds few of the pairs that are left, this kernel continues by a breadth-first
+search for each source i:
 
     queue = i, and all vertices with a predecessor
     for each level:
@@ -9,8 +11,8 @@ of the pairs that are left, this kernel continues by a breadth-first search for 
             for each edge (k, j) with D[i, k] + W[k, j] = D[i, j], if no earlier level reached j:
                 pred[i, j] = min(pred[i, j], k); append j to the queue if it is new
 
-If a level of floats reaches no vertex, the whole queue is searched again, over all edges and with twice the tolerance. The
-tolerance of floats is that of tight_edges.py.
+If a level of floats reaches no vertex, the whole queue is searched again, over all edges and with
+twice the tolerance. The tolerance of floats is that of tight_edges.py.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ from tri_apsp.kernels.shared.tight_edges import absolute_margin, wide
 
 __all__ = ["_fewest_edges_kernel"]
 
-# A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and is largest for the least k.
+# A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and
+# is largest for the least k.
 THIS_LEVEL: tl.constexpr = tl.constexpr(-3)
 
 
 @triton.jit
 def _begin_queue(pred_row, queue_ptr, i, n, BLOCK: tl.constexpr):
-    """Queue the vertices that have a predecessor, and the source; return how many, and how many are still to be found."""
+    """Queue the vertices that have a predecessor, and the source; return how many, and how many are
+    still to be found.
+    """
     count = 0
     remaining = 0
     for start in range(0, n, BLOCK):
@@ -45,7 +50,9 @@ def _begin_queue(pred_row, queue_ptr, i, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _settle(pred_row, queue_ptr, start, end, BLOCK: tl.constexpr):
-    """Store the predecessors that a level found for the vertices from `start` to `end` of the queue."""
+    """Store the predecessors that a level found for the vertices from `start` to `end` of the
+    queue.
+    """
     while start < end:
         offs = start + tl.arange(0, BLOCK)
         j = tl.load(queue_ptr + offs, mask=offs < end, other=0)
@@ -56,10 +63,27 @@ def _settle(pred_row, queue_ptr, start, end, BLOCK: tl.constexpr):
 
 @triton.jit
 def _expand(
-    pred_row, queue_ptr, tail, k, targets_ptr, weights_ptr, start, end, w_row, stride_wn, d_row, by_lists, scale, absolute,
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Extend the path to k by its listed edges from `start` to `end`, or by its row of W; return the new end of the queue."""
+    pred_row,
+    queue_ptr,
+    tail,
+    k,
+    targets_ptr,
+    weights_ptr,
+    start,
+    end,
+    w_row,
+    stride_wn,
+    d_row,
+    by_lists,
+    scale,
+    absolute,
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Extend the path to k by its listed edges from `start` to `end`, or by its row of W; return
+    the new end of the queue.
+    """
     before = widen(tl.load(d_row + k))
     while start < end:
         offs = start + tl.arange(0, BLOCK)
@@ -69,7 +93,9 @@ def _expand(
         wanted = pred <= SEARCH
         x = tl.load(weights_ptr + offs, mask=by_lists & wanted, other=NO_EDGE)
         w_ptrs = w_row + j.to(tl.int64) * stride_wn
-        x = widen(tl.where(by_lists, x, tl.load(w_ptrs, mask=wanted & (by_lists == 0), other=NO_EDGE)))
+        x = widen(
+            tl.where(by_lists, x, tl.load(w_ptrs, mask=wanted & (by_lists == 0), other=NO_EDGE))
+        )
         longest = widen(tl.load(d_row + j, mask=wanted, other=NO_EDGE))
         if RELATIVE != 0:
             longest += scale * (RELATIVE * tl.abs(longest) + absolute)
@@ -88,14 +114,23 @@ def _fewest_edges_kernel(
     pred_ptr,  # (batch, n, n) of int32: SEARCH where a predecessor is still to be found
     flags_ptr,  # (batch, n) of int32: flags of the sources
     queue_ptr,  # (programs, n) of int32
-    targets_ptr, weights_ptr,  # the listed edges, by their sources
+    targets_ptr,
+    weights_ptr,  # the listed edges, by their sources
     ends_ptr,  # (batch, n) of int64: where the edges of each source end
-    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    w_ptr,
+    d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, ...), for floats
     listed,  # 1: the lists hold all tight edges; 0: they overflowed, and rows of W are searched
-    rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    rows,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,  # rows = batch * n
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Find the predecessors that are missing in rows whose source has the flag POSSIBLE_LOOP."""
     # The tolerance is multiplied by scale < WIDEST; sums of integers are exact.
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
@@ -104,7 +139,11 @@ def _fewest_edges_kernel(
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         if tl.load(flags_ptr + row) == POSSIBLE_LOOP:
             graph = wide(row // n)
-            pred_row, d_row, w_graph = pred_ptr + wide(row) * n, d_ptr + wide(row) * n, w_ptr + graph * stride_wb
+            pred_row, d_row, w_graph = (
+                pred_ptr + wide(row) * n,
+                d_ptr + wide(row) * n,
+                w_ptr + graph * stride_wb,
+            )
             tail, remaining = _begin_queue(pred_row, queue_ptr, row % n, n, BLOCK)
             # The threads of the program read what others stored in pred_row and queue.
             tl.debug_barrier()
@@ -117,17 +156,36 @@ def _fewest_edges_kernel(
                     k = tl.load(queue_ptr + head)
                     place = graph * n + k
                     start = tl.load(ends_ptr + place - 1, mask=by_lists & (place > 0), other=0)
-                    end = tl.load(ends_ptr + place, mask=by_lists, other=0) + tl.where(by_lists, 0, n)
+                    end = tl.load(ends_ptr + place, mask=by_lists, other=0) + tl.where(
+                        by_lists, 0, n
+                    )
                     tail = _expand(
-                        pred_row, queue_ptr, tail, k, targets_ptr, weights_ptr, start, end, w_graph + wide(k) * stride_wm,
-                        stride_wn, d_row, by_lists, scale, absolute, NO_EDGE, RELATIVE, BLOCK,
-                    )  # fmt: skip
+                        pred_row,
+                        queue_ptr,
+                        tail,
+                        k,
+                        targets_ptr,
+                        weights_ptr,
+                        start,
+                        end,
+                        w_graph + wide(k) * stride_wm,
+                        stride_wn,
+                        d_row,
+                        by_lists,
+                        scale,
+                        absolute,
+                        NO_EDGE,
+                        RELATIVE,
+                        BLOCK,
+                    )
                     tl.debug_barrier()
                     head += 1
                 _settle(pred_row, queue_ptr, last, tail, BLOCK)
                 tl.debug_barrier()
                 remaining -= tail - last
-                if tail == last:  # no vertex was reached: integers are done; floats search again, with twice the tolerance
+                if (
+                    tail == last
+                ):  # no vertex was reached: integers are done; floats search again, with twice the tolerance
                     scale = WIDEST if INTEGER else 2 * scale
                     head = 0
             if remaining > 0:  # only if the distances are not those of the weights

@@ -1,13 +1,14 @@
-"""Sums of gradients, in plain Triton: of the edges of all shortest paths, and of the factors of a product.
+"""Sums of gradients, in plain Triton: of the edges of all shortest paths, and of the factors of a
+product.
 
     scale = 2^q, of each graph                                      # _largest_kernel: from the largest magnitude
     sums  = the sum of round(scale * gradient), for each edge       # _edge_sums_kernel
             or each element of a factor                             # _factor_sums_kernel
     gradient of an edge = sums / scale                              # _scale_kernel
 
-Sums of whole numbers do not depend on their order, so that every run gives the same bits, although programs add concurrently.
-q is such that a sum of all gradients of a graph has at most 62 bits: of 2^c gradients, each keeps its bits down to 2^(c - 62)
-times the largest.
+Sums of whole numbers do not depend on their order, so that every run gives the same bits, although
+programs add concurrently. q is such that a sum of all gradients of a graph has at most 62 bits: of
+2^c gradients, each keeps its bits down to 2^(c - 62) times the largest.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ def _largest_kernel(
     largest_ptr,  # (batch,) of int64: bits of a float64, not negative; 0 before the launch
     gradient_ptr,  # (batch, values), contiguous
     chosen_ptr,  # (batch, values) of int32, contiguous: not negative where a gradient counts
-    values, blocks,  # of each graph: values, and programs
+    values,
+    blocks,  # of each graph: values, and programs
     BLOCK: tl.constexpr,
-):  # fmt: skip
-    """largest[b] = the largest magnitude of the gradients that count, NaN above all; a program reads BLOCK of them."""
+):
+    """largest[b] = the largest magnitude of the gradients that count, NaN above all; a program
+    reads BLOCK of them.
+    """
     pid_b = (tl.program_id(0) // blocks).to(tl.int64)
     offs = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = offs < values
@@ -62,26 +66,36 @@ def _largest_kernel(
 
 @triton.jit
 def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.constexpr):
-    """Add up the subtrees of a tree, in a workspace of two halves [2, n]; return the half that holds the sums.
+    """Add up the subtrees of a tree, in a workspace of two halves [2, n]; return the half that
+    holds the sums.
 
-    In round r, the ancestor of a vertex is that 2^r edges up, or the source, and its sum is that of all vertices less than 2^r
-    edges down, itself included. A round adds the sum of each vertex to that of its ancestor; it reads one half and writes the
-    other. `deeper` is whether some ancestor is not the source. Sums of the source are not used.
+    In round r, the ancestor of a vertex is that 2^r edges up, or the source, and its sum is that of
+    all vertices less than 2^r edges down, itself included. A round adds the sum of each vertex to
+    that of its ancestor; it reads one half and writes the other. `deeper` is whether some ancestor
+    is not the source. Sums of the source are not used.
     """
     half = 0
     while deeper > 0:
         read, write = half * n, (1 - half) * n
         for block in range(tl.cdiv(n, BLOCK)):
             v = block * BLOCK + tl.arange(0, BLOCK)
-            tl.store(sums_ptr + write + v, tl.load(sums_ptr + read + v, mask=v < n, cache_modifier=".cg"), mask=v < n)
+            tl.store(
+                sums_ptr + write + v,
+                tl.load(sums_ptr + read + v, mask=v < n, cache_modifier=".cg"),
+                mask=v < n,
+            )
         tl.debug_barrier()
         deeper = 0
         for block in range(tl.cdiv(n, BLOCK)):
             v = block * BLOCK + tl.arange(0, BLOCK)
             ancestor = tl.load(ancestors_ptr + read + v, mask=v < n, other=source)
             below = ancestor != source
-            summed = tl.load(sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg")  # of atomics, and so not from L1
-            tl.atomic_add(sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta")
+            summed = tl.load(
+                sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg"
+            )  # of atomics, and so not from L1
+            tl.atomic_add(
+                sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta"
+            )
             ancestor = tl.load(ancestors_ptr + read + ancestor, mask=below, other=source)
             tl.store(ancestors_ptr + write + v, ancestor, mask=v < n)
             deeper = tl.maximum(deeper, tl.max((ancestor != source).to(tl.int32), 0))
@@ -93,16 +107,21 @@ def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.cons
 @triton.jit(do_not_specialize=["rows", "count_bits"])
 def _edge_sums_kernel(
     edge_sums_ptr,  # (batch, n, n) of int64, 0 before the launch
-    sums_ptr, ancestors_ptr,  # workspace (programs, 2, n) of int64 and int32
-    gradient_ptr, predecessors_ptr,  # (batch, n, n), contiguous; the latter of int32
+    sums_ptr,
+    ancestors_ptr,  # workspace (programs, 2, n) of int64 and int32
+    gradient_ptr,
+    predecessors_ptr,  # (batch, n, n), contiguous; the latter of int32
     largest_ptr,  # see _largest_kernel
-    rows, n, count_bits,  # rows = batch * n; at most 2^count_bits gradients per graph
+    rows,
+    n,
+    count_bits,  # rows = batch * n; at most 2^count_bits gradients per graph
     BLOCK: tl.constexpr,
-):  # fmt: skip
-    """edge_sums[b, p, v] = the sum of the gradients of all distances in graph b whose path uses edge (p, v).
+):
+    """edge_sums[b, p, v] = the sum of the gradients of all distances in graph b whose path uses
+    edge (p, v).
 
-    Program p owns sources p, p + programs, and so on. The shortest paths of a source form a tree, whose sums over subtrees
-    _add_to_ancestors finds.
+    Program p owns sources p, p + programs, and so on. The shortest paths of a source form a tree,
+    whose sums over subtrees _add_to_ancestors finds.
     """
     pid = tl.program_id(0).to(tl.int64)
     sums_ptr += pid * 2 * n
@@ -140,12 +159,18 @@ def _edge_sums_kernel(
 def _factor_sums_kernel(
     a_sums_ptr,  # (batch, m, depth) of int64, 0 before the launch
     b_sums_ptr,  # (batch, depth, n), likewise
-    gradient_ptr, chosen_ptr,  # (batch, m, n), contiguous; the latter of int32, the term that was chosen, or -1
+    gradient_ptr,
+    chosen_ptr,  # (batch, m, n), contiguous; the latter of int32, the term that was chosen, or -1
     largest_ptr,  # see _largest_kernel
-    m, n, depth, blocks, count_bits,  # programs per graph; at most 2^count_bits gradients per graph
+    m,
+    n,
+    depth,
+    blocks,
+    count_bits,  # programs per graph; at most 2^count_bits gradients per graph
     BLOCK: tl.constexpr,
-):  # fmt: skip
-    """a_sums[b, i, k] = the sum over all j, and b_sums[b, k, j] that over all i, of the gradients with k = chosen[b, i, j].
+):
+    """a_sums[b, i, k] = the sum over all j, and b_sums[b, k, j] that over all i, of the gradients
+    with k = chosen[b, i, j].
 
     A program reads BLOCK gradients of one graph.
     """
@@ -167,10 +192,14 @@ def _scale_kernel(
     gradient_ptr,  # (batch, values), contiguous
     sums_ptr,  # (batch, values) of int64, contiguous
     largest_ptr,  # see _largest_kernel
-    values, blocks, count_bits,  # of each graph: values and programs, and at most 2^count_bits gradients
+    values,
+    blocks,
+    count_bits,  # of each graph: values and programs, and at most 2^count_bits gradients
     BLOCK: tl.constexpr,
-):  # fmt: skip
-    """gradient[b] = sums[b] / scale; NaN where a gradient of the graph was not finite. A program writes BLOCK values."""
+):
+    """gradient[b] = sums[b] / scale; NaN where a gradient of the graph was not finite. A program
+    writes BLOCK values.
+    """
     pid_b = (tl.program_id(0) // blocks).to(tl.int64)
     offs = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = offs < values

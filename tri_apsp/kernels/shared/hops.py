@@ -6,7 +6,8 @@
         now, later = later, now
     out[s, v] = the level at which v was found from s                                    # _unpack_kernel
 
-A row has a bit for each source of a slab. The level of each bit is kept in binary, one matrix of bits for each binary digit.
+A row has a bit for each source of a slab. The level of each bit is kept in binary, one matrix of
+bits for each binary digit.
 
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
@@ -33,9 +34,10 @@ def _start_kernel(
     seen_ptr,  # (n, words) of int32, 0
     found_ptr,  # (n,) of int32
     starts_ptr,  # (sources,) of int64
-    sources, words,
+    sources,
+    words,
     BLOCK: tl.constexpr,
-):  # fmt: skip
+):
     """Set the bits of BLOCK sources, of which several may be one vertex."""
     source = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = source < sources
@@ -47,15 +49,31 @@ def _start_kernel(
 
 
 @triton.jit
-def _gather(now_ptr, found_ptr, sources_ptr, edge, end, level, words, EDGES: tl.constexpr, WORDS: tl.constexpr):
-    """Return the bits of the rows that the last level found, over the edges from `edge` to `end`, EDGES rows at a time."""
+def _gather(
+    now_ptr,
+    found_ptr,
+    sources_ptr,
+    edge,
+    end,
+    level,
+    words,
+    EDGES: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Return the bits of the rows that the last level found, over the edges from `edge` to `end`,
+    EDGES rows at a time.
+    """
     offs = tl.arange(0, WORDS)
     rows = tl.zeros([EDGES, WORDS], tl.int32)
     while edge < end:
         edges = edge + tl.arange(0, EDGES)
         u = tl.load(sources_ptr + edges, mask=edges < end, other=0).to(tl.int64)
         found = tl.load(found_ptr + u, mask=edges < end, other=-2) == level - 1
-        rows |= tl.load(now_ptr + u[:, None] * words + offs[None, :], mask=found[:, None] & (offs < words)[None, :], other=0)
+        rows |= tl.load(
+            now_ptr + u[:, None] * words + offs[None, :],
+            mask=found[:, None] & (offs < words)[None, :],
+            other=0,
+        )
         edge += EDGES
     return tl.reduce(rows, 0, _or)
 
@@ -66,11 +84,16 @@ def _gather_kernel(
     now_ptr,  # (n, words) of int32: what the last level found, in the rows where it found anything
     found_ptr,  # (n,) of int32: of the levels of the parity of level - 1, the last that found a bit of each row
     complete_ptr,  # (n,) of int32: 1 where a row has seen every source
-    lists_ptr, vertices_ptr, firsts_ptr, ends_ptr,  # (chunks,): a long list, its vertex, and which edges of it
+    lists_ptr,
+    vertices_ptr,
+    firsts_ptr,
+    ends_ptr,  # (chunks,): a long list, its vertex, and which edges of it
     sources_ptr,  # edges by destination
-    level, words,
-    EDGES: tl.constexpr, WORDS: tl.constexpr,
-):  # fmt: skip
+    level,
+    words,
+    EDGES: tl.constexpr,
+    WORDS: tl.constexpr,
+):
     """Gather a chunk of a list that is too long for one program."""
     chunk = tl.program_id(0)
     if tl.load(complete_ptr + tl.load(vertices_ptr + chunk)) == 0:
@@ -84,19 +107,31 @@ def _gather_kernel(
 @triton.jit
 def _level_kernel(
     later_ptr,  # (n, words) of int32: receives the rows that this level finds
-    now_ptr, found_ptr, complete_ptr,  # as above
+    now_ptr,
+    found_ptr,
+    complete_ptr,  # as above
     later_found_ptr,  # (n,) of int32: becomes `level` in these rows
     seen_ptr,  # (n, words) of int32
     digits_ptr,  # (digits, n, words) of int32: the binary digits of the level at which each bit was found
-    total_ptr, reached_ptr, farthest_ptr,  # (n,) of int64, int64 and int32
+    total_ptr,
+    reached_ptr,
+    farthest_ptr,  # (n,) of int64, int64 and int32
     any_ptr,  # (1,) of int32: set to 1 if a bit is found
-    offsets_ptr, sources_ptr,  # edges by destination
+    offsets_ptr,
+    sources_ptr,  # edges by destination
     list_ptr,  # (n,) of int32: the number of a long list, else -1
     gathered_ptr,  # as above; becomes 0
-    level, n, words,
-    DIGITS: tl.constexpr, VERTICES: tl.constexpr, EDGES: tl.constexpr, WORDS: tl.constexpr,
-):  # fmt: skip
-    """Find VERTICES rows, one after another. With DIGITS, keep the level of each bit; without, add up the levels of a row."""
+    level,
+    n,
+    words,
+    DIGITS: tl.constexpr,
+    VERTICES: tl.constexpr,
+    EDGES: tl.constexpr,
+    WORDS: tl.constexpr,
+):
+    """Find VERTICES rows, one after another. With DIGITS, keep the level of each bit; without, add
+    up the levels of a row.
+    """
     offs = tl.arange(0, WORDS)
     mask = offs < words
     for v in range(tl.program_id(0) * VERTICES, tl.minimum(n, (tl.program_id(0) + 1) * VERTICES)):
@@ -120,7 +155,11 @@ def _level_kernel(
                 for digit in tl.static_range(DIGITS):
                     if (level >> digit) & 1 == 1:
                         digits = digits_ptr + digit * (wide(n) * words) + row
-                        tl.store(digits, tl.load(digits, mask=mask & (new != 0), other=0) | new, mask=mask & (new != 0))
+                        tl.store(
+                            digits,
+                            tl.load(digits, mask=mask & (new != 0), other=0) | new,
+                            mask=mask & (new != 0),
+                        )
                 if DIGITS == 0:
                     count = tl.sum(count_bits(new)).to(tl.int64)
                     tl.store(total_ptr + v, tl.load(total_ptr + v) + count * level)
@@ -135,9 +174,13 @@ def _unpack_kernel(
     out_ptr,  # (sources, n), uninitialised
     seen_ptr,  # (words, n) of int32
     digits_ptr,  # (digits, words, n) of int32
-    sources, n, words,
-    UNREACHABLE: tl.constexpr, DIGITS: tl.constexpr, VERTICES: tl.constexpr,
-):  # fmt: skip
+    sources,
+    n,
+    words,
+    UNREACHABLE: tl.constexpr,
+    DIGITS: tl.constexpr,
+    VERTICES: tl.constexpr,
+):
     """Write the levels of the 32 sources of a word, at VERTICES vertices."""
     rows = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
     word = tl.program_id(1)

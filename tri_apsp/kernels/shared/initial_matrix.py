@@ -6,7 +6,8 @@
         D tile = x, but min(x, 0) on the diagonal
     out[:, pid] = (lowest, unused, highest, highest below BELOW, whether any is NaN)
 
-Positions past the end of D load as 0 where no graph has padding, so 0 may count among the values of W.
+Positions past the end of D load as 0 where no graph has padding, so 0 may count among the values of
+W.
 """
 
 from __future__ import annotations
@@ -26,15 +27,26 @@ def _initial_matrix_kernel(
     w_ptr,  # W (batch, n, n), any strides
     sizes_ptr,  # (batch,): the leading vertices that count, if SIZES; a size out of range counts as the nearest in range
     out_ptr,  # of the dtype of W
-    out_offset, max_programs,  # the extremes of all programs, (5, max_programs), begin at out[out_offset]
-    rows, n, padded_n,  # rows = batch * padded_n < 2**30, which int32 counts; padded_n >= n
-    stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, SIZES: tl.constexpr,
+    out_offset,
+    max_programs,  # the extremes of all programs, (5, max_programs), begin at out[out_offset]
+    rows,
+    n,
+    padded_n,  # rows = batch * padded_n < 2**30, which int32 counts; padded_n >= n
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    SIZES: tl.constexpr,
     PADDED: tl.constexpr,  # whether D has more vertices than W; the others are padding too
-    SMALLEST: tl.constexpr, LARGEST: tl.constexpr,  # of the dtype; infinities for floats
-    BELOW: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Fill D, and store the extremes of one program, which owns tiles pid, pid + programs, ..., counted along rows of tiles."""
+    SMALLEST: tl.constexpr,
+    LARGEST: tl.constexpr,  # of the dtype; infinities for floats
+    BELOW: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Fill D, and store the extremes of one program, which owns tiles pid, pid + programs, ...,
+    counted along rows of tiles.
+    """
     pid = tl.program_id(0)
     lowest, highest, highest_below = empty_extremes(w_ptr, ROWS, BLOCK, SMALLEST, LARGEST)
     tiles_n = tl.cdiv(padded_n, BLOCK)
@@ -54,10 +66,14 @@ def _initial_matrix_kernel(
             mask_w = mask & (offs_m < n)[:, None] & (offs_n < n)[None, :]
         w_ptrs = w_rows[:, None] + (offs_n.to(tl.int64) * stride_wn)[None, :]
         x = widen(tl.load(w_ptrs, mask=mask_w, other=NO_EDGE if SIZES or PADDED else 0))
-        lowest, highest, highest_below = update_extremes(lowest, highest, highest_below, x, SMALLEST, BELOW)
+        lowest, highest, highest_below = update_extremes(
+            lowest, highest, highest_below, x, SMALLEST, BELOW
+        )
         # Store D.
         positive_diagonal = mask_w & (offs_m[:, None] == offs_n[None, :]) & (x > 0)
         x = tl.where(positive_diagonal, 0, x)
         d_ptrs = d_ptr + (offs_r.to(tl.int64) * padded_n)[:, None] + offs_n[None, :]
         tl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=mask)
-    store_extremes(out_ptr + out_offset, max_programs, lowest, LARGEST, highest, highest_below, BELOW)
+    store_extremes(
+        out_ptr + out_offset, max_programs, lowest, LARGEST, highest, highest_below, BELOW
+    )

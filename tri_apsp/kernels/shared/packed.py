@@ -12,13 +12,15 @@ __all__ = ["_packed_kernel"]
 def _packed_kernel(
     matrices_ptr,  # (graphs, n, n), contiguous
     values_ptr,  # (total,): graph g has size * size values in row order from its start
-    starts_ptr, sizes_ptr,  # (graphs,) of int64
-    n, blocks,
+    starts_ptr,
+    sizes_ptr,  # (graphs,) of int64
+    n,
+    blocks,
     PACK: tl.constexpr,  # whether to write the values; else the matrices
     FILL: tl.constexpr,  # outside of a graph
     WIDE: tl.constexpr,  # whether n * n passes 2**31
     BLOCK: tl.constexpr,
-):  # fmt: skip
+):
     """Copy BLOCK elements of one graph, of `blocks` times BLOCK."""
     pid = tl.program_id(0)
     graph = (pid // blocks).to(tl.int64)

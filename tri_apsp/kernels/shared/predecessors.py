@@ -6,9 +6,10 @@
         pred[i, j] = pred_strip[j, i]                                   # _collect_kernel
     where every sum over a list is larger than the distance because of rounding: all edges             # _search_rest_kernel
 
-Predecessors can form a loop only through an edge (k, j) with D[i, k] >= D[i, j] that lies on a cycle of weight 0 up to
-rounding: W[k, j] + D[j, k] <= cycle_relative * |D[i, j]| + cycle_absolute. _collect_kernel marks sources with such an edge as
-POSSIBLE_LOOP; fewest_edges.py then finds their paths of the fewest edges.
+Predecessors can form a loop only through an edge (k, j) with D[i, k] >= D[i, j] that lies on a
+cycle of weight 0 up to rounding: W[k, j] + D[j, k] <= cycle_relative * |D[i, j]| + cycle_absolute.
+_collect_kernel marks sources with such an edge as POSSIBLE_LOOP; fewest_edges.py then finds their
+paths of the fewest edges.
 
 The tolerance of floats is that of tight_edges.py.
 """
@@ -22,9 +23,14 @@ from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.tight_edges import absolute_margin, limit, load_edges, wide
 
 __all__ = [
-    "POSSIBLE_LOOP", "SEARCH", "_collect_kernel", "_search_kernel", "_search_lists_kernel", "_search_rest_kernel",
+    "POSSIBLE_LOOP",
+    "SEARCH",
+    "_collect_kernel",
+    "_search_kernel",
+    "_search_lists_kernel",
+    "_search_rest_kernel",
     "_transpose_kernel",
-]  # fmt: skip
+]
 
 # Where a predecessor is still to be found; -1 means that there is none.
 SEARCH: tl.constexpr = tl.constexpr(-2)
@@ -37,18 +43,39 @@ POSSIBLE_LOOP: tl.constexpr = tl.constexpr(2)
 def _transpose_kernel(
     d_strip_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
     pred_strip_ptr,  # (batch, n, width) of int32
-    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    w_ptr,
+    d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, cycle_relative, cycle_absolute), for floats
-    i0, width, n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Transpose a tile of D and of predecessors: i for an edge that is a shortest path, SEARCH for other paths, -1 for none."""
+    i0,
+    width,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Transpose a tile of D and of predecessors: i for an edge that is a shortest path, SEARCH for
+    other paths, -1 for none.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
     # Both (ROWS, COLUMNS).
-    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    w, d = load_edges(
+        w_ptr + pid_b * stride_wb,
+        d_ptr + pid_b * n * n,
+        offs_i,
+        offs_j,
+        n,
+        stride_wm,
+        stride_wn,
+        NO_EDGE,
+    )
     direct = w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)
     pred = tl.where(d < NO_EDGE, tl.where(direct, offs_i[:, None], SEARCH), -1)
     mask = (offs < width)[:, None] & (offs_j < n)[None, :]
@@ -59,22 +86,39 @@ def _transpose_kernel(
 
 @triton.jit
 def _accept(best, found, y, need, absolute, RELATIVE: tl.constexpr):
-    """Return what a search found; SEARCH where its sum is larger than the distance beyond the tolerance."""
+    """Return what a search found; SEARCH where its sum is larger than the distance beyond the
+    tolerance.
+    """
     return tl.where(need & (best > limit(y, absolute, RELATIVE)), SEARCH, found)
 
 
 @triton.jit
 def _search_lists_kernel(
-    pred_strip_ptr, d_strip_ptr,  # as above
+    pred_strip_ptr,
+    d_strip_ptr,  # as above
     x_strip_ptr,  # D of the vertices that may be predecessors, NO_EDGE elsewhere, as d_strip
-    sources_ptr, weights_ptr, ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
-    margins_ptr, capacity, blocks, width, n,
-    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
-    LANES: tl.constexpr, GROUP: tl.constexpr, CHUNK: tl.constexpr, UNROLL: tl.constexpr,
-):  # fmt: skip
-    """Search the lists of GROUP vertices for LANES sources, if the lists fit their capacity, CHUNK edges at a time.
+    sources_ptr,
+    weights_ptr,
+    ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
+    margins_ptr,
+    capacity,
+    blocks,
+    width,
+    n,
+    NO_EDGE: tl.constexpr,
+    LOWEST: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    LANES: tl.constexpr,
+    GROUP: tl.constexpr,
+    CHUNK: tl.constexpr,
+    UNROLL: tl.constexpr,
+):
+    """Search the lists of GROUP vertices for LANES sources, if the lists fit their capacity, CHUNK
+    edges at a time.
 
-    Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the graph.
+    Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the
+    graph.
     """
     count = tl.num_programs(1).to(tl.int64) * n * blocks
     if tl.load(ends_ptr + count - 1) > capacity:
@@ -87,7 +131,9 @@ def _search_lists_kernel(
     d_strip_ptr += first * width
     x_strip_ptr += first * width
     absolute = absolute_margin(margins_ptr, INTEGER)
-    for j in range(tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)):
+    for j in range(
+        tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)
+    ):
         pred_strip_ptrs = pred_strip_ptr + j * width + offs
         found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # (LANES,), as y and best
         need = found == SEARCH
@@ -105,7 +151,10 @@ def _search_lists_kernel(
                         edge = start + (UNROLL - 1 - step if INTEGER else step)
                         k = tl.load(sources_ptr + edge, mask=edge < end, other=0)
                         x = widen(tl.load(weights_ptr + edge, mask=edge < end, other=NO_EDGE))
-                        total = widen(tl.load(x_strip_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
+                        total = (
+                            widen(tl.load(x_strip_ptr + k * width + offs, mask=mask, other=NO_EDGE))
+                            + x
+                        )
                         if INTEGER:  # the sums are exact: the first edge whose sum is the distance, in one operation fewer
                             first_found = tl.where(total == y, k, first_found)
                         else:
@@ -123,13 +172,31 @@ def _search_lists_kernel(
 
 @triton.jit
 def _search_kernel(
-    pred_strip_ptr, d_strip_ptr, x_strip_ptr, w_ptr,  # as above
+    pred_strip_ptr,
+    d_strip_ptr,
+    x_strip_ptr,
+    w_ptr,  # as above
     sizes_ptr,  # (batch,) of int32: the leading vertices of each graph
-    ends_ptr, margins_ptr, capacity, blocks, width, n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, UNROLL: tl.constexpr,
-):  # fmt: skip
-    """Search all edges to ROWS vertices for COLUMNS sources, if the lists do not fit their capacity."""
+    ends_ptr,
+    margins_ptr,
+    capacity,
+    blocks,
+    width,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    LOWEST: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    UNROLL: tl.constexpr,
+):
+    """Search all edges to ROWS vertices for COLUMNS sources, if the lists do not fit their
+    capacity.
+    """
     count = tl.num_programs(1).to(tl.int64) * n * blocks
     if tl.load(ends_ptr + count - 1) <= capacity:
         return
@@ -140,7 +207,9 @@ def _search_kernel(
     pid_b = tl.program_id(1).to(tl.int64)
     offs_s = (pid_b * n + offs_j)[:, None] * width + offs[None, :]
     mask_c = mask_j[:, None] & mask[None, :]
-    found = tl.load(pred_strip_ptr + offs_s, mask=mask_c, other=-1)  # (ROWS, COLUMNS), as y and best
+    found = tl.load(
+        pred_strip_ptr + offs_s, mask=mask_c, other=-1
+    )  # (ROWS, COLUMNS), as y and best
     need = found == SEARCH
     if tl.max(need.to(tl.int32)) == 0:
         return
@@ -153,8 +222,13 @@ def _search_kernel(
     searching = True
     while (k < size) & searching:
         for _ in tl.static_range(UNROLL):
-            x = widen(tl.load(w_ptrs, mask=(offs_j < size) & (offs_j != k) & (k < size), other=NO_EDGE))
-            total = x[:, None] + widen(tl.load(x_strip_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
+            x = widen(
+                tl.load(w_ptrs, mask=(offs_j < size) & (offs_j != k) & (k < size), other=NO_EDGE)
+            )
+            total = (
+                x[:, None]
+                + widen(tl.load(x_strip_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
+            )
             less = total < best
             best, found = tl.where(less, total, best), tl.where(less, k, found)
             w_ptrs += stride_wm
@@ -162,20 +236,46 @@ def _search_kernel(
             k += 1
         searching = tl.max((best > y).to(tl.int32)) == 1
     absolute = absolute_margin(margins_ptr, INTEGER)
-    tl.store(pred_strip_ptr + offs_s, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c)
+    tl.store(
+        pred_strip_ptr + offs_s, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c
+    )
 
 
 @triton.jit
-def _flags(w_ptr, d_ptr, margins_ptr, k, offs_j, y, not_closer, n, stride_wm, stride_wn,
-           NO_EDGE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
-    """Return the flags of edges (k, j) of one graph, where y = D[i, j] and, if `not_closer`, D[i, k] >= y.
+def _flags(
+    w_ptr,
+    d_ptr,
+    margins_ptr,
+    k,
+    offs_j,
+    y,
+    not_closer,
+    n,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    INTEGER: tl.constexpr,
+):
+    """Return the flags of edges (k, j) of one graph, where y = D[i, j] and, if `not_closer`, D[i,
+    k] >= y.
 
-    NOT_CLOSER if there is a path back, and POSSIBLE_LOOP if the edge may then lie on a cycle of weight 0.
+    NOT_CLOSER if there is a path back, and POSSIBLE_LOOP if the edge may then lie on a cycle of
+    weight 0.
     """
     back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=not_closer, other=NO_EDGE))
-    w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=not_closer, other=NO_EDGE))
+    w = widen(
+        tl.load(
+            w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn,
+            mask=not_closer,
+            other=NO_EDGE,
+        )
+    )
     returns = not_closer & (back < NO_EDGE) & (w < NO_EDGE)
-    most = tl.zeros_like(y) if INTEGER else tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
+    most = (
+        tl.zeros_like(y)
+        if INTEGER
+        else tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
+    )
     return tl.where(returns, tl.where(w + back <= most, POSSIBLE_LOOP, NOT_CLOSER), 0)
 
 
@@ -184,17 +284,33 @@ def _collect_kernel(
     pred_ptr,  # (batch, n, n) of int32
     flags_ptr,  # (batch, n) of int32, in which the flags of sources are set
     shortest_ptr,  # (batch,) of int32 or floats: the least distance between two vertices
-    pred_strip_ptr, w_ptr, d_ptr, margins_ptr,  # as above
-    i0, width, n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Store a tile of predecessors, and set the flags of those that are no closer to the source than their vertices."""
+    pred_strip_ptr,
+    w_ptr,
+    d_ptr,
+    margins_ptr,  # as above
+    i0,
+    width,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Store a tile of predecessors, and set the flags of those that are no closer to the source
+    than their vertices.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
     mask = (offs < width)[:, None] & (offs_j < n)[None, :]
-    k = tl.load(pred_strip_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1)
+    k = tl.load(
+        pred_strip_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1
+    )
     offs_p = offs_i.to(tl.int64)[:, None] * n + offs_j[None, :]
     tl.store(pred_ptr + pid_b * n * n + offs_p, k, mask=mask)
     d_ptr += pid_b * n * n
@@ -206,26 +322,49 @@ def _collect_kernel(
     y = widen(tl.load(d_ptr + offs_p, mask=searched, other=NO_EDGE))
     if not INTEGER:
         searched = searched & (shortest <= 2 * (RELATIVE * tl.abs(y) + tl.load(margins_ptr)))
-    before = widen(tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + k, mask=searched, other=NO_EDGE))
+    before = widen(
+        tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + k, mask=searched, other=NO_EDGE)
+    )
     not_closer = searched & (before >= y)
     if tl.max(not_closer.to(tl.int32)) == 1:
         w_ptr += pid_b * stride_wb
         all_j = tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS])
-        flags = _flags(w_ptr, d_ptr, margins_ptr, k, all_j, y, not_closer, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
+        flags = _flags(
+            w_ptr,
+            d_ptr,
+            margins_ptr,
+            k,
+            all_j,
+            y,
+            not_closer,
+            n,
+            stride_wm,
+            stride_wn,
+            NO_EDGE,
+            INTEGER,
+        )
         flags = tl.max(flags, axis=1)
         tl.atomic_max(flags_ptr + pid_b * n + offs_i, flags, mask=flags > 0)
 
 
 @triton.jit
-def _best_of_all(w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the k, (1,), of the least D[i, k] + W[k, j] of all edges to j: the smallest of several, -1 if there is no edge."""
+def _best_of_all(
+    w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Return the k, (1,), of the least D[i, k] + W[k, j] of all edges to j: the smallest of
+    several, -1 if there is no edge.
+    """
     best = widen(tl.full([1], NO_EDGE, d_row.dtype.element_ty))
     found = tl.full([1], -1, tl.int32)
     for start in range(0, n, BLOCK):
         k = start + tl.arange(0, BLOCK)
         mask = (k < n) & (k != j)
         before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
-        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
+        x = widen(
+            tl.load(
+                w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE
+            )
+        )
         total = tl.where((before < NO_EDGE) & (x < NO_EDGE), before + x, NO_EDGE)
         least = tl.min(total, axis=0, keep_dims=True)
         k = tl.min(tl.where(total == least, k, n), axis=0, keep_dims=True)
@@ -236,11 +375,21 @@ def _best_of_all(w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr
 
 @triton.jit
 def _search_rest_kernel(
-    pred_ptr, flags_ptr, w_ptr, d_ptr, margins_ptr,  # as above
-    n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid is the sources.
+    pred_ptr,
+    flags_ptr,
+    w_ptr,
+    d_ptr,
+    margins_ptr,  # as above
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid
+    is the sources.
 
     Such a pair may close a loop with any predecessor that is no closer, whatever its edge weighs.
     """
@@ -263,7 +412,18 @@ def _search_rest_kernel(
                     searched = (k >= 0) & (k != i)
                     not_closer = searched & (widen(tl.load(d_row + k, mask=searched, other=0)) >= y)
                     flags = _flags(
-                        w_ptr, d_ptr, margins_ptr, k, all_j, y, not_closer, n, stride_wm, stride_wn, NO_EDGE, INTEGER
+                        w_ptr,
+                        d_ptr,
+                        margins_ptr,
+                        k,
+                        all_j,
+                        y,
+                        not_closer,
+                        n,
+                        stride_wm,
+                        stride_wn,
+                        NO_EDGE,
+                        INTEGER,
                     )
                     flag = tl.maximum(flag, tl.max(flags))
                     inexact = True

@@ -1,7 +1,8 @@
 """Distances from chosen sources in a sparse graph without negative weights, in plain Triton.
 
-Each kernel is a round that lowers distances in place; rounds follow each other until none is lowered. A program may or may not
-see what another lowered in the same round: the distances that no edge lowers any more are the same.
+Each kernel is a round that lowers distances in place; rounds follow each other until none is
+lowered. A program may or may not see what another lowered in the same round: the distances that no
+edge lowers any more are the same.
 
     output-parallel: d[v] = min(d[v], d[u] + w over the edges (u, v))        # _pull_kernel
     input-parallel:  sums[e] = d[u] + w, then the minimum of each segment    # _segments_kernel, _carries_kernel
@@ -18,7 +19,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["_carries_kernel", "_pull_kernel", "_pull_rows_kernel", "_push_kernel", "_segments_kernel", "_tight_kernel"]
+__all__ = [
+    "_carries_kernel",
+    "_pull_kernel",
+    "_pull_rows_kernel",
+    "_push_kernel",
+    "_segments_kernel",
+    "_tight_kernel",
+]
 
 
 @triton.jit
@@ -26,12 +34,19 @@ def _pull_kernel(
     d_ptr,  # (rows, n)
     lowered_ptr,  # (rows,) of int32: set to 1 where a distance is lowered
     order_ptr,  # (count,) of int32: vertices, by the number of edges to them
-    offsets_ptr, sources_ptr, weights_ptr,  # edges by destination
+    offsets_ptr,
+    sources_ptr,
+    weights_ptr,  # edges by destination
     limit_ptr,  # (1,): the largest distance that is kept
-    count, n,
-    NO_EDGE: tl.constexpr, VERTICES: tl.constexpr, LANES: tl.constexpr,
-):  # fmt: skip
-    """Lower VERTICES vertices of about as many edges each, LANES edges of each at a time; axis 1 of the grid is the rows."""
+    count,
+    n,
+    NO_EDGE: tl.constexpr,
+    VERTICES: tl.constexpr,
+    LANES: tl.constexpr,
+):
+    """Lower VERTICES vertices of about as many edges each, LANES edges of each at a time; axis 1 of
+    the grid is the rows.
+    """
     row = tl.program_id(1)
     d_ptr += row.to(tl.int64) * n
     offs = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
@@ -58,8 +73,12 @@ def _pull_kernel(
 
 @triton.jit
 def _least_of_segment(value, segment, other_value, other_segment):
-    """Combine two neighbours of a segmented minimum: a segment starts anew where its number changes."""
-    return tl.where(segment == other_segment, tl.minimum(value, other_value), other_value), other_segment
+    """Combine two neighbours of a segmented minimum: a segment starts anew where its number
+    changes.
+    """
+    return tl.where(
+        segment == other_segment, tl.minimum(value, other_value), other_value
+    ), other_segment
 
 
 @triton.jit
@@ -74,13 +93,21 @@ def _store_segments(d_ptr, lowered_ptr, values, segments, ends, limit):
 
 @triton.jit
 def _segments_kernel(
-    d_ptr, lowered_ptr,  # as above
+    d_ptr,
+    lowered_ptr,  # as above
     carried_ptr,  # (rows, 2, blocks): the minima of the first and of the last segment of each block
-    sources_ptr, targets_ptr, weights_ptr,  # edges by destination
-    limit_ptr, edges, n,
-    NO_EDGE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Relax BLOCK edges; store the minima of the segments inside, and carry those of the first and the last one."""
+    sources_ptr,
+    targets_ptr,
+    weights_ptr,  # edges by destination
+    limit_ptr,
+    edges,
+    n,
+    NO_EDGE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Relax BLOCK edges; store the minima of the segments inside, and carry those of the first and
+    the last one.
+    """
     row = tl.program_id(1)
     block, blocks = tl.program_id(0), tl.num_programs(0)
     d_ptr += row.to(tl.int64) * n
@@ -105,18 +132,30 @@ def _segments_kernel(
 
 @triton.jit
 def _edge_of_carry(carry, edges, EDGES: tl.constexpr):
-    """Return an edge of the segment of a carry: 2 b is the first segment of block b, and 2 b + 1 its last one."""
+    """Return an edge of the segment of a carry: 2 b is the first segment of block b, and 2 b + 1
+    its last one.
+    """
     block = carry // 2
     return tl.where(carry % 2 == 1, tl.minimum((block + 1) * EDGES, edges) - 1, block * EDGES)
 
 
 @triton.jit
 def _carries_kernel(
-    d_ptr, lowered_ptr, carried_ptr,  # as above
-    targets_ptr, limit_ptr, blocks, edges, n,
-    NO_EDGE: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Store the minima of segments that begin or end with a block of EDGES edges, BLOCK at a time; axis 0 is the rows."""
+    d_ptr,
+    lowered_ptr,
+    carried_ptr,  # as above
+    targets_ptr,
+    limit_ptr,
+    blocks,
+    edges,
+    n,
+    NO_EDGE: tl.constexpr,
+    EDGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Store the minima of segments that begin or end with a block of EDGES edges, BLOCK at a time;
+    axis 0 is the rows.
+    """
     row = tl.program_id(0)
     d_ptr += row.to(tl.int64) * n
     carried_ptr += (row * 2).to(tl.int64) * blocks
@@ -130,7 +169,11 @@ def _carries_kernel(
         value = tl.load(carried_ptr + offs % 2 * blocks + offs // 2, mask=mask, other=NO_EDGE)
         value = tl.where(v == open_v, tl.minimum(value, open_value), value)
         least, _ = tl.associative_scan((value, v), 0, _least_of_segment)
-        following = tl.load(targets_ptr + _edge_of_carry(offs + 1, edges, EDGES), mask=offs + 1 < 2 * blocks, other=-1)
+        following = tl.load(
+            targets_ptr + _edge_of_carry(offs + 1, edges, EDGES),
+            mask=offs + 1 < 2 * blocks,
+            other=-1,
+        )
         _store_segments(d_ptr, lowered_ptr + row, least, v, mask & (v != following), limit)
         is_end = offs == tl.minimum(start + BLOCK, 2 * blocks) - 1
         open_v = tl.max(tl.where(is_end, v, -1))
@@ -140,13 +183,19 @@ def _carries_kernel(
 @triton.jit
 def _push_kernel(
     d_ptr,  # (n,)
-    queue_ptr, count_ptr,  # (n,) of int32, and (1,) of int32: the vertices that the last round lowered
-    next_queue_ptr, next_count_ptr,  # the same for this round; the count is 0 before
+    queue_ptr,
+    count_ptr,  # (n,) of int32, and (1,) of int32: the vertices that the last round lowered
+    next_queue_ptr,
+    next_count_ptr,  # the same for this round; the count is 0 before
     queued_ptr,  # (n,) of int32: the round that queued each vertex last
-    offsets_ptr, targets_ptr, weights_ptr,  # edges by source
-    limit_ptr, round,
-    VERTICES: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    offsets_ptr,
+    targets_ptr,
+    weights_ptr,  # edges by source
+    limit_ptr,
+    round,
+    VERTICES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Relax the edges of VERTICES queued vertices at a time, BLOCK edges at a time."""
     count = tl.load(count_ptr)
     limit = tl.load(limit_ptr)
@@ -174,7 +223,9 @@ def _push_kernel(
             inside = inside & (sums < tl.load(d_ptr + v, mask=inside, other=0))
             before = tl.atomic_min(d_ptr + v, sums, mask=inside, sem="relaxed")
             lowered = inside & (sums < before)
-            queued = tl.atomic_xchg(queued_ptr + v, tl.zeros_like(v) + round, mask=lowered, sem="relaxed")
+            queued = tl.atomic_xchg(
+                queued_ptr + v, tl.zeros_like(v) + round, mask=lowered, sem="relaxed"
+            )
             new = (lowered & (queued != round)).to(tl.int32)
             added = tl.sum(new)
             if added > 0:
@@ -188,14 +239,27 @@ def _pull_rows_kernel(
     x_ptr,  # (n, width): row v has the distances from all sources of a slab to v
     changed_ptr,  # (n,) of int32: the last round that lowered each row
     lowered_ptr,  # (1,) of int32: set to 1 where a distance is lowered
-    vertices_ptr, firsts_ptr, ends_ptr,  # (chunks,): a vertex, and which edges to it
-    sources_ptr, weights_ptr,  # edges by destination
-    limit_ptr, round, width,
-    NO_EDGE: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Lower BLOCK columns of one row by a chunk of edges, EDGES at a time, from rows that this round or the last lowered."""
+    vertices_ptr,
+    firsts_ptr,
+    ends_ptr,  # (chunks,): a vertex, and which edges to it
+    sources_ptr,
+    weights_ptr,  # edges by destination
+    limit_ptr,
+    round,
+    width,
+    NO_EDGE: tl.constexpr,
+    EDGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Lower BLOCK columns of one row by a chunk of edges, EDGES at a time, from rows that this
+    round or the last lowered.
+    """
     chunk = tl.program_id(0)
-    v, edge, end = tl.load(vertices_ptr + chunk), tl.load(firsts_ptr + chunk), tl.load(ends_ptr + chunk)
+    v, edge, end = (
+        tl.load(vertices_ptr + chunk),
+        tl.load(firsts_ptr + chunk),
+        tl.load(ends_ptr + chunk),
+    )
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = columns < width
     best = tl.zeros([EDGES, BLOCK], x_ptr.dtype.element_ty) + NO_EDGE
@@ -205,14 +269,18 @@ def _pull_rows_kernel(
         w = tl.load(weights_ptr + offs, mask=offs < end, other=NO_EDGE)
         changed = tl.load(changed_ptr + u, mask=offs < end, other=-2) >= round - 1
         others = x_ptr + u.to(tl.int64)[:, None] * width + columns[None, :]
-        best = tl.minimum(best, tl.load(others, mask=changed[:, None] & mask[None, :], other=NO_EDGE) + w[:, None])
+        best = tl.minimum(
+            best, tl.load(others, mask=changed[:, None] & mask[None, :], other=NO_EDGE) + w[:, None]
+        )
         edge += EDGES
     best = tl.min(best, axis=0)
     row = x_ptr + v.to(tl.int64) * width + columns
     less = mask & (best <= tl.load(limit_ptr))
     less = less & (best < tl.load(row, mask=less, other=0))
     if tl.max(less.to(tl.int32)) == 1:
-        tl.atomic_min(row, best, mask=less, sem="relaxed")  # other chunks of the vertex may lower it too
+        tl.atomic_min(
+            row, best, mask=less, sem="relaxed"
+        )  # other chunks of the vertex may lower it too
         tl.store(changed_ptr + v, round)
         tl.store(lowered_ptr, 1)
 
@@ -223,11 +291,20 @@ def _tight_kernel(
     level_ptr,  # (rows, n) of int32: the edges of the path to each vertex, 0 for sources; -1 while it is not known
     not_closer_ptr,  # (rows,) of int32: set to 1 if a predecessor is no closer than its vertex
     found_ptr,  # (1,) of int32: set to 1 if a predecessor is found
-    order_ptr, offsets_ptr, sources_ptr, weights_ptr, d_ptr,  # as _pull_kernel
-    round, count, n,
-    VERTICES: tl.constexpr, LANES: tl.constexpr, FEWEST: tl.constexpr,
-):  # fmt: skip
-    """Find the smallest vertex before each of VERTICES vertices on a shortest path, or a source if there is one.
+    order_ptr,
+    offsets_ptr,
+    sources_ptr,
+    weights_ptr,
+    d_ptr,  # as _pull_kernel
+    round,
+    count,
+    n,
+    VERTICES: tl.constexpr,
+    LANES: tl.constexpr,
+    FEWEST: tl.constexpr,
+):
+    """Find the smallest vertex before each of VERTICES vertices on a shortest path, or a source if
+    there is one.
 
     FEWEST: only vertices whose path has fewer edges than `round` may be such a vertex.
     """
@@ -241,7 +318,9 @@ def _tight_kernel(
     first = tl.load(offsets_ptr + v, mask=mask, other=0)
     end = tl.load(offsets_ptr + v + 1, mask=mask, other=0)
     d = tl.load(d_ptr + v, mask=mask, other=0)
-    best = tl.full([VERTICES, LANES], 2147483647, tl.int32)  # a source u as u - n, so that it is smaller than any other
+    best = tl.full(
+        [VERTICES, LANES], 2147483647, tl.int32
+    )  # a source u as u - n, so that it is smaller than any other
     edge = first[:, None] + tl.arange(0, LANES)[None, :]
     left = tl.max(end - first)
     while left > 0:

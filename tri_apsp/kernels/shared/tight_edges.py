@@ -1,11 +1,13 @@
-"""Lists of tight edges, in plain Triton: passes over tiles of weights and distances that memory bounds.
+"""Lists of tight edges, in plain Triton: passes over tiles of weights and distances that memory
+bounds.
 
     nearest[i] = min over k != i of D[i, k]                                              # _nearest_kernel
     bounds[j] = max over i, without a direct edge on a shortest path, of D[i, j] - nearest[i]   # _bounds_kernel
     for each vertex j, the edges (k, j) with W[k, j] = D[k, j] <= bounds[j], by ascending k     # _count_kernel, _list_kernel
 
-The last edge of a shortest path is tight; and it is no longer than what the nearest vertex leaves of the distance. Floats are
-equal within a tolerance, RELATIVE * |D| + absolute; for integers both are 0.
+The last edge of a shortest path is tight; and it is no longer than what the nearest vertex leaves
+of the distance. Floats are equal within a tolerance, RELATIVE * |D| + absolute; for integers both
+are 0.
 """
 
 from __future__ import annotations
@@ -54,53 +56,95 @@ def limit(d, absolute, RELATIVE: tl.constexpr):
 
 @triton.jit
 def load_edges(w_ptr, d_ptr, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr):
-    """Return W and D of the pairs offs_k x offs_j of one graph; NO_EDGE outside, and on the diagonal of both."""
+    """Return W and D of the pairs offs_k x offs_j of one graph; NO_EDGE outside, and on the
+    diagonal of both.
+    """
     mask = (offs_k < n)[:, None] & (offs_j < n)[None, :] & (offs_k[:, None] != offs_j[None, :])
-    w_ptrs = w_ptr + offs_k.to(tl.int64)[:, None] * stride_wm + offs_j.to(tl.int64)[None, :] * stride_wn
+    w_ptrs = (
+        w_ptr + offs_k.to(tl.int64)[:, None] * stride_wm + offs_j.to(tl.int64)[None, :] * stride_wn
+    )
     d_ptrs = d_ptr + offs_k.to(tl.int64)[:, None] * n + offs_j[None, :]
-    return widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)), widen(tl.load(d_ptrs, mask=mask, other=NO_EDGE))
+    return widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)), widen(
+        tl.load(d_ptrs, mask=mask, other=NO_EDGE)
+    )
 
 
 @triton.jit
 def _nearest_kernel(
     nearest_ptr,  # (batch, n)
     d_ptr,  # D (batch, n, n), contiguous
-    rows, n,  # rows = batch * n
-    NO_EDGE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    rows,
+    n,  # rows = batch * n
+    NO_EDGE: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """nearest <- the minimum of ROWS rows of D without the diagonal."""
     offs_r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     nearest = widen(tl.full([ROWS], NO_EDGE, d_ptr.dtype.element_ty))
     for start in range(0, n, BLOCK):
         offs_n = start + tl.arange(0, BLOCK)
-        mask = (offs_r < rows)[:, None] & (offs_n < n)[None, :] & ((offs_r % n)[:, None] != offs_n[None, :])
-        d_tile = widen(tl.load(d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :], mask=mask, other=NO_EDGE))
+        mask = (
+            (offs_r < rows)[:, None]
+            & (offs_n < n)[None, :]
+            & ((offs_r % n)[:, None] != offs_n[None, :])
+        )
+        d_tile = widen(
+            tl.load(
+                d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :], mask=mask, other=NO_EDGE
+            )
+        )
         nearest = tl.minimum(nearest, tl.min(d_tile, axis=1))
     tl.store(nearest_ptr + offs_r, nearest.to(nearest_ptr.dtype.element_ty), mask=offs_r < rows)
 
 
 @triton.jit
 def _tile(n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Return the block of rows of this program, and the rows and columns of its tile; axis 1 of the grid is the graph."""
+    """Return the block of rows of this program, and the rows and columns of its tile; axis 1 of the
+    grid is the graph.
+    """
     tiles_n = tl.cdiv(n, COLUMNS)
     block = tl.program_id(0) // tiles_n
-    return block, block * ROWS + tl.arange(0, ROWS), tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+    return (
+        block,
+        block * ROWS + tl.arange(0, ROWS),
+        tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS),
+    )
 
 
 @triton.jit
 def _bounds_kernel(
     bounds_ptr,  # (batch, blocks, n), blocks = cdiv(n, ROWS): to be reduced over the blocks of rows
     nearest_ptr,  # (batch, n)
-    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    w_ptr,
+    d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, ...), for floats
-    n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """bounds <- how long the last edge of a path to each vertex may be, as far as the sources of one tile tell."""
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    LOWEST: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """bounds <- how long the last edge of a path to each vertex may be, as far as the sources of
+    one tile tell.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     block, offs_i, offs_j = _tile(n, ROWS, COLUMNS)
-    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    w, d = load_edges(
+        w_ptr + pid_b * stride_wb,
+        d_ptr + pid_b * n * n,
+        offs_i,
+        offs_j,
+        n,
+        stride_wm,
+        stride_wn,
+        NO_EDGE,
+    )
     nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
     absolute = absolute_margin(margins_ptr, INTEGER)
     searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
@@ -117,17 +161,42 @@ def _bounds_kernel(
 def _count_kernel(
     masks_ptr,  # (batch, n, blocks) of int32: bit r is set if the edge from vertex r of a block of ROWS = 32 vertices is listed
     counts_ptr,  # (batch, n, blocks) of int32: how many bits are set
-    bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above; bounds (batch, n)
-    n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """masks[:, j, block], counts[:, j, block] <- the listed edges from a block of vertices to j, as bits, and their number."""
+    bounds_ptr,
+    w_ptr,
+    d_ptr,
+    margins_ptr,  # as above; bounds (batch, n)
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    INTEGER: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """masks[:, j, block], counts[:, j, block] <- the listed edges from a block of vertices to j, as
+    bits, and their number.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
-    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    w, d = load_edges(
+        w_ptr + pid_b * stride_wb,
+        d_ptr + pid_b * n * n,
+        offs_k,
+        offs_j,
+        n,
+        stride_wm,
+        stride_wn,
+        NO_EDGE,
+    )
     bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
     tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
-    tight = tight & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)) & (w <= bounds[None, :])
+    tight = (
+        tight
+        & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
+        & (w <= bounds[None, :])
+    )
     offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
     masks = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
     tl.store(masks_ptr + offs_c, masks, mask=offs_j < n)
@@ -136,14 +205,25 @@ def _count_kernel(
 
 @triton.jit
 def _list_kernel(
-    sources_ptr, targets_ptr,  # (capacity,) of int32
+    sources_ptr,
+    targets_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
     ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end, counted from the first list
-    masks_ptr, counts_ptr, w_ptr,  # as above
-    capacity, blocks, n, stride_wb, stride_wm, stride_wn,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write the edges of BLOCK bit sets to their lists, as far as the capacity reaches; axis 1 of the grid is the graph."""
+    masks_ptr,
+    counts_ptr,
+    w_ptr,  # as above
+    capacity,
+    blocks,
+    n,
+    stride_wb,
+    stride_wm,
+    stride_wn,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write the edges of BLOCK bit sets to their lists, as far as the capacity reaches; axis 1 of
+    the grid is the graph.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < wide(n) * blocks
@@ -151,7 +231,9 @@ def _list_kernel(
     j = (offs // blocks).to(tl.int32)
     first = (offs % blocks).to(tl.int32) * ROWS
     bits = tl.load(masks_ptr + offs_c, mask=mask, other=0)
-    place = tl.load(ends_ptr + offs_c, mask=mask, other=0) - tl.load(counts_ptr + offs_c, mask=mask, other=0)
+    place = tl.load(ends_ptr + offs_c, mask=mask, other=0) - tl.load(
+        counts_ptr + offs_c, mask=mask, other=0
+    )
     w_ptrs = w_ptr + pid_b * stride_wb + j.to(tl.int64) * stride_wn
     while tl.max((bits != 0).to(tl.int32)) == 1:
         lowest = (bits & -bits).to(tl.uint32, bitcast=True)
@@ -160,6 +242,10 @@ def _list_kernel(
         k, listed = first + row, (bits != 0) & (place < capacity)
         tl.store(sources_ptr + place, k, mask=listed)
         tl.store(targets_ptr + place, j, mask=listed)
-        tl.store(weights_ptr + place, tl.load(w_ptrs + k.to(tl.int64) * stride_wm, mask=listed, other=0), mask=listed)
+        tl.store(
+            weights_ptr + place,
+            tl.load(w_ptrs + k.to(tl.int64) * stride_wm, mask=listed, other=0),
+            mask=listed,
+        )
         bits &= bits - 1
         place += 1

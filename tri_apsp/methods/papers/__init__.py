@@ -1,6 +1,8 @@
-"""The systems of the papers behind this project, one file each: pseudo-code, kernels, and the host code that launches them.
+"""The systems of the papers behind this project, one file each: pseudo-code, kernels, and the host
+code that launches them.
 
-They are here to be run and measured beside today's methods; method="auto" takes none of them. In the order of their history:
+They are here to be run and measured beside today's methods; method="auto" takes none of them. In
+the order of their history:
 
     harish_narayanan   2007   one launch per vertex, one thread per pair, all from global memory
     katz_kider         2008   tiles of 32 x 32 in shared memory, three kernels per stage
@@ -9,7 +11,8 @@ They are here to be run and measured beside today's methods; method="auto" takes
     staged_load        2010   Lund & Smith: the tile in registers, the tiles that it depends on in slices
     simple, vectorised, pseudo_blocked, blocked_int16   2023   Catinello: the same ideas again, on weights of type short
 
-What they share: relaxation.py (the step that all repeat), base.py, and blocked.py (the stages of every blocked one).
+What they share: relaxation.py (the step that all repeat), base.py, and blocked.py (the stages of
+every blocked one).
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class System:
         class_name: its class in that file.
         shares: other files of this folder whose kernels it launches.
         parameter: what it varies, if anything.
-        in_gluon: whether it is written in Gluon, for NVIDIA GPUs from compute capability 8.0; otherwise it is plain Triton.
+        in_gluon: whether it is written in Gluon, for NVIDIA GPUs from compute capability 8.0;
+            otherwise it is plain Triton.
         dtypes: of the weights that it takes.
     """
 
@@ -97,14 +101,29 @@ SYSTEMS: dict[str, System] = {
     "katz_kider": System("katz_kider", "KatzKider", _TILES, in_gluon=True),
     "recursive_plain": System("recursive", "RecursivePlain", _TILES, _CUTOFFS, in_gluon=True),
     "recursive_tuned": System("recursive", "RecursiveTuned", _TILES, _CUTOFFS, in_gluon=True),
-    "optimised_blocked": System("optimised_blocked", "OptimisedBlocked", _THREE_TILES, in_gluon=True),
-    "staged_load": System("staged_load", "StagedLoad", _TILES, Parameter("m", _POWERS, 4), in_gluon=True),
+    "optimised_blocked": System(
+        "optimised_blocked", "OptimisedBlocked", _THREE_TILES, in_gluon=True
+    ),
+    "staged_load": System(
+        "staged_load", "StagedLoad", _TILES, Parameter("m", _POWERS, 4), in_gluon=True
+    ),
     "simple": System("simple", "Simple"),
-    "vectorised": System("vectorised", "Vectorised", parameter=Parameter("columns per thread", _POWERS, 4)),
-    "pseudo_blocked": System("pseudo_blocked", "PseudoBlocked", parameter=Parameter("edge of the square", _POWERS, 4)),
-    "blocked_int16": System("blocked_int16", "BlockedInt16", _THREE_TILES, _BLOCKS, in_gluon=True, dtypes=_INT16),
+    "vectorised": System(
+        "vectorised", "Vectorised", parameter=Parameter("columns per thread", _POWERS, 4)
+    ),
+    "pseudo_blocked": System(
+        "pseudo_blocked", "PseudoBlocked", parameter=Parameter("edge of the square", _POWERS, 4)
+    ),
+    "blocked_int16": System(
+        "blocked_int16", "BlockedInt16", _THREE_TILES, _BLOCKS, in_gluon=True, dtypes=_INT16
+    ),
     "blocked_vectorised_int16": System(
-        "blocked_int16", "BlockedVectorisedInt16", _THREE_TILES, _BLOCKS, in_gluon=True, dtypes=_INT16
+        "blocked_int16",
+        "BlockedVectorisedInt16",
+        _THREE_TILES,
+        _BLOCKS,
+        in_gluon=True,
+        dtypes=_INT16,
     ),
 }
 """The systems by name, oldest first."""
@@ -113,12 +132,16 @@ SYSTEMS: dict[str, System] = {
 def method_of_paper(name: str) -> Method:
     """Return a system as a method; its module is imported when it is first asked for."""
     system = SYSTEMS[name]
-    method: Method = getattr(import_module(f"tri_apsp.methods.papers.{system.module}"), system.class_name)()
+    method: Method = getattr(
+        import_module(f"tri_apsp.methods.papers.{system.module}"), system.class_name
+    )()
     return method
 
 
 def supports_dtype(name: str, dtype: torch.dtype) -> bool:
-    """Return whether a method takes weights of `dtype`; those that are no system of a paper take every one."""
+    """Return whether a method takes weights of `dtype`; those that are no system of a paper take
+    every one.
+    """
     return name not in SYSTEMS or dtype in SYSTEMS[name].dtypes
 
 
@@ -128,8 +151,11 @@ def resolve_parameter(name: str, given: int | None) -> int | None:
     return given if given is not None or parameter is None else parameter.default
 
 
-def require_runnable(name: str, device: torch.device, dtype: torch.dtype, parameter: int | None) -> None:
-    """Check that a method can solve weights of `dtype` on `device` with this parameter; None: the default.
+def require_runnable(
+    name: str, device: torch.device, dtype: torch.dtype, parameter: int | None
+) -> None:
+    """Check that a method can solve weights of `dtype` on `device` with this parameter; None: the
+    default.
 
     Raises:
         EngineError: the method is a system that does not run on the device.
@@ -137,17 +163,23 @@ def require_runnable(name: str, device: torch.device, dtype: torch.dtype, parame
     """
     if name not in SYSTEMS:
         if parameter is not None:
-            raise InputError(f"method_parameter must come with a method of the papers, but the method is {name}; leave it out.")
+            raise InputError(
+                f"method_parameter must come with a method of the papers, but the method is {name}; leave it out."
+            )
         return
     system = SYSTEMS[name]
     _require_gpu(name, system, device)
     if not supports_dtype(name, dtype):
         found = ", ".join(map(dtype_name, system.dtypes))
-        raise InputError(f"method {name} takes weights of {found}, but these are {dtype_name(dtype)}; convert them.")
+        raise InputError(
+            f"method {name} takes weights of {found}, but these are {dtype_name(dtype)}; convert them."
+        )
     choices = () if system.parameter is None else system.parameter.choices
     if parameter is not None and parameter not in choices:
         rule = f"be one of {', '.join(map(str, choices))}" if choices else "be left out"
-        raise InputError(f"method_parameter must {rule} for {name}, but is {parameter!r}; change it.")
+        raise InputError(
+            f"method_parameter must {rule} for {name}, but is {parameter!r}; change it."
+        )
 
 
 def runnable_systems(device: torch.device) -> list[PaperMethodName]:

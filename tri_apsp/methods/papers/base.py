@@ -17,8 +17,9 @@ __all__ = ["RankOneMethod", "floor_of", "launcher", "parameter_of"]
 class RankOneMethod(Method):
     """For each vertex k one launch: D[i, j] <- min(D[i, j], D[i, k] + D[k, j]) for all i and j.
 
-    Row and column k do not change in step k, since D[k, k] is 0: threads write there what they have read, or nothing. With a
-    negative cycle they do change, in any order, but its vertices keep a negative diagonal, by which the solver finds it.
+    Row and column k do not change in step k, since D[k, k] is 0: threads write there what they have
+    read, or nothing. With a negative cycle they do change, in any order, but its vertices keep a
+    negative diagonal, by which the solver finds it.
     """
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
@@ -32,7 +33,9 @@ class RankOneMethod(Method):
 
     @abstractmethod
     def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
-        """Return the kernel, its constants, and how many of its programs a graph of n vertices takes."""
+        """Return the kernel, its constants, and how many of its programs a graph of n vertices
+        takes.
+        """
 
 
 def parameter_of(engine: Engine) -> int:
@@ -43,7 +46,9 @@ def parameter_of(engine: Engine) -> int:
 
 
 def floor_of(engine: Engine) -> float | int | None:
-    """Return the least value to keep; None where no weight is negative, so that nothing needs to be compared with it."""
+    """Return the least value to keep; None where no weight is negative, so that nothing needs to be
+    compared with it.
+    """
     return None if engine.spec.nonnegative else engine.floor
 
 

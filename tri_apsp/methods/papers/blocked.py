@@ -1,4 +1,5 @@
-"""The stages that all blocked systems share: three kernels for each diagonal tile, the independent block.
+"""The stages that all blocked systems share: three kernels for each diagonal tile, the independent
+block.
 
     for each diagonal tile K:
         independent block:       D[K, K] <- D[K, K]*
@@ -6,9 +7,11 @@
         doubly dependent tiles:  D[i, j] <- min(D[i, j], D[i, K] D[K, j])                        for all other i and j
 
 Here are the first two kernels; each system has a third one of its own, which does most of the work.
-A tile is held by rows where step k needs its row k, and by columns, transposed, where it needs its column k.
+A tile is held by rows where step k needs its row k, and by columns, transposed, where it needs its
+column k.
 
-Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Lund and Smith, Figure 2.
+Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Lund and
+Smith, Figure 2.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ class TileConstants:
     """What the kernels are compiled for, as one constexpr.
 
     Attributes:
-        NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is negative.
+        NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is
+            negative.
         TILE: rows and columns of a tile.
         UNROLLED: whether the loops over k are unrolled.
         ACC: which thread owns which values of a tile.
@@ -99,7 +103,9 @@ def store_columns(smem, tile):
 
 @gluon.jit
 def store_slices(a_smem, b_smem, a, b):
-    """Keep a slice a [TILE, SLICE] of A by columns and b [SLICE, TILE] of B by rows, once no thread reads the last two."""
+    """Keep a slice a [TILE, SLICE] of A by columns and b [SLICE, TILE] of B by rows, once no thread
+    reads the last two.
+    """
     barrier()
     store_columns(a_smem, a)
     store_rows(b_smem, b)
@@ -111,7 +117,9 @@ def row_of(smem, k, TILES: gl.constexpr):
     """Return row k [1, TILE] of a tile that store_rows has stored."""
     SHARED: gl.constexpr = TILES.SHARED
     ACC: gl.constexpr = TILES.ACC
-    return smem.reinterpret(smem.dtype, [smem.shape[0], 1, smem.shape[1]], SHARED).index(k).load(ACC)
+    return (
+        smem.reinterpret(smem.dtype, [smem.shape[0], 1, smem.shape[1]], SHARED).index(k).load(ACC)
+    )
 
 
 @gluon.jit
@@ -119,7 +127,9 @@ def column_of(smem, k, TILES: gl.constexpr):
     """Return column k [TILE, 1] of a tile that store_columns has stored."""
     SHARED: gl.constexpr = TILES.SHARED
     ACC: gl.constexpr = TILES.ACC
-    return smem.reinterpret(smem.dtype, [smem.shape[0], smem.shape[1], 1], SHARED).index(k).load(ACC)
+    return (
+        smem.reinterpret(smem.dtype, [smem.shape[0], smem.shape[1], 1], SHARED).index(k).load(ACC)
+    )
 
 
 @gluon.jit
@@ -137,8 +147,12 @@ def allocate_slice(d_ptr, SLICE: gl.constexpr, TILES: gl.constexpr):
 
 
 @gluon.jit
-def _step(tile, rows, columns, k, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr):
-    """Return a tile with paths over vertex k of the pivot, and store it where the next step reads its rows or its columns."""
+def _step(
+    tile, rows, columns, k, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr
+):
+    """Return a tile with paths over vertex k of the pivot, and store it where the next step reads
+    its rows or its columns.
+    """
     FLOOR: gl.constexpr = TILES.FLOOR
     barrier()
     tile = relax_tile(tile, column_of(columns, k, TILES), row_of(rows, k, TILES), FLOOR)
@@ -151,8 +165,18 @@ def _step(tile, rows, columns, k, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.conste
 
 
 @gluon.jit
-def _steps(tile, rows, columns, vertices, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr):
-    """Return a tile with paths over the vertices of the pivot, one after another, as it depends on itself."""
+def _steps(
+    tile,
+    rows,
+    columns,
+    vertices,
+    OWN_ROWS: gl.constexpr,
+    OWN_COLUMNS: gl.constexpr,
+    TILES: gl.constexpr,
+):
+    """Return a tile with paths over the vertices of the pivot, one after another, as it depends on
+    itself.
+    """
     TILE: gl.constexpr = TILES.TILE
     if TILES.UNROLLED:
         for k in gl.static_range(TILE):
@@ -166,9 +190,12 @@ def _steps(tile, rows, columns, vertices, OWN_ROWS: gl.constexpr, OWN_COLUMNS: g
 @gluon.jit
 def _independent_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, pivot, stride_db, stride_dm,
+    n,
+    pivot,
+    stride_db,
+    stride_dm,
     TILES: gl.constexpr,  # TileConstants
-):  # fmt: skip
+):
     """D[K, K] <- D[K, K]* for tile K = pivot. Axis 1 of the grid is the graph."""
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     tile = load_tile(d_ptr, pivot, pivot, n, stride_dm, TILES)
@@ -176,12 +203,22 @@ def _independent_kernel(
     store_rows(rows, tile)
     store_columns(columns, tile)
     vertices = vertices_of(pivot, n, TILES)
-    store_tile(d_ptr, pivot, pivot, n, stride_dm, _steps(tile, rows, columns, vertices, True, True, TILES), TILES)
+    store_tile(
+        d_ptr,
+        pivot,
+        pivot,
+        n,
+        stride_dm,
+        _steps(tile, rows, columns, vertices, True, True, TILES),
+        TILES,
+    )
 
 
 @gluon.jit
 def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr):
-    """Update a tile beside the pivot: axis 0 of the grid is those of its row, then those of its column; axis 1 is the graph."""
+    """Update a tile beside the pivot: axis 0 of the grid is those of its row, then those of its
+    column; axis 1 is the graph.
+    """
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     others = gl.cdiv(n, TILES.TILE) - 1
     pid = gl.program_id(0)
@@ -193,18 +230,36 @@ def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.co
         tile = load_tile(d_ptr, pivot, j, n, stride_dm, TILES)
         store_columns(columns, closed)
         store_rows(rows, tile)
-        store_tile(d_ptr, pivot, j, n, stride_dm, _steps(tile, rows, columns, vertices, True, False, TILES), TILES)
+        store_tile(
+            d_ptr,
+            pivot,
+            j,
+            n,
+            stride_dm,
+            _steps(tile, rows, columns, vertices, True, False, TILES),
+            TILES,
+        )
     else:
         i = other_tile(pid - others, pivot)
         tile = load_tile(d_ptr, i, pivot, n, stride_dm, TILES)
         store_columns(columns, tile)
         store_rows(rows, closed)
-        store_tile(d_ptr, i, pivot, n, stride_dm, _steps(tile, rows, columns, vertices, False, True, TILES), TILES)
+        store_tile(
+            d_ptr,
+            i,
+            pivot,
+            n,
+            stride_dm,
+            _steps(tile, rows, columns, vertices, False, True, TILES),
+            TILES,
+        )
 
 
 @gluon.jit
 def vertices_of(pivot, n, TILES: gl.constexpr):
-    """Return how many vertices a pivot has. A loop over that many is not unrolled, since the compiler does not know it."""
+    """Return how many vertices a pivot has. A loop over that many is not unrolled, since the
+    compiler does not know it.
+    """
     return gl.minimum(n - pivot * TILES.TILE, TILES.TILE)
 
 
@@ -216,7 +271,9 @@ def other_tile(index, pivot):
 
 @gluon.jit
 def doubly_dependent_tile(n, pivot, TILES: gl.constexpr):
-    """Return row and column of the doubly dependent tile of this program: axis 0 of the grid is these tiles, row by row."""
+    """Return row and column of the doubly dependent tile of this program: axis 0 of the grid is
+    these tiles, row by row.
+    """
     others = gl.cdiv(n, TILES.TILE) - 1
     pid = gl.program_id(0)
     return other_tile(pid // others, pivot), other_tile(pid % others, pivot)
@@ -255,14 +312,20 @@ class BlockedMethod(Method):
 
     @abstractmethod
     def _tile(self, engine: Engine) -> tuple[int, Any, int]:
-        """Return the edge of a tile, the layout of its values among threads, and the warps of a program."""
+        """Return the edge of a tile, the layout of its values among threads, and the warps of a
+        program.
+        """
 
     @abstractmethod
     def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
-        """Return the third kernel, with the arguments of the other two, and the constants that it has besides theirs."""
+        """Return the third kernel, with the arguments of the other two, and the constants that it
+        has besides theirs.
+        """
 
 
-def tile_constants(engine: Engine, tile: int, layout: Any, warps: int, *, unrolled: bool) -> dict[str, Any]:
+def tile_constants(
+    engine: Engine, tile: int, layout: Any, warps: int, *, unrolled: bool
+) -> dict[str, Any]:
     """Return the constants of the first two kernels."""
     shared = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     constants = TileConstants(engine.no_edge, floor_of(engine), tile, unrolled, layout, shared)
@@ -271,12 +334,18 @@ def tile_constants(engine: Engine, tile: int, layout: Any, warps: int, *, unroll
 
 def close_blocks(d: Block, engine: Engine, tile: int) -> None:
     """D <- D* for D (batch, n, n) with n <= tile: one independent block."""
-    constants = tile_constants(engine, tile, row_layout(tile, _CLOSURE_WARPS), _CLOSURE_WARPS, unrolled=False)
+    constants = tile_constants(
+        engine, tile, row_layout(tile, _CLOSURE_WARPS), _CLOSURE_WARPS, unrolled=False
+    )
     for (part,) in in_parts(d):
-        launcher(_independent_kernel, constants)((1, part.shape[0], 1), part, d.shape[1], 0, *part.stride()[:2])
+        launcher(_independent_kernel, constants)(
+            (1, part.shape[0], 1), part, d.shape[1], 0, *part.stride()[:2]
+        )
 
 
 def row_layout(tile: int, warps: int, columns: int = 1) -> Any:
-    """Return the layout in which neighbouring threads own neighbouring values of a row, `columns` each."""
+    """Return the layout in which neighbouring threads own neighbouring values of a row, `columns`
+    each.
+    """
     lanes = min(32, tile // columns)
     return gl.BlockedLayout([1, columns], [32 // lanes, lanes], [warps, 1], [1, 0])

@@ -10,9 +10,10 @@
         phase 2: blockedUpdateFW(iK, iK, KK),  blockedUpdateFW(Kj, KK, Kj)     for all other i and j
         phase 3: blockedUpdateFW(ij, iK, Kj)                                   for all other i and j
 
-These are the kernels of katz_kider with one thread per value: b = 8, 16 and 32 are 64, 256 and 1024 threads, of which 256 are
-best in the paper. Vectorised, a thread owns four neighbouring columns (short4), so that a block has a quarter of the threads;
-for n = 16384 that was about 570 times as fast as one core of an Intel i9-9900K.
+These are the kernels of katz_kider with one thread per value: b = 8, 16 and 32 are 64, 256 and 1024
+threads, of which 256 are best in the paper. Vectorised, a thread owns four neighbouring columns
+(short4), so that a block has a quarter of the threads; for n = 16384 that was about 570 times as
+fast as one core of an Intel i9-9900K.
 
 Source: Catinello, Parallel Floyd-Warshall, sections 2.4 and 2.5.
 """

@@ -4,11 +4,12 @@
         for all pairs (i, j) in parallel:                    # on the GPU, one thread each
             w[i, j] <- min(w[i, j], w[i, k] + w[k, j])
 
-A thread reads three values from global memory and writes one: 16 bytes for one addition and one minimum, so that the memory
-limits the speed ("saturates the global memory bus", Lund and Smith). On a Tesla C1060 it took 208.6 s for n = 8192.
+A thread reads three values from global memory and writes one: 16 bytes for one addition and one
+minimum, so that the memory limits the speed ("saturates the global memory bus", Lund and Smith). On
+a Tesla C1060 it took 208.6 s for n = 8192.
 
-Source: Harish and Narayanan, Accelerating Large Graph Algorithms on the GPU Using CUDA, as Lund and Smith describe it in
-sections 2 and 3.1 and measure it in Table 1.
+Source: Harish and Narayanan, Accelerating Large Graph Algorithms on the GPU Using CUDA, as Lund and
+Smith describe it in sections 2 and 3.1 and measure it in Table 1.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ _THREADS = 256
 @triton.jit(do_not_specialize=["k"])
 def _harish_narayanan_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, k, stride_db, stride_dm,
-    FLOOR: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Update BLOCK values of a row, one by each thread. Axis 0 of the grid is these blocks, row by row; axis 1 is the graph."""
+    n,
+    k,
+    stride_db,
+    stride_dm,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Update BLOCK values of a row, one by each thread. Axis 0 of the grid is these blocks, row by
+    row; axis 1 is the graph.
+    """
     blocks = tl.cdiv(n, BLOCK)
     i = tl.program_id(0) // blocks
     offs_n = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)

@@ -9,11 +9,13 @@
                 C[i, j] <- min(C[i, j], A[i, k] + B[k, j])   # one read of A, B and C and one write of C each
             store C
 
-A value is read from global memory once for 32 steps, no longer once for each, so that arithmetic and shared memory limit the
-speed. Three tiles take 12 KB of the 16 KB of shared memory that a multiprocessor had: one program at a time, whose memory
-latency nothing hides. 256 threads own four values each. On a Tesla C1060 it took 35.37 s for n = 8192.
+A value is read from global memory once for 32 steps, no longer once for each, so that arithmetic
+and shared memory limit the speed. Three tiles take 12 KB of the 16 KB of shared memory that a
+multiprocessor had: one program at a time, whose memory latency nothing hides. 256 threads own four
+values each. On a Tesla C1060 it took 35.37 s for n = 8192.
 
-Source: Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, as Lund and Smith describe it in section 3.
+Source: Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, as Lund and Smith
+describe it in section 3.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ _EDGE, _WARPS = 32, 8
 
 @gluon.jit
 def load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES: gl.constexpr):
-    """Return tiles (i, pivot), (pivot, j) and (i, j) of D in shared memory: A by columns, B and C by rows."""
+    """Return tiles (i, pivot), (pivot, j) and (i, j) of D in shared memory: A by columns, B and C
+    by rows.
+    """
     a, b, c = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
     store_columns(a, load_tile(d_ptr, i, pivot, n, stride_dm, TILES))
     store_rows(b, load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
@@ -54,7 +58,9 @@ def load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES: gl.constexpr):
 
 @gluon.jit
 def _three_tiles_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr):
-    """Update one doubly dependent tile, which stays in shared memory beside the two that it depends on."""
+    """Update one doubly dependent tile, which stays in shared memory beside the two that it depends
+    on.
+    """
     ACC: gl.constexpr = TILES.ACC
     FLOOR: gl.constexpr = TILES.FLOOR
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db

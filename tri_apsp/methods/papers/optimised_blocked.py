@@ -5,11 +5,13 @@
         C[i, j] <- min(C[i, j], A[i, k] + B[k, j])
     store C
 
-"Using bit shifts instead of division or modulus operators where possible and unrolling loops" (section 4) was 2.1 to 2.3 times
-as fast on a Tesla C1060: 16.39 s for n = 8192. Unrolled, a thread keeps its four values in registers during the loop; the tile
-still has its place in shared memory, so that no more programs fit a multiprocessor than before.
+"Using bit shifts instead of division or modulus operators where possible and unrolling loops"
+(section 4) was 2.1 to 2.3 times as fast on a Tesla C1060: 16.39 s for n = 8192. Unrolled, a thread
+keeps its four values in registers during the loop; the tile still has its place in shared memory,
+so that no more programs fit a multiprocessor than before.
 
-Source: Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 4, "optimized & blocked" of Table 1.
+Source: Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 4, "optimized &
+blocked" of Table 1.
 """
 
 from __future__ import annotations

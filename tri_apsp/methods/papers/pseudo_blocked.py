@@ -7,8 +7,9 @@
                 if graph[i][k] + graph[k][j] < graph[i][j]:
                     graph[i][j] <- graph[i][k] + graph[k][j]
 
-Blocks without shared memory: a thread reads row k once for its b rows, where the caches keep it. But neighbouring threads are
-b columns apart, so that a warp touches b times as many cache lines with each access. The paper found b = 4 best of 1 to 32.
+Blocks without shared memory: a thread reads row k once for its b rows, where the caches keep it.
+But neighbouring threads are b columns apart, so that a warp touches b times as many cache lines
+with each access. The paper found b = 4 best of 1 to 32.
 
 Source: Catinello, Parallel Floyd-Warshall, sections 2.3 and 3.3.
 """
@@ -31,24 +32,40 @@ __all__ = ["PseudoBlocked"]
 @triton.jit(do_not_specialize=["k"])
 def _pseudo_blocked_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, k, stride_db, stride_dm,
-    FLOOR: tl.constexpr, EDGE: tl.constexpr, SQUARE: tl.constexpr,
-):  # fmt: skip
-    """Update EDGE x EDGE squares, one by each thread. Axis 0 of the grid is blocks of these squares, axis 1 the graph."""
+    n,
+    k,
+    stride_db,
+    stride_dm,
+    FLOOR: tl.constexpr,
+    EDGE: tl.constexpr,
+    SQUARE: tl.constexpr,
+):
+    """Update EDGE x EDGE squares, one by each thread. Axis 0 of the grid is blocks of these
+    squares, axis 1 the graph.
+    """
     blocks = tl.cdiv(n, EDGE * SQUARE)
     first_m = (tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)) * SQUARE
     first_n = (tl.program_id(0) % blocks * EDGE + tl.arange(0, EDGE)) * SQUARE
     d_ptr += tl.program_id(1).to(tl.int64) * stride_db
     for h in range(SQUARE):
         for w in tl.static_range(SQUARE):
-            ptrs, mask, d_ij, shorter = relax_block(d_ptr, first_m + h, first_n + w, k, n, stride_dm, FLOOR)
+            ptrs, mask, d_ij, shorter = relax_block(
+                d_ptr, first_m + h, first_n + w, k, n, stride_dm, FLOOR
+            )
             tl.store(ptrs, shorter, mask=mask & (shorter < d_ij))
 
 
 class PseudoBlocked(RankOneMethod):
-    """n launches, each reads the whole matrix and writes what has improved; no workspace. The parameter is b."""
+    """n launches, each reads the whole matrix and writes what has improved; no workspace. The
+    parameter is b.
+    """
 
     def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
         square = parameter_of(engine)
-        constants = {"FLOOR": floor_of(engine), "EDGE": EDGE, "SQUARE": square, "num_warps": EDGE * EDGE // 32}
+        constants = {
+            "FLOOR": floor_of(engine),
+            "EDGE": EDGE,
+            "SQUARE": square,
+            "num_warps": EDGE * EDGE // 32,
+        }
         return _pseudo_blocked_kernel, constants, (-(-n // (EDGE * square))) ** 2

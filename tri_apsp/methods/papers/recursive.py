@@ -13,16 +13,19 @@
             A12 <- A12 A22
             A11 <- A11 + A12 A21
 
-Nearly all work is in products of large matrices, of which each value is used many times. "Recursive" has a plain product, here
-one output per thread from tiles of 16 x 16 in shared memory; "recursive optimized" that of Volkov and Demmel, here that of this
-project's engine. On a GeForce 8800 Ultra they took 55.7 s and 7.87 s for n = 8192. kleene is the same algorithm today: it runs
+Nearly all work is in products of large matrices, of which each value is used many times.
+"Recursive" has a plain product, here one output per thread from tiles of 16 x 16 in shared memory;
+"recursive optimized" that of Volkov and Demmel, here that of this project's engine. On a GeForce
+8800 Ultra they took 55.7 s and 7.87 s for n = 8192. kleene is the same algorithm today: it runs
 independent products together, and stops the recursion earlier.
 
-The paper writes each product over one of its operands, while other threads still read it. That is right, as min is idempotent,
-but a sum is then formed of an old or of a new operand, so that floats may differ from run to run in their last bits. So here a
-product goes to a buffer, and is copied back.
+The paper writes each product over one of its operands, while other threads still read it. That is
+right, as min is idempotent, but a sum is then formed of an old or of a new operand, so that floats
+may differ from run to run in their last bits. So here a product goes to a buffer, and is copied
+back.
 
-Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 and section 4.2.
+Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 and
+section 4.2.
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ __all__ = ["RecursivePlain", "RecursiveTuned"]
 
 
 class Recursive(Method):
-    """n^3 operations, six products on each level; a quarter of the matrix as workspace. The parameter is β."""
+    """n^3 operations, six products on each level; a quarter of the matrix as workspace. The
+    parameter is β.
+    """
 
     workspace = 0.25
 
@@ -100,26 +105,46 @@ _EDGE, _WARPS = 16, 8
 
 @gluon.jit
 def _pointers(ptr, start_m, start_n, m, n, stride_m, TILE: gl.constexpr, ACC: gl.constexpr):
-    """Return the pointers to the tile [TILE, TILE] from (start_m, start_n) on of a block [m, n], and which lie inside."""
+    """Return the pointers to the tile [TILE, TILE] from (start_m, start_n) on of a block [m, n],
+    and which lie inside.
+    """
     offs_m = start_m + gl.arange(0, TILE, layout=gl.SliceLayout(1, ACC))
     offs_n = start_n + gl.arange(0, TILE, layout=gl.SliceLayout(0, ACC))
-    return ptr + offs_m.to(gl.int64)[:, None] * stride_m + offs_n[None, :], (offs_m < m)[:, None] & (offs_n < n)[None, :]
+    return ptr + offs_m.to(gl.int64)[:, None] * stride_m + offs_n[None, :], (offs_m < m)[
+        :, None
+    ] & (offs_n < n)[None, :]
 
 
 @gluon.jit(do_not_specialize=["k", "fresh"])
 def _plain_product_kernel(
-    c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
-    m, n, k, fresh,
-    stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
+    c_ptr,
+    a_ptr,
+    b_ptr,  # C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
+    m,
+    n,
+    k,
+    fresh,
+    stride_cb,
+    stride_cm,
+    stride_ab,
+    stride_am,
+    stride_bb,
+    stride_bk,
     TILES: gl.constexpr,  # TileConstants
-):  # fmt: skip
-    """C <- min(C, A B), or A B if C is fresh: a program has a tile of C, a thread one value. Axis 1 of the grid: the graph."""
+):
+    """C <- min(C, A B), or A B if C is fresh: a program has a tile of C, a thread one value. Axis 1
+    of the grid: the graph.
+    """
     TILE: gl.constexpr = TILES.TILE
     ACC: gl.constexpr = TILES.ACC
     NO_EDGE: gl.constexpr = TILES.NO_EDGE
     FLOOR: gl.constexpr = TILES.FLOOR
     item = gl.program_id(1).to(gl.int64)
-    c_ptr, a_ptr, b_ptr = c_ptr + item * stride_cb, a_ptr + item * stride_ab, b_ptr + item * stride_bb
+    c_ptr, a_ptr, b_ptr = (
+        c_ptr + item * stride_cb,
+        a_ptr + item * stride_ab,
+        b_ptr + item * stride_bb,
+    )
     tiles_n = gl.cdiv(n, TILE)
     start_m, start_n = gl.program_id(0) // tiles_n * TILE, gl.program_id(0) % tiles_n * TILE
     c_ptrs, c_mask = _pointers(c_ptr, start_m, start_n, m, n, stride_cm, TILE, ACC)
@@ -132,7 +157,9 @@ def _plain_product_kernel(
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
         store_slices(a_smem, b_smem, a, b)
         for step in gl.static_range(TILE):
-            tile = relax_tile(tile, column_of(a_smem, step, TILES), row_of(b_smem, step, TILES), FLOOR)
+            tile = relax_tile(
+                tile, column_of(a_smem, step, TILES), row_of(b_smem, step, TILES), FLOOR
+            )
     gl.store(c_ptrs, tile, mask=c_mask)
 
 

@@ -1,4 +1,6 @@
-"""The step that every system repeats, in Triton and in Gluon: a path over k may be shorter than the best one known."""
+"""The step that every system repeats, in Triton and in Gluon: a path over k may be shorter than the
+best one known.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ def relax(d_ij, d_ik, d_kj, FLOOR: tl.constexpr):
     if FLOOR is None:
         return tl.minimum(d_ij, d_ik + d_kj)
     else:
-        return tl.maximum(tl.minimum(d_ij, d_ik + d_kj), FLOOR).to(d_ij.dtype)  # FLOOR makes int32 of int16
+        return tl.maximum(tl.minimum(d_ij, d_ik + d_kj), FLOOR).to(
+            d_ij.dtype
+        )  # FLOOR makes int32 of int16
 
 
 @triton.jit
 def relax_block(d_ptr, offs_m, offs_n, k, n, stride_dm, FLOOR: tl.constexpr):
-    """Return pointers to rows offs_m [M] and columns offs_n [N] of D, the mask of those inside, their values and new values."""
+    """Return pointers to rows offs_m [M] and columns offs_n [N] of D, the mask of those inside,
+    their values and new values.
+    """
     mask_m, mask_n = offs_m < n, offs_n < n
     mask = mask_m[:, None] & mask_n[None, :]
     rows = d_ptr + offs_m.to(tl.int64) * stride_dm

@@ -1,4 +1,5 @@
-"""One launch per vertex, in blocks of 16 x 16 threads that write only where a path gets shorter (2023).
+"""One launch per vertex, in blocks of 16 x 16 threads that write only where a path gets shorter
+(2023).
 
     for k from 0 to n - 1:                                   # on the host, one launch each
         for all (i, j) in parallel:                          # one thread each
@@ -6,8 +7,9 @@
             if ik + kj < ij:
                 graph[i][j] <- ik + kj
 
-Few pairs improve in a step, so that most of the writes of harish_narayanan are saved. The 16 rows of a block share row k, its
-16 columns share column k, which the caches serve. The paper's weights are of type short, and 256 threads were best.
+Few pairs improve in a step, so that most of the writes of harish_narayanan are saved. The 16 rows
+of a block share row k, its 16 columns share column k, which the caches serve. The paper's weights
+are of type short, and 256 threads were best.
 
 Source: Catinello, Parallel Floyd-Warshall, section 2.1.
 """
@@ -32,10 +34,16 @@ EDGE = 16
 @triton.jit(do_not_specialize=["k"])
 def _simple_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, k, stride_db, stride_dm,
-    FLOOR: tl.constexpr, EDGE: tl.constexpr,
-):  # fmt: skip
-    """Update a block [EDGE, EDGE], one value by each thread. Axis 0 of the grid is the blocks, axis 1 the graph."""
+    n,
+    k,
+    stride_db,
+    stride_dm,
+    FLOOR: tl.constexpr,
+    EDGE: tl.constexpr,
+):
+    """Update a block [EDGE, EDGE], one value by each thread. Axis 0 of the grid is the blocks, axis
+    1 the graph.
+    """
     blocks = tl.cdiv(n, EDGE)
     offs_m = tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)
     offs_n = tl.program_id(0) % blocks * EDGE + tl.arange(0, EDGE)

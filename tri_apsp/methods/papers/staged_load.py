@@ -7,10 +7,11 @@
             C[i, j] <- min(C[i, j], A[i, k] + B[k, j])
     store C
 
-Slices of m = 4 take 1 KB of shared memory, where three whole tiles took 12 KB: up to 15 programs share a multiprocessor of a
-Tesla C1060, and each hides the latency of the others. That was 2.3 to 2.4 times as fast as optimised_blocked: 6.88 s for
-n = 8192. The paper stores the matrix in tiles of 4 x 4, so that columns of A are read from whole rows of memory; here the
-caches serve them. Threads own values as in the paper: a half-warp covers 4 x 4 neighbours, and four values of a thread share
+Slices of m = 4 take 1 KB of shared memory, where three whole tiles took 12 KB: up to 15 programs
+share a multiprocessor of a Tesla C1060, and each hides the latency of the others. That was 2.3 to
+2.4 times as fast as optimised_blocked: 6.88 s for n = 8192. The paper stores the matrix in tiles of
+4 x 4, so that columns of A are read from whole rows of memory; here the caches serve them. Threads
+own values as in the paper: a half-warp covers 4 x 4 neighbours, and four values of a thread share
 each value of A and of B.
 
 Source: Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, sections 4.1 to 4.3.
@@ -43,12 +44,16 @@ _EDGE, _WARPS = 32, 2
 
 @gluon.jit
 def _staged_kernel(
-    d_ptr, n, pivot, stride_db, stride_dm,
+    d_ptr,
+    n,
+    pivot,
+    stride_db,
+    stride_dm,
     TILES: gl.constexpr,
     SLICE: gl.constexpr,  # m
     LOAD_A: gl.constexpr,  # layout of a slice [TILE, SLICE] of A on its way to shared memory
     LOAD_B: gl.constexpr,  # of a slice [SLICE, TILE] of B
-):  # fmt: skip
+):
     """Update one doubly dependent tile in registers."""
     TILE: gl.constexpr = TILES.TILE
     FLOOR: gl.constexpr = TILES.FLOOR

@@ -6,8 +6,9 @@
             ik <- graph[i][k], four times
             graph[i][J] <- minimum of ij and ik + kj, value by value
 
-Each thread moves four values with one instruction, where the rows are aligned: the paper allocates them so, and this project
-pads them. The paper has four columns per thread; other numbers show what the width of an access is worth.
+Each thread moves four values with one instruction, where the rows are aligned: the paper allocates
+them so, and this project pads them. The paper has four columns per thread; other numbers show what
+the width of an access is worth.
 
 Source: Catinello, Parallel Floyd-Warshall, section 2.2.
 """
@@ -30,10 +31,17 @@ __all__ = ["Vectorised"]
 @triton.jit(do_not_specialize=["k"])
 def _vectorised_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
-    n, k, stride_db, stride_dm,
-    FLOOR: tl.constexpr, EDGE: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Update a block [EDGE, EDGE * WIDTH], WIDTH columns by each thread. Axis 0 of the grid is the blocks, axis 1 the graph."""
+    n,
+    k,
+    stride_db,
+    stride_dm,
+    FLOOR: tl.constexpr,
+    EDGE: tl.constexpr,
+    WIDTH: tl.constexpr,
+):
+    """Update a block [EDGE, EDGE * WIDTH], WIDTH columns by each thread. Axis 0 of the grid is the
+    blocks, axis 1 the graph.
+    """
     blocks = tl.cdiv(n, EDGE * WIDTH)
     offs_m = tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)
     offs_n = tl.program_id(0) % blocks * (EDGE * WIDTH) + tl.arange(0, EDGE * WIDTH)
@@ -43,9 +51,16 @@ def _vectorised_kernel(
 
 
 class Vectorised(RankOneMethod):
-    """n launches, each a pass over the whole matrix; no workspace. The parameter is the columns of a thread."""
+    """n launches, each a pass over the whole matrix; no workspace. The parameter is the columns of
+    a thread.
+    """
 
     def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
         width = parameter_of(engine)
-        constants = {"FLOOR": floor_of(engine), "EDGE": EDGE, "WIDTH": width, "num_warps": EDGE * EDGE // 32}
+        constants = {
+            "FLOOR": floor_of(engine),
+            "EDGE": EDGE,
+            "WIDTH": width,
+            "num_warps": EDGE * EDGE // 32,
+        }
         return _vectorised_kernel, constants, -(-n // EDGE) * -(-n // (EDGE * width))

@@ -1,4 +1,6 @@
-"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs this."""
+"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs
+this.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from tri_apsp.device import check_memory, synchronize
 from tri_apsp.energy import EnergyMeter, Reading
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
+from tri_apsp.tune.measure.problems import (
+    PROBLEMS,
+    Operation,
+    Problem,
+    WrongResultError,
+    small_sizes,
+)
 from tri_apsp.tune.space.task import MATRICES, Task
 
 __all__ = ["ENERGY_SECONDS", "SLICE_SECONDS", "Measurement", "kind_of", "outcome_of", "protocol_of"]
@@ -35,8 +43,9 @@ SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
 ENERGY_SECONDS = 1.0
 # The time of the runs that are queued at once meanwhile.
 _QUEUED_SECONDS = 0.02
-# How far the second half of the rounds of a final may be from the first. Clocks are not read before and after instead: that
-# needs NVML, which is no dependency, and only their effect on the time matters.
+# How far the second half of the rounds of a final may be from the first. Clocks are not read before
+# and after instead: that needs NVML, which is no dependency, and only their effect on the time
+# matters.
 _DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
 _FLUSH_BYTES = 256 << 20
@@ -46,11 +55,16 @@ _MESSAGE = 300  # characters
 _DOES_NOT_FIT = {"OutOfResources"}
 _COMPILE_ERRORS = {"CompilationError", "PTXASError"}
 # Messages of the plain RuntimeErrors that MLIR raises.
-_COMPILER_MESSAGES = ("PassManager::run failed", "failed to translate module", "Internal Triton PTX codegen error")
+_COMPILER_MESSAGES = (
+    "PassManager::run failed",
+    "failed to translate module",
+    "Internal Triton PTX codegen error",
+)
 
 
 class Measurement:
-    """Holds the operands of a task and measures configurations with them. The constructor checks the default configuration.
+    """Holds the operands of a task and measures configurations with them. The constructor checks
+    the default configuration.
 
     Args:
         task: the task to tune.
@@ -75,9 +89,11 @@ class Measurement:
         self.verify(self._default)
 
     def screen(self, config: CompleteConfig, give_up_ms: float | None = None) -> Outcome:
-        """Compare the results of a configuration, then time a few runs; with the objective energy, measure that too.
+        """Compare the results of a configuration, then time a few runs; with the objective energy,
+        measure that too.
 
-        See Worker.screen for the arguments. A configuration that is given up has an energy as well, so that costs compare.
+        See Worker.screen for the arguments. A configuration that is given up has an energy as well,
+        so that costs compare.
         """
         problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
@@ -89,18 +105,24 @@ class Measurement:
             message = f"given up after one run, for it took more than {give_up_ms:.4g} ms"
         else:
             seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
-            while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
+            while len(samples) < least or (
+                len(samples) < most and time.perf_counter() - began < seconds
+            ):
                 samples.append(self._time(problem, operation))
         return self._outcome(samples, self._energy(problem, operation, samples[0]), message)
 
     def verify(self, config: CompleteConfig) -> Outcome:
-        """Compare the results of a configuration on both small problems and on that of the task; no times."""
+        """Compare the results of a configuration on both small problems and on that of the task; no
+        times.
+        """
         for problem in (*self._small(config), self._large(config)):
             self._compare(config, problem)
         return Outcome(Kind.correct)
 
     def final(self, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        """Time configurations that were verified, after a warm-up, in interleaved rounds: each forward and backward."""
+        """Time configurations that were verified, after a warm-up, in interleaved rounds: each
+        forward and backward.
+        """
         runs = []
         for config in configs:
             problem = self._large(config)
@@ -109,16 +131,25 @@ class Measurement:
         counts = [1] * len(runs)
         while time.perf_counter() - start < _WARM_UP_SECONDS:
             for index, run in enumerate(runs):
-                counts[index] = min(_SLICE_RUNS, max(1, int(1000 * SLICE_SECONDS / self._time(*run))))
-        samples: list[list[list[float]]] = [[] for _ in runs]  # of each configuration, for each half of a round
+                counts[index] = min(
+                    _SLICE_RUNS, max(1, int(1000 * SLICE_SECONDS / self._time(*run)))
+                )
+        samples: list[list[list[float]]] = [
+            [] for _ in runs
+        ]  # of each configuration, for each half of a round
         readings: list[list[Reading]] = [[] for _ in runs]
         for _ in range(rounds):
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
                 problem, operation = runs[index]
-                samples[index].append([self._time(problem, operation) for _ in range(counts[index])])
+                samples[index].append(
+                    [self._time(problem, operation) for _ in range(counts[index])]
+                )
                 readings[index] += self._energy(problem, operation, samples[index][-1][-1])
         throttled = not 1 / _DRIFT < _drift(samples) < _DRIFT
-        outcomes = [self._outcome(np.concatenate(found), taken) for found, taken in zip(samples, readings, strict=True)]
+        outcomes = [
+            self._outcome(np.concatenate(found), taken)
+            for found, taken in zip(samples, readings, strict=True)
+        ]
         return [dataclasses.replace(outcome, throttled=throttled) for outcome in outcomes]
 
     def _small(self, config: CompleteConfig) -> tuple[Problem, Problem]:
@@ -126,7 +157,9 @@ class Measurement:
         return self._operands(config, similar, small=True), self._operands(config, odd, small=True)
 
     def _large(self, config: CompleteConfig) -> Problem:
-        """Return the problem of the task, whose expected result is that of the default configuration."""
+        """Return the problem of the task, whose expected result is that of the default
+        configuration.
+        """
         problem = self._operands(config, self._task.n, small=False)
         if problem not in self._with_expected:
             self._execute(dataclasses.replace(self._default, block_size=config.block_size), problem)
@@ -161,9 +194,11 @@ class Measurement:
         return self._timer.milliseconds(operation.run, blocks=operation.blocks)
 
     def _energy(self, problem: Problem, operation: Operation, ms: float) -> list[Reading]:
-        """Return the energy of a run that takes about `ms`, in the mean over repeated runs; empty for the objective "time".
+        """Return the energy of a run that takes about `ms`, in the mean over repeated runs; empty
+        for the objective "time".
 
-        The runs follow each other without a pause, so the L2 cache is not flushed; copies of what they overwrite are included.
+        The runs follow each other without a pause, so the L2 cache is not flushed; copies of what
+        they overwrite are included.
         """
         if self._meter is None:
             return []
@@ -191,8 +226,14 @@ class Measurement:
 
 def protocol_of(task: Task) -> str:
     """Return how the runs of a task are measured, in words."""
-    clock = "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
-    return f"{clock}; joules by NVML, {ENERGY_SECONDS:g} s of runs without a pause" if task.minimises_energy else clock
+    clock = (
+        "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
+    )
+    return (
+        f"{clock}; joules by NVML, {ENERGY_SECONDS:g} s of runs without a pause"
+        if task.minimises_energy
+        else clock
+    )
 
 
 def outcome_of(error: Exception) -> Outcome:
@@ -208,7 +249,9 @@ def outcome_of(error: Exception) -> Outcome:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Return the class of an exception. Those of Triton are recognized by name, since it need not be installed."""
+    """Return the class of an exception. Those of Triton are recognized by name, since it need not
+    be installed.
+    """
     if isinstance(error, WrongResultError):
         return Kind.wrong_result
     names = {base.__name__ for base in type(error).__mro__}
@@ -224,13 +267,15 @@ class _Timer:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._flush = torch.empty(0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device)
+        self._flush = torch.empty(
+            0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device
+        )
 
     def milliseconds(self, run: Callable[[], None], *, blocks: bool) -> float:
         """Return the time of `run` in ms.
 
-        A GPU is kept busy while `run` is queued, which hides launch overhead; if `run` blocks the host, the GPU is idle at its
-        start.
+        A GPU is kept busy while `run` is queued, which hides launch overhead; if `run` blocks the
+        host, the GPU is idle at its start.
         """
         if self._device.type == "cpu":
             began = time.perf_counter()
@@ -249,12 +294,16 @@ class _Timer:
 
 @contextlib.contextmanager
 def _poisoned_memory(floor: float | int) -> Iterator[None]:
-    """Fill the memory that an engine allocates, for workspace and results, with `floor`, which wins every minimum."""
+    """Fill the memory that an engine allocates, for workspace and results, with `floor`, which wins
+    every minimum.
+    """
     new_empty = torch.Tensor.new_empty
 
     def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
         found = new_empty(like, *shape, **options)
-        return found.fill_(floor) if found.dtype == like.dtype else found  # other dtypes hold no distances
+        return (
+            found.fill_(floor) if found.dtype == like.dtype else found
+        )  # other dtypes hold no distances
 
     torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
     try:
@@ -269,9 +318,13 @@ def _percentiles(samples: npt.ArrayLike) -> list[float]:
 
 
 def _drift(samples: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the time of the second half of the slices over that of the first, in geometric mean over the configurations."""
+    """Return the time of the second half of the slices over that of the first, in geometric mean
+    over the configurations.
+    """
     ratios = []
     for slices in samples:
         half = len(slices) // 2
-        ratios.append(np.median(np.concatenate(slices[-half:])) / np.median(np.concatenate(slices[:half])))
+        ratios.append(
+            np.median(np.concatenate(slices[-half:])) / np.median(np.concatenate(slices[:half]))
+        )
     return float(np.exp(np.mean(np.log(ratios))))

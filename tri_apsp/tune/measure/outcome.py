@@ -26,7 +26,8 @@ class Kind(str, enum.Enum):
     def deterministic(self) -> bool:
         """Whether a retry has the same outcome, and the process may go on.
 
-        After any other outcome the process must be replaced: it may hang, or its memory may be corrupt.
+        After any other outcome the process must be replaced: it may hang, or its memory may be
+        corrupt.
         """
         return self in (Kind.correct, Kind.compile_error, Kind.does_not_fit)
 
@@ -71,11 +72,14 @@ class Outcome:
 
     Attributes:
         kind: the class of the outcome.
-        times: the times of the runs; None if the configuration was not timed, as if `kind` is not correct.
+        times: the times of the runs; None if the configuration was not timed, as if `kind` is not
+            correct.
         message: the error in one line; "" if there was none.
-        throttled: whether the device became slower or faster during the measurement, so that the times are not its best.
+        throttled: whether the device became slower or faster during the measurement, so that the
+            times are not its best.
         metrics: what else was measured, by name.
-        energy: the percentiles of the energy of the runs; None unless the objective of the task is energy.
+        energy: the percentiles of the energy of the runs; None unless the objective of the task is
+            energy.
     """
 
     kind: Kind
@@ -92,7 +96,9 @@ class Outcome:
 
     @property
     def median_cost(self) -> float:
-        """The median of the cost, in ms or joules; infinity if there is none, so that outcomes can be ranked."""
+        """The median of the cost, in ms or joules; infinity if there is none, so that outcomes can
+        be ranked.
+        """
         return math.inf if self.cost is None else self.cost.median
 
     @property
@@ -101,16 +107,28 @@ class Outcome:
         return math.inf if self.times is None else self.times.p50_ms
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON takes them, with those of `times` and of `energy`, if there is any, in place of these."""
+        """Return all fields as JSON takes them, with those of `times` and of `energy`, if there is
+        any, in place of these.
+        """
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
         energy = {} if self.energy is None else dataclasses.asdict(self.energy)
         more = {**energy, **self.metrics}
-        return {"kind": self.kind.value, **times, "message": self.message, "throttled": self.throttled, **more}
+        return {
+            "kind": self.kind.value,
+            **times,
+            "message": self.message,
+            "throttled": self.throttled,
+            **more,
+        }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
         """Return the outcome that `to_dict` wrote; fields of other names are its metrics."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        energy = None if fields.get(_ENERGY[0]) is None else Energy(*(fields[name] for name in _ENERGY))
+        energy = (
+            None if fields.get(_ENERGY[0]) is None else Energy(*(fields[name] for name in _ENERGY))
+        )
         metrics = {name: value for name, value in fields.items() if name not in _NAMES}
-        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], metrics, energy)
+        return cls(
+            Kind(fields["kind"]), times, fields["message"], fields["throttled"], metrics, energy
+        )

@@ -1,7 +1,9 @@
-"""Problems: the operation that a task measures, with operands that reveal mistakes, and the expected result.
+"""Problems: the operation that a task measures, with operands that reveal mistakes, and the
+expected result.
 
-Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. The matrices are sparse, so that
-each edge matters: in a product a finite value has about one pair of finite summands, and shortest paths have many edges.
+Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. The
+matrices are sparse, so that each edge matters: in a product a finite value has about one pair of
+finite summands, and shortest paths have many edges.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _CLOSE = 8
 _CLOSE_DEGREE = 16
 # A small problem repeats this many different graphs.
 _GRAPHS = 3
-# The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment, by which Triton compiles.
+# The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment,
+# by which Triton compiles.
 _MARGIN_ROWS, _MARGIN_COLUMNS = 2, 16
 
 
@@ -55,7 +58,8 @@ class Operation(NamedTuple):
     Attributes:
         run: queues the operation.
         idempotent: whether it may be repeated without Problem.restore, and then does the same work.
-        blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time includes the launches.
+        blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time
+            includes the launches.
     """
 
     run: Callable[[], None]
@@ -68,17 +72,29 @@ class Problem(ABC):
 
     Args:
         task: the task to tune.
-        device: the device of the operands; "meta": the operands have no memory, and an operation only compiles its kernels.
-        n: the number of rows of the matrices, near enough to task.n for the same kernels to be compiled.
-        block_size: the block_size of the configurations to measure, if `by_block_size`; else unused.
-        small: compute the expected result from the definition, and let the engine write inside a poisoned matrix.
+        device: the device of the operands; "meta": the operands have no memory, and an operation
+            only compiles its kernels.
+        n: the number of rows of the matrices, near enough to task.n for the same kernels to be
+            compiled.
+        block_size: the block_size of the configurations to measure, if `by_block_size`; else
+            unused.
+        small: compute the expected result from the definition, and let the engine write inside a
+            poisoned matrix.
     """
 
     by_block_size: ClassVar[bool] = False
     """Whether the operands depend on the block_size of a configuration."""
 
-    def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
-        self.task, self.device, self.n, self.block_size, self.small = task, device, n, block_size, small
+    def __init__(
+        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
+    ) -> None:
+        self.task, self.device, self.n, self.block_size, self.small = (
+            task,
+            device,
+            n,
+            block_size,
+            small,
+        )
         self.dtype = task.torch_dtype
         self._outputs: list[torch.Tensor] = []  # with their margins
         self._initial: list[torch.Tensor] = []
@@ -114,7 +130,9 @@ class Problem(ABC):
             if not torch.equal(found, expected):
                 wrong = int((found != expected).sum())
                 batch, rows, columns = self._view(found).shape
-                raise WrongResultError(f"{wrong} values of {batch} x {rows} x {columns} differ from the expected ones")
+                raise WrongResultError(
+                    f"{wrong} values of {batch} x {rows} x {columns} differ from the expected ones"
+                )
 
     def _found(self) -> list[torch.Tensor]:
         """Return the result of the last operation, for each output."""
@@ -125,13 +143,19 @@ class Problem(ABC):
         return make(self.task.engine, spec, self.task.record.isolated(config))
 
     def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
-        """Write no_edge for other integers that mean "no edge": with negative weights they depend on the order of sums."""
+        """Write no_edge for other integers that mean "no edge": with negative weights they depend
+        on the order of sums.
+        """
         if not matrix.is_floating_point() and not self.task.nonnegative:
-            matrix.masked_fill_(matrix >= distance_range(self.dtype, negative=True).beyond, no_edge(self.dtype))
+            matrix.masked_fill_(
+                matrix >= distance_range(self.dtype, negative=True).beyond, no_edge(self.dtype)
+            )
         return matrix
 
     def _output(self, initial: torch.Tensor, expected: torch.Tensor | None) -> Block:
-        """Return a block of the values `initial` (batch, rows, columns) to be written; expected: its result, if known."""
+        """Return a block of the values `initial` (batch, rows, columns) to be written; expected:
+        its result, if known.
+        """
         whole = self._in_margin(initial)
         self._outputs.append(whole)
         self._initial.append(whole.clone())
@@ -153,10 +177,14 @@ class Problem(ABC):
         if not self.small:
             return whole
         _, rows, columns = whole.shape
-        return block(whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS))
+        return block(
+            whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS)
+        )
 
     def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
-        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by whole numbers from low to high."""
+        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by whole numbers
+        from low to high.
+        """
         shape = (self.task.batch, rows, columns)
         if self.device.type == "meta":
             return torch.empty(shape, dtype=self.dtype, device=self.device)
@@ -166,7 +194,9 @@ class Problem(ABC):
             shape = (min(_GRAPHS, self.task.batch), rows, columns)
         self._seed += 1
         generator = torch.Generator(source).manual_seed(self._seed)
-        values = torch.randint(low, high + 1, shape, dtype=self.dtype, device=source, generator=generator)
+        values = torch.randint(
+            low, high + 1, shape, dtype=self.dtype, device=source, generator=generator
+        )
         missing = torch.rand(shape, device=source, generator=generator) >= share
         return values.masked_fill_(missing, no_edge(self.dtype)).to(self.device)
 
@@ -176,11 +206,15 @@ class Problem(ABC):
         return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
 
     def _graphs(self, share: float) -> torch.Tensor:
-        """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without negative cycles."""
+        """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without
+        negative cycles.
+        """
         weights = self._random(self.n, self.n, share, 1, _LONGEST_EDGE)
         if not self.task.nonnegative:
             generator = torch.Generator().manual_seed(self.n)
-            drawn = torch.randint(0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype).to(self.device)
+            drawn = torch.randint(
+                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
+            ).to(self.device)
             missing = weights == no_edge(self.dtype)
             weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
         weights.diagonal(dim1=-2, dim2=-1).zero_()
@@ -188,17 +222,26 @@ class Problem(ABC):
 
 
 class _Product(Problem):
-    """C <- min(C, A B). A small problem runs two products in one launch; the first skips a band of rows and columns of C."""
+    """C <- min(C, A B). A small problem runs two products in one launch; the first skips a band of
+    rows and columns of C.
+    """
 
-    def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
+    def __init__(
+        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
+    ) -> None:
         super().__init__(task, device, n, block_size, small=small)
         shapes = [(n, n + 32, max(1, n - 16)), (max(1, n - 16), n, n)] if small else [(n, n, n)]
         skips = [(16, 48), (0, 0)] if small and n > 64 else [(0, 0)] * len(shapes)
-        self._updates = [self._update(*shape, skip) for shape, skip in zip(shapes, skips, strict=True)]
+        self._updates = [
+            self._update(*shape, skip) for shape, skip in zip(shapes, skips, strict=True)
+        ]
 
     def _update(self, m: int, n: int, k: int, skip: tuple[int, int]) -> Update:
         low = 0 if self.task.nonnegative else -_HEAVIEST
-        a, b = self._random(m, k, k**-0.5, low, _HEAVIEST), self._random(k, n, k**-0.5, low, _HEAVIEST)
+        a, b = (
+            self._random(m, k, k**-0.5, low, _HEAVIEST),
+            self._random(k, n, k**-0.5, low, _HEAVIEST),
+        )
         if not self.small:
             c = self._random(m, n, 0.0, 0, 0)
             return Update(self._output(c, None), a, b)
@@ -222,10 +265,14 @@ class _Product(Problem):
 class _Distances(Problem):
     """D <- D* in place."""
 
-    def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
+    def __init__(
+        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
+    ) -> None:
         super().__init__(task, device, n, block_size, small=small)
         weights, expected = self._initial_and_expected()
-        self._d = self._output(self._batch(weights), None if expected is None else self._batch(expected))
+        self._d = self._output(
+            self._batch(weights), None if expected is None else self._batch(expected)
+        )
 
     def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         weights = self._graphs(_DEGREE / self.n)
@@ -234,29 +281,42 @@ class _Distances(Problem):
         return weights, self._distances(weights)
 
     def _distances(self, weights: torch.Tensor) -> torch.Tensor:
-        """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference, on the device of the task.
+        """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference,
+        on the device of the task.
 
-        A GPU computes them in hundredths of a second; on a CPU they take seconds, during which the GPU would be idle.
+        A GPU computes them in hundredths of a second; on a CPU they take seconds, during which the
+        GPU would be idle.
         """
-        found = weights.to(torch.float64, copy=True).masked_fill_(weights == no_edge(self.dtype), float("inf"))
+        found = weights.to(torch.float64, copy=True).masked_fill_(
+            weights == no_edge(self.dtype), float("inf")
+        )
         through = torch.empty_like(found)
         for k in range(found.shape[-1]):
             torch.add(found[:, :, k, None], found[:, k, None, :], out=through)
             torch.minimum(found, through, out=found)
         missing = torch.isinf(found)
-        return found.masked_fill_(missing, 0).to(self.dtype).masked_fill_(missing, no_edge(self.dtype))
+        return (
+            found.masked_fill_(missing, 0).to(self.dtype).masked_fill_(missing, no_edge(self.dtype))
+        )
 
 
 class _Solve(_Distances):
-    """A whole solve by the method of the configuration, as a public call with checked weights runs it."""
+    """A whole solve by the method of the configuration, as a public call with checked weights runs
+    it.
+    """
 
     _solved: torch.Tensor | None = None
 
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
         task, method = self.task, self._method(config)
-        if self.n <= config.block_size < task.n:  # a small problem of a task with several blocks must have several too
+        if (
+            self.n <= config.block_size < task.n
+        ):  # a small problem of a task with several blocks must have several too
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
-        selection, graphs = DenseSelection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
+        selection, graphs = (
+            DenseSelection(method, task.engine, config, "tuning"),
+            Graphs(self._d, batched=True),
+        )
 
         def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
             return make(name, self._spec(spec), config)
@@ -264,10 +324,15 @@ class _Solve(_Distances):
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                # _spec alone decides about products by exponents: weights on "meta" have no values to decide by.
+                # _spec alone decides about products by exponents: weights on "meta" have no values
+                # to decide by.
                 with ordinary_products():
-                    self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_task).distances
-            except _REFUSALS as error:  # the call found invalid weights, although the operands are valid
+                    self._solved = solver.run(
+                        graphs, lambda nonnegative: selection, make=make_for_task
+                    ).distances
+            except (
+                _REFUSALS
+            ) as error:  # the call found invalid weights, although the operands are valid
                 raise WrongResultError(str(error)) from None
 
         return Operation(run, idempotent=True, blocks=True)
@@ -291,8 +356,8 @@ class _Solve(_Distances):
 class _SolveByExponents(_Solve):
     """A whole solve whose large products run by exponents.
 
-    The graph is sparse, and its weights are small: a wide window and a fast product are both of use. In dense graphs all
-    results are certain by any window.
+    The graph is sparse, and its weights are small: a wide window and a fast product are both of
+    use. In dense graphs all results are certain by any window.
     """
 
     def _graphs(self, share: float) -> torch.Tensor:
@@ -325,7 +390,9 @@ class _Blocks(_Distances):
 
 
 class _Panels(_Distances):
-    """R <- D R and C <- C D for one closed diagonal block D, where R is the rest of its rows and C of its columns."""
+    """R <- D R and C <- C D for one closed diagonal block D, where R is the rest of its rows and C
+    of its columns.
+    """
 
     by_block_size = True
 
@@ -353,7 +420,11 @@ class _Panels(_Distances):
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
         engine = self._engine(config, make)
         every, pivot = (0, self.n), self._pivot
-        blocks = block(self._d, pivot, pivot), block(self._d, pivot, every), block(self._d, every, pivot)
+        blocks = (
+            block(self._d, pivot, pivot),
+            block(self._d, pivot, every),
+            block(self._d, every, pivot),
+        )
         return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
 
 
@@ -369,9 +440,11 @@ PROBLEMS: dict[str, type[Problem]] = {
 
 
 def small_sizes(task: Task) -> tuple[int, int]:
-    """Return the n of two small problems: one that compiles the same kernels as task.n, and an odd one.
+    """Return the n of two small problems: one that compiles the same kernels as task.n, and an odd
+    one.
 
-    Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles takes smaller tiles.
+    Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles
+    takes smaller tiles.
     """
     most = 528 if task.engine == "cpu" or task.record.problem == "product" else 1040
     below = task.n - (16 if task.n % 32 < 16 else 32)  # 32 does not divide it

@@ -35,7 +35,8 @@ class SearchResult:
         evaluated: distinct configurations, those of earlier runs of the same study first.
         candidates: the number of configurations to choose from.
         interrupted: whether Ctrl-C ended it.
-        dominated: the number of candidates passed over, since one that needs no more memory did not fit.
+        dominated: the number of candidates passed over, since one that needs no more memory did not
+            fit.
     """
 
     evaluated: list[Evaluated] = field(default_factory=list)
@@ -62,4 +63,6 @@ class SearchResult:
     @property
     def failures(self) -> Counter[Kind]:
         """The number of failures, by class."""
-        return Counter(trial.outcome.kind for trial in self.evaluated if trial.outcome.kind is not Kind.correct)
+        return Counter(
+            trial.outcome.kind for trial in self.evaluated if trial.outcome.kind is not Kind.correct
+        )

@@ -1,4 +1,6 @@
-"""Finding the fastest configuration in few evaluations: Optuna proposes, the caller evaluates (ask and tell)."""
+"""Finding the fastest configuration in few evaluations: Optuna proposes, the caller evaluates (ask
+and tell).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ _Key = tuple[Any, ...]
 
 # Random candidates before TPE has something to model, anchors included.
 STARTUP = 10
-# Fraction of the budget left for the hill climb; reports/nvidia-h200/sampler.md shows the rates reached.
+# Fraction of the budget left for the hill climb; reports/nvidia-h200/sampler.md shows the rates
+# reached.
 CLIMB = 0.25
 # A configuration that takes this many times the best time so far cannot win.
 _GIVE_UP = 2.0
@@ -44,7 +47,9 @@ _GIVE_UP = 2.0
 def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
     """Return Optuna's TPE with every setting given in which its versions 4 and 5 differ."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # version 4, of settings that stayed
+        warnings.simplefilter(
+            "ignore", optuna.exceptions.ExperimentalWarning
+        )  # version 4, of settings that stayed
         return optuna.samplers.TPESampler(
             seed=seed, n_startup_trials=STARTUP, multivariate=True, group=False, constant_liar=True
         )
@@ -57,7 +62,9 @@ def memory_study() -> optuna.Study:
 
 
 def known_trials(study: optuna.Study) -> list[Evaluated]:
-    """Return the distinct configurations that any process evaluated in `study`, in their order, each with its last outcome."""
+    """Return the distinct configurations that any process evaluated in `study`, in their order,
+    each with its last outcome.
+    """
     found: dict[_Key, Evaluated] = {}
     for trial in study.get_trials(deepcopy=False):
         found[tuple(sorted(trial.params.items()))] = _evaluated(trial)
@@ -65,7 +72,9 @@ def known_trials(study: optuna.Study) -> list[Evaluated]:
 
 
 def _evaluated(trial: optuna.trial.FrozenTrial) -> Evaluated:
-    return Evaluated(trial.params, Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"])
+    return Evaluated(
+        trial.params, Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
+    )
 
 
 @dataclass
@@ -76,17 +85,20 @@ class _Proposal:
 
 
 class Search:
-    """Evaluates up to `trials` of the candidates, the most promising first; all of them if there are no more than that.
+    """Evaluates up to `trials` of the candidates, the most promising first; all of them if there
+    are no more than that.
 
-    A finished evaluation adds one trial to the study, in one write; an interrupted one adds none. So machines that share a
-    study may occasionally evaluate the same configuration. TPE samples from a mirror of the study in memory, since asking for a
-    proposal takes a dozen writes, and a write to a journal takes milliseconds.
+    A finished evaluation adds one trial to the study, in one write; an interrupted one adds none.
+    So machines that share a study may occasionally evaluate the same configuration. TPE samples
+    from a mirror of the study in memory, since asking for a proposal takes a dozen writes, and a
+    write to a journal takes milliseconds.
 
     Args:
         space: the parameters and their choices.
         candidates: the combinations that may be evaluated.
-        study: holds the trials. Those in it already count as evaluated, and so do those that other machines add meanwhile. A
-            failed configuration is pruned there, with its class in the user attribute "outcome".
+        study: holds the trials. Those in it already count as evaluated, and so do those that other
+            machines add meanwhile. A failed configuration is pruned there, with its class in the
+            user attribute "outcome".
         default: evaluated first, whether it is a candidate or not.
         anchors: evaluated next, if they are candidates.
         sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
@@ -140,8 +152,8 @@ class Search:
         """Search, and return the configurations evaluated; Ctrl-C ends the search.
 
         Args:
-            evaluators: each evaluates one configuration at a time in a thread of its own. Only the thread of the caller touches
-                the study.
+            evaluators: each evaluates one configuration at a time in a thread of its own. Only the
+                thread of the caller touches the study.
         """
         pool = ThreadPoolExecutor(len(evaluators), thread_name_prefix="tri_apsp-tune")
         idle, numbers = list(evaluators), itertools.count()
@@ -168,7 +180,9 @@ class Search:
             pool.shutdown(wait=False, cancel_futures=True)
         return self._result
 
-    def _plan(self, default: Values, anchors: list[Values], *, shuffled: bool) -> Iterator[tuple[str, int]]:
+    def _plan(
+        self, default: Values, anchors: list[Values], *, shuffled: bool
+    ) -> Iterator[tuple[str, int]]:
         """Yield the origin and the index of the candidates that need no sampler."""
         order = list(range(len(self._candidates)))
         if shuffled:
@@ -183,7 +197,9 @@ class Search:
         yield from (("start" if self._tpe else "sweep", index) for index in order)
 
     def _propose(self) -> _Proposal | None:
-        """Return the next configuration to evaluate; None at the end of the budget or of the candidates."""
+        """Return the next configuration to evaluate; None at the end of the budget or of the
+        candidates.
+        """
         self._refresh()
         if self._spent() >= 1 and (self._known or self._in_flight):
             return None
@@ -197,7 +213,9 @@ class Search:
         return self._ask()
 
     def _ask(self) -> _Proposal:
-        """Ask TPE. If its proposal is known or no candidate, tell it so, and take the nearest new candidate instead."""
+        """Ask TPE. If its proposal is known or no candidate, tell it so, and take the nearest new
+        candidate instead.
+        """
         trial = self._mirror.ask(self._distributions)
         index = self._index.get(self._key(trial.params))
         if index is not None and self._open[index]:
@@ -210,7 +228,9 @@ class Search:
             self._mirror.tell(trial, state=TrialState.PRUNED)
         else:  # being evaluated, or passed over
             self._mirror.tell(trial, state=TrialState.FAIL)
-        distances = np.where(self._open, np.abs(self._positions - self._position(trial.params)).sum(axis=1), np.inf)
+        distances = np.where(
+            self._open, np.abs(self._positions - self._position(trial.params)).sum(axis=1), np.inf
+        )
         return self._take("tpe", int(distances.argmin()))
 
     def _take(self, origin: str, index: int) -> _Proposal:
@@ -223,7 +243,11 @@ class Search:
             value=_value(outcome),
             params=proposal.values,
             distributions=self._distributions,
-            user_attrs={"outcome": outcome.to_dict(), "origin": proposal.origin, "search": self._id},
+            user_attrs={
+                "outcome": outcome.to_dict(),
+                "origin": proposal.origin,
+                "search": self._id,
+            },
         )
         self._study.add_trial(finished)
         if proposal.trial is not None:
@@ -272,7 +296,8 @@ class Search:
         return elapsed / self._seconds
 
     def _limit_ms(self, proposal: _Proposal) -> float | None:
-        """Return the time in ms beyond which a proposal cannot win; called by the evaluating thread before it measures.
+        """Return the time in ms beyond which a proposal cannot win; called by the evaluating thread
+        before it measures.
 
         Raises:
             OutOfTimeError: the time is up.
@@ -283,14 +308,19 @@ class Search:
         return _GIVE_UP * best_ms if best_ms < math.inf else None
 
     def _climb(self) -> int | None:
-        """Return a new neighbour of the best, one step away in one parameter; None if all neighbours are known."""
+        """Return a new neighbour of the best, one step away in one parameter; None if all
+        neighbours are known.
+        """
         best = self._result.best
         if best is None:
             return None
         new = []
         for parameter in self._space.parameters:
             own = parameter.choices.index(best.values[parameter.name])
-            for choice in (*parameter.choices[max(0, own - 1) : own], *parameter.choices[own + 1 : own + 2]):
+            for choice in (
+                *parameter.choices[max(0, own - 1) : own],
+                *parameter.choices[own + 1 : own + 2],
+            ):
                 index = self._index.get(self._key(best.values | {parameter.name: choice}))
                 if index is not None and self._open[index]:
                     new.append(index)
@@ -298,7 +328,10 @@ class Search:
 
     def _position(self, values: Mapping[str, Any]) -> list[float]:
         """Return the position of each value in the range of its parameter, from 0 to 1."""
-        return [p.choices.index(values[p.name]) / max(1, len(p.choices) - 1) for p in self._space.parameters]
+        return [
+            p.choices.index(values[p.name]) / max(1, len(p.choices) - 1)
+            for p in self._space.parameters
+        ]
 
     def _key(self, values: Mapping[str, Any]) -> _Key:
         return tuple(values[name] for name in self._names)

@@ -1,4 +1,6 @@
-"""The storage of trials: Optuna's journal on this machine, or a database that several machines share."""
+"""The storage of trials: Optuna's journal on this machine, or a database that several machines
+share.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ from tri_apsp.errors import InputError
 
 __all__ = ["journal_path", "open_storage", "open_study"]
 
-# Seconds to wait for a database, and the option of common drivers for it. A driver refuses an option that it does not know.
+# Seconds to wait for a database, and the option of common drivers for it. A driver refuses an
+# option that it does not know.
 _TIMEOUT = 10
-_TIMEOUT_OPTIONS = {"pysqlite": "timeout"} | dict.fromkeys(("psycopg", "psycopg2", "pymysql", "mysqldb"), "connect_timeout")
+_TIMEOUT_OPTIONS = {"pysqlite": "timeout"} | dict.fromkeys(
+    ("psycopg", "psycopg2", "pymysql", "mysqldb"), "connect_timeout"
+)
 
 
 def journal_path(slug: str) -> Path:
@@ -32,15 +37,17 @@ def journal_path(slug: str) -> Path:
 
 @contextmanager
 def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
-    """Open the storage of the studies for a `with`; an error of the storage inside it becomes an InputError of one sentence.
+    """Open the storage of the studies for a `with`; an error of the storage inside it becomes an
+    InputError of one sentence.
 
     Args:
-        url: the URL of a database in the form of SQLAlchemy; None: the journal of this machine, which is then locked.
+        url: the URL of a database in the form of SQLAlchemy; None: the journal of this machine,
+            which is then locked.
         slug: the slug of the device.
 
     Raises:
-        InputError: it is no URL, its driver is missing, it does not answer, its tables are of another version of Optuna, or
-            the journal is locked, unreadable or damaged.
+        InputError: it is no URL, its driver is missing, it does not answer, its tables are of
+            another version of Optuna, or the journal is locked, unreadable or damaged.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
     if url is None:
@@ -70,13 +77,17 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
             "--storage."
         ) from None
     except OSError as error:
-        raise InputError(f"the journal of studies must be writable, but {path} is not ({error.strerror}); {remedy}") from None
+        raise InputError(
+            f"the journal of studies must be writable, but {path} is not ({error.strerror}); {remedy}"
+        ) from None
     try:
         yield _read(path)
     except OSError as error:
         if error.filename != str(path):
             raise
-        raise InputError(f"the journal of studies must be readable, but {path} is not ({error.strerror}); {remedy}") from None
+        raise InputError(
+            f"the journal of studies must be readable, but {path} is not ({error.strerror}); {remedy}"
+        ) from None
     finally:
         lock.release()
 
@@ -85,16 +96,23 @@ def _read(path: Path) -> JournalStorage:
     last = _repair(path)
     try:
         if last is not None:
-            json.loads(last)  # Optuna waits for the rest of a damaged last line, and reports it only once another line follows
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
+            json.loads(
+                last
+            )  # Optuna waits for the rest of a damaged last line, and reports it only once another line follows
+        return JournalStorage(
+            JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
+        )
     except OSError:
         raise
     except Exception:  # Optuna checks no line, so a damaged one may raise any exception
-        raise InputError(f"the journal of studies must be one that Optuna wrote, but {path} is not; move it away.") from None
+        raise InputError(
+            f"the journal of studies must be one that Optuna wrote, but {path} is not; move it away."
+        ) from None
 
 
 def _repair(path: Path) -> bytes | None:
-    """Remove what a killed process left: Optuna's lock, and a last line cut short, to which Optuna would append.
+    """Remove what a killed process left: Optuna's lock, and a last line cut short, to which Optuna
+    would append.
 
     Returns:
         The last line that is left; None if there is none.
@@ -148,24 +166,34 @@ def _answering(shown: str) -> Iterator[None]:
     try:
         yield
     except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = error.__cause__ if isinstance(error, optuna.exceptions.StorageInternalError) else error
-        said = str(getattr(cause, "orig", None) or cause or error).strip().splitlines()[0].rstrip(".")
+        cause = (
+            error.__cause__ if isinstance(error, optuna.exceptions.StorageInternalError) else error
+        )
+        said = (
+            str(getattr(cause, "orig", None) or cause or error).strip().splitlines()[0].rstrip(".")
+        )
         raise InputError(
             f"--storage must name a database that answers, but {shown} does not ({said}); check the URL."
         ) from None
 
 
 def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
-    """Return a study to minimise the cost, milliseconds or joules, whose name is `name` and a number.
+    """Return a study to minimise the cost, milliseconds or joules, whose name is `name` and a
+    number.
 
     Args:
         storage: the storage that holds the study.
         name: readable words, and a hash of what the times depend on.
-        resume: continue the newest study of that name, if there is one; else begin another, and leave the old ones.
+        resume: continue the newest study of that name, if there is one; else begin another, and
+            leave the old ones.
     """
     names = optuna.get_all_study_names(storage)
-    numbers = [int(known.removeprefix(f"{name}-")) for known in names if known.startswith(f"{name}-")]
+    numbers = [
+        int(known.removeprefix(f"{name}-")) for known in names if known.startswith(f"{name}-")
+    ]
     newest = max(numbers, default=0)
     if not (resume and numbers):
-        return optuna.create_study(storage=storage, study_name=f"{name}-{newest + 1}", direction="minimize")
+        return optuna.create_study(
+            storage=storage, study_name=f"{name}-{newest + 1}", direction="minimize"
+        )
     return optuna.load_study(storage=storage, study_name=f"{name}-{newest}")

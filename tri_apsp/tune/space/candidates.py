@@ -18,8 +18,9 @@ __all__ = ["candidates", "needs_more", "space_hash", "with_method"]
 
 C = TypeVar("C", bound=CompleteConfig)
 
-# Fields with which the registers and shared memory of a program grow, and those that change neither. The effect of other
-# fields is not known: with more warps a thread has less to hold, and block_size also decides which kernels a solve runs.
+# Fields with which the registers and shared memory of a program grow, and those that change
+# neither. The effect of other fields is not known: with more warps a thread has less to hold, and
+# block_size also decides which kernels a solve runs.
 _NEED_MEMORY = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "panel"}
 _NEED_NONE = {"group_m"}
 
@@ -31,7 +32,8 @@ def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -
         space: the space of the task, or a part of it.
         task: the task to tune.
         device: the device to tune for.
-        base: the configuration that supplies all other fields; its own values are always candidates if they are choices.
+        base: the configuration that supplies all other fields; its own values are always candidates
+            if they are choices.
     """
     base, record, dtype = with_method(base, task.n), task.record, task.torch_dtype
     own, names = space.values(base), [parameter.name for parameter in space.parameters]
@@ -39,19 +41,25 @@ def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -
     for choices in itertools.product(*(parameter.choices for parameter in space.parameters)):
         values = dict(zip(names, choices, strict=True))
         config = space.config(values, base)
-        kept = values == own or (record.fits(config, dtype, device) and not record.repeats(config, base, dtype, task.n))
+        kept = values == own or (
+            record.fits(config, dtype, device) and not record.repeats(config, base, dtype, task.n)
+        )
         if kept and is_valid(config, device):
             found.append(values)
     return found
 
 
 def with_method(config: C, n: int) -> C:
-    """Return `config` with a method, if it has none that of `auto` for `n` vertices: each parameter then has a value."""
+    """Return `config` with a method, if it has none that of `auto` for `n` vertices: each parameter
+    then has a value.
+    """
     return dataclasses.replace(config, method=auto.choose(n, config).method)
 
 
 def needs_more(values: Values, failed: Values) -> bool:
-    """Return whether `values` cannot fit because `failed` did not: every field needs at least as much memory."""
+    """Return whether `values` cannot fit because `failed` did not: every field needs at least as
+    much memory.
+    """
     for name, value in values.items():
         field, other = name.rpartition(".")[2], failed[name]
         if field in _NEED_MEMORY:

@@ -19,7 +19,8 @@ __all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "is_required", "size_
 EFFORTS = ("quick", "full")
 
 MATRICES = 5
-"""How many matrices of a task are held at once: operands, copies of them, and the expected result."""
+"""How many matrices of a task are held at once: operands, copies of them, and the expected result.
+"""
 
 _DTYPES: dict[str, tuple[str, ...]] = {
     "quick": ("float32",),
@@ -38,7 +39,8 @@ class Task:
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         n: the number of vertices, or of rows of a square product.
         batch: the number of graphs.
-        objective: what to minimise, one of tri_apsp.tuned.OBJECTIVES: milliseconds, or joules per run.
+        objective: what to minimise, one of tri_apsp.tuned.OBJECTIVES: milliseconds, or joules per
+            run.
     """
 
     engine: str
@@ -95,8 +97,10 @@ def default_tasks(
         device: the device to measure on.
         effort: one of EFFORTS, which sets the dtypes, signs and sizes.
         dtypes: the dtypes instead of those of the effort; empty: those of the effort.
-        kernels: the kernels to tune, while the others run as tuned already or with their defaults; empty: all.
-        ns: the sizes of calls, from which size_at() gives the size for each kernel; empty: the sizes of the effort.
+        kernels: the kernels to tune, while the others run as tuned already or with their defaults;
+            empty: all.
+        ns: the sizes of calls, from which size_at() gives the size for each kernel; empty: the
+            sizes of the effort.
 
     Tasks that do not fit the memory are left out unless is_required().
     """
@@ -107,24 +111,38 @@ def default_tasks(
         for record in records_of(engine)
         if dtype in record.dtypes and (not kernels or record.name in kernels)
         for sign in _signs(record, dtype, quick)
-        for n in (_distinct_sizes(record, dtype, ns) if ns else record.quick_sizes if quick else record.full_sizes)
+        for n in (
+            _distinct_sizes(record, dtype, ns)
+            if ns
+            else record.quick_sizes
+            if quick
+            else record.full_sizes
+        )
     ]
     return [task for task in tasks if is_required(task, kernels, ns) or _fits(task, device)]
 
 
 def is_required(task: Task, kernels: Sequence[str], ns: Sequence[int]) -> bool:
-    """Return whether it is an error if a task does not fit: its size was asked for, and of a batch also its kernel."""
+    """Return whether it is an error if a task does not fit: its size was asked for, and of a batch
+    also its kernel.
+    """
     return bool(ns) and (bool(kernels) or task.batch == 1)
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
-    """Return the size at which to tune a kernel for calls of size `n`: the size at which such a call looks it up by default."""
+    """Return the size at which to tune a kernel for calls of size `n`: the size at which such a
+    call looks it up by default.
+    """
     record: TunableKernel[Any] = record_of(engine, kernel)
     return record.lookup_size(n, default_config(engine, DTYPES_BY_NAME[dtype]))
 
 
 def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:
-    return list(dict.fromkeys(size_at(record.engine, record.name, dtype, n) for n in ns if n >= record.from_n))
+    return list(
+        dict.fromkeys(
+            size_at(record.engine, record.name, dtype, n) for n in ns if n >= record.from_n
+        )
+    )
 
 
 def _fits(task: Task, device: Device) -> bool:
@@ -132,7 +150,9 @@ def _fits(task: Task, device: Device) -> bool:
 
 
 def _signs(record: TunableKernel[Any], dtype: str, quick: bool) -> tuple[str, ...]:
-    """Return the signs to tune for: only "any", which the lookup takes for both, if both run the same instructions."""
+    """Return the signs to tune for: only "any", which the lookup takes for both, if both run the
+    same instructions.
+    """
     if dtype not in record.signed_dtypes:
         return ("any",)
     return ("nonnegative",) if quick else ("nonnegative", "any")

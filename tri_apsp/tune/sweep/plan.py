@@ -20,7 +20,16 @@ from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks, is_
 from tri_apsp.tuned import DEFAULT_OBJECTIVE, OBJECTIVES, Objective
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["BUDGETS", "ENERGY_BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan", "require_energy_counters"]
+__all__ = [
+    "BUDGETS",
+    "ENERGY_BUDGETS",
+    "SAMPLERS",
+    "Budget",
+    "Plan",
+    "Settings",
+    "plan",
+    "require_energy_counters",
+]
 
 
 SAMPLERS = ("tpe", "random", "grid")
@@ -46,13 +55,16 @@ class Budget:
 BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
 """Budget of one task, by effort.
 
-100 evaluations reach 99.7% of the best rate of the 2700 configurations of a product (reports/nvidia-h200/sampler.md). One task
-of a quick sweep takes less than a minute with start and end of all processes.
+100 evaluations reach 99.7% of the best rate of the 2700 configurations of a product
+(reports/nvidia-h200/sampler.md). One task of a quick sweep takes less than a minute with start and
+end of all processes.
 """
 
 
 ENERGY_BUDGETS = {"quick": Budget(60, 120, 2, 3), "full": Budget(200, 600, 4, 5)}
-"""The same if energy is the objective: each configuration takes 1.5 s in the search, and twice as long in each round."""
+"""The same if energy is the objective: each configuration takes 1.5 s in the search, and twice as
+long in each round.
+"""
 
 
 @dataclass(frozen=True)
@@ -90,10 +102,14 @@ class Settings:
             for value in values:
                 _require(what, value, known)
         numbers = [("n", n, 1) for n in self.n] + [("gpus", self.gpus, 1), ("seed", self.seed, 0)]
-        for what, number, least in numbers if self.trials is None else [*numbers, ("trials", self.trials, 1)]:
+        for what, number, least in (
+            numbers if self.trials is None else [*numbers, ("trials", self.trials, 1)]
+        ):
             _require_whole(what, number, least)
         seconds = self.time_budget
-        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+        if seconds is not None and not (
+            isinstance(seconds, (int, float)) and 0 < seconds < math.inf
+        ):
             raise InputError(
                 f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; give such a number, or leave "
                 "it out."
@@ -135,14 +151,22 @@ def plan(settings: Settings) -> Plan:
         record_of(engine, kernel)  # raises if there is none
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
     if signs:
-        tasks = list(dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs))
+        tasks = list(
+            dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs)
+        )
     tasks = [dataclasses.replace(task, objective=settings.objective) for task in tasks]
-    usable = tuple(task for task in tasks if engines.unusable_because(engine, devices[0], task.torch_dtype) is None)
+    usable = tuple(
+        task
+        for task in tasks
+        if engines.unusable_because(engine, devices[0], task.torch_dtype) is None
+    )
     for task in usable:
         if is_required(task, kernels, ns):
             check_memory(task.n, task.batch, task.torch_dtype, devices[0], matrices=MATRICES)
     if not usable:
-        raise InputError("a sweep must have something to tune, but nothing that was asked for fits this device; ask for less.")
+        raise InputError(
+            "a sweep must have something to tune, but nothing that was asked for fits this device; ask for less."
+        )
     return Plan(usable, devices, settings)
 
 
@@ -162,15 +186,21 @@ def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     first = resolve(device)
     if first.type == "cpu":
         if gpus > 1:
-            raise InputError(f"gpus must be 1 on a CPU, but is {gpus}; leave it out, or give --device cuda.")
+            raise InputError(
+                f"gpus must be 1 on a CPU, but is {gpus}; leave it out, or give --device cuda."
+            )
         return (first,)
     start = first.index or 0
     if start + gpus > cuda_count():
-        raise InputError(f"gpus must be at most {cuda_count() - start} here, but is {gpus}; give fewer.")
+        raise InputError(
+            f"gpus must be at most {cuda_count() - start} here, but is {gpus}; give fewer."
+        )
     devices = tuple(torch.device("cuda", index) for index in range(start, start + gpus))
     slugs = {describe(one).slug for one in devices}
     if len(slugs) > 1:
-        raise InputError(f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time.")
+        raise InputError(
+            f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time."
+        )
     return devices
 
 
@@ -181,9 +211,13 @@ def _require_list(what: str, values: object) -> None:
 
 def _require_whole(what: str, value: object, least: int) -> None:
     if not isinstance(value, int) or value < least:
-        raise InputError(f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out.")
+        raise InputError(
+            f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out."
+        )
 
 
 def _require(what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
-        raise InputError(f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these.")
+        raise InputError(
+            f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these."
+        )

@@ -29,7 +29,9 @@ _PLAIN = ("complete", "resumed", "throttled", "seconds", "error")
 
 def task_of(fields: Mapping[str, Any]) -> Task:
     """Return the task whose fields are among `fields`."""
-    return Task(**{name: fields[name] for name in TASK if name in fields})  # earlier rows have no objective
+    return Task(
+        **{name: fields[name] for name in TASK if name in fields}
+    )  # earlier rows have no objective
 
 
 class Medians(NamedTuple):
@@ -50,10 +52,12 @@ class Winner:
         gained: whether the configuration is not the default.
         times: the times of its runs.
         default_ms: the median time of the default in the same final.
-        before: the fields of the configuration that was in use; None in files of earlier versions, which do not have it.
+        before: the fields of the configuration that was in use; None in files of earlier versions,
+            which do not have it.
         before_ms: its median time in the same final; None if it failed.
         best_ms: the median time of the best configuration in the same final.
-        conclusive: False if another was better, but not by more than the noise, or on a device that changed its speed.
+        conclusive: False if another was better, but not by more than the noise, or on a device that
+            changed its speed.
         energy: the energy of its runs; None, as the following, unless that is the objective.
         default_joules: the median energy of the default in the same final.
         before_joules: that of the configuration that was in use; None if it failed.
@@ -78,16 +82,22 @@ class Winner:
         """The medians of what the objective minimises."""
         if self.energy is None or self.default_joules is None:
             return Medians(self.times.median, self.default_ms, self.before_ms, self.best_ms)
-        return Medians(self.energy.median, self.default_joules, self.before_joules, self.best_joules)
+        return Medians(
+            self.energy.median, self.default_joules, self.before_joules, self.best_joules
+        )
 
     @property
     def adjective(self) -> str:
-        """What is compared: "fast", or "efficient" if energy is the objective, as in "twice as fast"."""
+        """What is compared: "fast", or "efficient" if energy is the objective, as in "twice as
+        fast".
+        """
         return "fast" if self.energy is None else "efficient"
 
     @property
     def gain(self) -> float:
-        """How many times faster than the default it is, or if energy is the objective how many times as efficient."""
+        """How many times faster than the default it is, or if energy is the objective how many
+        times as efficient.
+        """
         return self.medians.default / self.medians.now
 
     @property
@@ -152,8 +162,12 @@ class TaskResult:
         winner = None
         if fields["config"] is not None:
             times = Times(*(fields[name] for name in _TIMES))
-            config = fields["config"] | (fields.get("product") or {})  # earlier files name the tiles of a solve apart
-            found = {name: fields[name] for name in (*_WINNER, *_WINNER_OF_ENERGY) if name in fields}
+            config = fields["config"] | (
+                fields.get("product") or {}
+            )  # earlier files name the tiles of a solve apart
+            found = {
+                name: fields[name] for name in (*_WINNER, *_WINNER_OF_ENERGY) if name in fields
+            }
             energy = Energy(*(fields[name] for name in _ENERGY)) if _ENERGY[0] in fields else None
             winner = Winner(config, fields["gained"], times, **found, energy=energy)
         search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
@@ -187,7 +201,9 @@ class SweepResult:
     @property
     def files(self) -> list[Path]:
         """The tuned files that were written, each once."""
-        return list(dict.fromkeys(result.path for result in self.results if result.path is not None))
+        return list(
+            dict.fromkeys(result.path for result in self.results if result.path is not None)
+        )
 
     @property
     def failures(self) -> Counter[Kind]:

@@ -38,7 +38,8 @@ class ResultWriter:
         thread.shutdown(wait=False)
 
     def check(self) -> None:
-        """Refuse, before hours of work, a sweep whose winners could not be saved; remember the present entries.
+        """Refuse, before hours of work, a sweep whose winners could not be saved; remember the
+        present entries.
 
         Raises:
             InputError: a folder cannot be written to, or stays locked; or a file cannot be used.
@@ -46,17 +47,22 @@ class ResultWriter:
         Cost: if another process writes there, the time until it is done, half a minute at most.
         """
         require_writable(self._device.slug, self._settings.save_dir)
-        for task in {(task.engine, task.kernel, task.dtype): task for task in self._plan.tasks}.values():
+        for task in {
+            (task.engine, task.kernel, task.dtype): task for task in self._plan.tasks
+        }.values():
             file, reason = self._existing(task)
             if reason is not None and not self._settings.force:
                 raise InputError(reason)
             if file is not None:
-                tuned.remember(file)  # it is what the sweep must not make worse, also where no lookup searches
+                tuned.remember(
+                    file
+                )  # it is what the sweep must not make worse, also where no lookup searches
 
     def write(self, result: TaskResult) -> TaskResult:
         """Save the winner, unless it is in use already and has an entry.
 
-        That of an interrupted search is saved only if it replaces another, and no complete entry exists.
+        That of an interrupted search is saved only if it replaces another, and no complete entry
+        exists.
         """
         winner = result.winner
         if winner is None or not (winner.changed or result.complete):
@@ -66,24 +72,36 @@ class ResultWriter:
         return dataclasses.replace(result, path=self._save(result, winner))
 
     def restore(self, result: TaskResult) -> TaskResult:
-        """Save the winner of an earlier run again if its entry is gone; `path` is None if nothing was written."""
+        """Save the winner of an earlier run again if its entry is gone; `path` is None if nothing
+        was written.
+        """
         again = dataclasses.replace(result, path=None)
         return again if result.winner is None or self.has_entry(result.task) else self.write(again)
 
     def has_entry(self, task: Task) -> bool:
-        """Return whether a complete entry of the task can be used in the directory that files are saved to."""
+        """Return whether a complete entry of the task can be used in the directory that files are
+        saved to.
+        """
         file, _ = self._existing(task)
         key = task.sign, task.batch, task.n, task.objective
-        return file is not None and any(entry.key == key and (entry.run or file).complete for entry in file.entries)
+        return file is not None and any(
+            entry.key == key and (entry.run or file).complete for entry in file.entries
+        )
 
     def _existing(self, task: Task) -> tuple[TunedFile | None, str | None]:
-        return tuned.existing(task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir)
+        return tuned.existing(
+            task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir
+        )
 
     def _save(self, result: TaskResult, winner: Winner) -> Path:
         from tri_apsp.tuned.schema import Entry
 
         task, settings = result.task, self._settings
-        energy = {} if winner.energy is None else dataclasses.asdict(winner.energy) | {"default_joules": winner.default_joules}
+        energy = (
+            {}
+            if winner.energy is None
+            else dataclasses.asdict(winner.energy) | {"default_joules": winner.default_joules}
+        )
         entry = Entry.model_validate(
             {
                 "sign": task.sign,

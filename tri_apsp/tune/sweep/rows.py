@@ -1,4 +1,6 @@
-"""The rows of a sweep, for reports: trials, importances of parameters, results, and the machine and versions."""
+"""The rows of a sweep, for reports: trials, importances of parameters, results, and the machine and
+versions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from tri_apsp.tune.sweep.result import SweepResult, TaskResult, task_of
 __all__ = ["SweepRows", "read_rows", "write_rows"]
 
 _OUTCOME = Outcome(Kind.correct).to_dict()
-# The columns of an outcome, with those of energy; other columns, which files of earlier versions have, are ignored.
+# The columns of an outcome, with those of energy; other columns, which files of earlier versions
+# have, are ignored.
 _COLUMNS = {*_OUTCOME, *(field.name for field in dataclasses.fields(Energy)), "watts"}
 
 
@@ -34,7 +37,8 @@ class SweepRows:
     """The content of the files that `write_rows` wrote.
 
     Attributes:
-        header: `sweep.json` without the results: device, versions, command, settings, created, seconds and so on.
+        header: `sweep.json` without the results: device, versions, command, settings, created,
+            seconds and so on.
         results: one result per task, with its trials.
         importances: the importances of the parameters, by task, if it had enough trials.
     """
@@ -47,9 +51,10 @@ class SweepRows:
 def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None:
     """Write the rows of a sweep, with the machine and versions.
 
-    `trials.csv` has one row per configuration that was evaluated, `importances.csv` one per parameter of a task that had enough
-    trials; `sweep.json` has the machine, versions, settings and results. Numbers have six digits, more than the measurements
-    have, and paths below the current folder are relative, so that the files can be kept with the project.
+    `trials.csv` has one row per configuration that was evaluated, `importances.csv` one per
+    parameter of a task that had enough trials; `sweep.json` has the machine, versions, settings and
+    results. Numbers have six digits, more than the measurements have, and paths below the current
+    folder are relative, so that the files can be kept with the project.
 
     Args:
         result: the result of the sweep. A task that an earlier run finished has its trials too.
@@ -105,7 +110,9 @@ def read_rows(directory: Path) -> SweepRows:
             shares.setdefault(task_of(cells), {})[cells["parameter"]] = float(cells["importance"])
         path = directory / "sweep.json"
         header = json.loads(path.read_text(encoding="utf-8"))
-        results = tuple(TaskResult.from_dict(row, trials.get(task_of(row), ())) for row in header.pop("results"))
+        results = tuple(
+            TaskResult.from_dict(row, trials.get(task_of(row), ())) for row in header.pop("results")
+        )
     except OSError as error:
         raise _refused(path, error.strerror or "unreadable") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -116,7 +123,9 @@ def read_rows(directory: Path) -> SweepRows:
 def _trial(cells: dict[str, Any]) -> Evaluated:
     parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}
     values = {name: value for name, value in cells.items() if name in parameters}
-    outcome = Outcome.from_dict(_OUTCOME | {name: value for name, value in cells.items() if name in _COLUMNS})
+    outcome = Outcome.from_dict(
+        _OUTCOME | {name: value for name, value in cells.items() if name in _COLUMNS}
+    )
     return Evaluated(values, outcome, cells["origin"])
 
 

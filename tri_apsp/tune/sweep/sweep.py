@@ -32,16 +32,20 @@ __all__ = ["sweep"]
 def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
-    Ctrl-C ends the sweep: the results so far are kept, that of the present task marked as incomplete, and returned.
+    Ctrl-C ends the sweep: the results so far are kept, that of the present task marked as
+    incomplete, and returned.
 
     Args:
         plan: the tasks, devices and settings.
-        make_pool: factory of the pool that measures; called after all checks of the plan, the studies and the files.
+        make_pool: factory of the pool that measures; called after all checks of the plan, the
+            studies and the files.
         progress: receives tasks and evaluations.
 
     Raises:
-        InputError: the studies or the tuned files cannot be kept, or the objective is energy and nvidia-ml-py is not installed.
-        EngineError: not one task could be tuned, or the objective is energy and a device has no counter of it.
+        InputError: the studies or the tuned files cannot be kept, or the objective is energy and
+            nvidia-ml-py is not installed.
+        EngineError: not one task could be tuned, or the objective is energy and a device has no
+            counter of it.
     """
     require_energy_counters(plan)
     writer = ResultWriter(plan)
@@ -51,7 +55,11 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
     results: list[TaskResult] = []
     interrupted = False
     try:
-        with open_storage(plan.settings.storage, facts.slug) as storage, closing(progress), closing(make_pool()) as pool:
+        with (
+            open_storage(plan.settings.storage, facts.slug) as storage,
+            closing(progress),
+            closing(make_pool()) as pool,
+        ):
             tuner = _Tuner(plan, storage, pool, progress, writer)
             for index, task in enumerate(tasks):
                 left = end - time.monotonic()
@@ -85,8 +93,14 @@ class _Tuner:
     writer: ResultWriter
 
     def tune(self, task: Task, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
-        """Return the result of a task, recorded in its study and written to its file; earlier: the results of this sweep."""
-        start, settings, device = time.monotonic(), self.plan.settings, describe(self.plan.devices[0])
+        """Return the result of a task, recorded in its study and written to its file; earlier: the
+        results of this sweep.
+        """
+        start, settings, device = (
+            time.monotonic(),
+            self.plan.settings,
+            describe(self.plan.devices[0]),
+        )
         baselines = baselines_of(task, self.plan.devices[0])
         study = TaskStudy(task, baselines, settings, device.slug, self.storage)
         known = study.result()
@@ -99,12 +113,17 @@ class _Tuner:
         return result
 
 
-def _anchors(task: Task, baselines: Baselines, earlier: Sequence[TaskResult]) -> list[CompleteConfig]:
-    """Return the configuration in use, and the winners of the same kernel and dtype at other sizes and signs."""
+def _anchors(
+    task: Task, baselines: Baselines, earlier: Sequence[TaskResult]
+) -> list[CompleteConfig]:
+    """Return the configuration in use, and the winners of the same kernel and dtype at other sizes
+    and signs.
+    """
     same = (task.engine, task.kernel, task.dtype)
     winners = [
         from_fields(task.engine, result.winner.config).over(baselines.default)
         for result in earlier
-        if result.winner is not None and (result.task.engine, result.task.kernel, result.task.dtype) == same
+        if result.winner is not None
+        and (result.task.engine, result.task.kernel, result.task.dtype) == same
     ]
     return [baselines.incumbent, *winners]

@@ -55,7 +55,9 @@ class TaskRun:
         self._pool, self._progress = pool, progress
         self._space = task.record.space
         self._candidates = candidates(self._space, task, device, baselines.default)
-        self._final_budget = FinalBudget(settings.budget, len(baselines.distinct), task.minimises_energy)
+        self._final_budget = FinalBudget(
+            settings.budget, len(baselines.distinct), task.minimises_energy
+        )
 
     def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig]) -> TaskResult:
         """Return the result, which is incomplete if Ctrl-C ended the search or the final.
@@ -65,12 +67,15 @@ class TaskRun:
             anchors: configurations to evaluate early.
 
         Raises:
-            EngineError: no configuration works, the default failed in the final, or time sufficed for the default only.
+            EngineError: no configuration works, the default failed in the final, or time sufficed
+                for the default only.
         """
         found = self._search(study, [self._space.values(config) for config in anchors])
         final = None if found.interrupted else self._final(found)
         outcomes = self._screened(found) if final is None else final
-        winner = choose_winner(self._task, self._baselines, outcomes, SCREENED_GAIN if final is None else GAIN)
+        winner = choose_winner(
+            self._task, self._baselines, outcomes, SCREENED_GAIN if final is None else GAIN
+        )
         if winner is None and final is not None:
             raise EngineError(_default_failed(self._task, final[self._baselines.untuned]))
         return TaskResult(
@@ -83,7 +88,9 @@ class TaskRun:
 
     def _search(self, study: optuna.Study, anchors: list[Values]) -> SearchResult:
         settings = self._settings
-        self._progress.started(self._task, min(settings.budget.trials, len(self._candidates)), self._end)
+        self._progress.started(
+            self._task, min(settings.budget.trials, len(self._candidates)), self._end
+        )
         search = Search(
             self._space,
             self._candidates,
@@ -113,20 +120,34 @@ class TaskRun:
             self._pool.prefetch(self._task, [self._config(found.evaluated[-1].values)])
 
     def _final(self, found: SearchResult) -> dict[CompleteConfig, Outcome] | None:
-        """Return the outcomes of a final of the baselines and the fastest others; None if Ctrl-C ended it."""
-        baselines, budget, left = self._baselines.distinct, self._final_budget, self._end - time.monotonic()
-        others = [config for trial in found.ranked if (config := self._config(trial.values)) not in baselines]
+        """Return the outcomes of a final of the baselines and the fastest others; None if Ctrl-C
+        ended it.
+        """
+        baselines, budget, left = (
+            self._baselines.distinct,
+            self._final_budget,
+            self._end - time.monotonic(),
+        )
+        others = [
+            config
+            for trial in found.ranked
+            if (config := self._config(trial.values)) not in baselines
+        ]
         configs = baselines + others[: budget.finalists(left, found.best_ms)]
         self._progress.final(found, len(configs))
         try:
             left = self._end - time.monotonic()
-            outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
+            outcomes = self._pool.final(
+                self._task, configs, budget.rounds(left, len(configs), found.best_ms)
+            )
             return dict(zip(configs, outcomes, strict=True))
         except KeyboardInterrupt:
             return None
 
     def _screened(self, found: SearchResult) -> dict[CompleteConfig, Outcome]:
-        """Return the outcomes of the default, the configuration in use and the fastest in the search, in place of a final's."""
+        """Return the outcomes of the default, the configuration in use and the fastest in the
+        search, in place of a final's.
+        """
         outcomes = {self._baselines.default: Outcome(Kind.timeout, message="interrupted")}
         known = {self._config(trial.values): trial.outcome for trial in found.evaluated}
         wanted = [
@@ -143,9 +164,7 @@ class TaskRun:
 def _all_failed(task: Task, found: SearchResult) -> str:
     classes = ", ".join(f"{count} {kind.value}" for kind, count in found.failures.most_common())
     last = found.evaluated[-1].outcome.message if found.evaluated else "none ran"
-    return (
-        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); no result was saved."
-    )
+    return f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); no result was saved."
 
 
 def _default_failed(task: Task, outcome: Outcome) -> str:

@@ -1,4 +1,6 @@
-"""Compiling configurations before a worker measures them, in a process that does not use the GPU and works without one."""
+"""Compiling configurations before a worker measures them, in a process that does not use the GPU
+and works without one.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,11 @@ def compilation_for(gpu: torch.device) -> Prepare:
 
 
 class Compilation:
-    """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs, and no operand exists.
+    """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs,
+    and no operand exists.
 
-    Side effect: from now on this process compiles for this GPU and uses its properties for every device.
+    Side effect: from now on this process compiles for this GPU and uses its properties for every
+    device.
 
     Args:
         task: the task to tune.
@@ -44,16 +48,26 @@ class Compilation:
     """
 
     def __init__(
-        self, task: Task, device: torch.device, *, gpu: torch.device, facts: Device, make: Make = engines.make
+        self,
+        task: Task,
+        device: torch.device,
+        *,
+        gpu: torch.device,
+        facts: Device,
+        make: Make = engines.make,
     ) -> None:
         self._task, self._device, self._gpu, self._make = task, device, gpu, make
         _only_compile(facts)
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile the kernels that Measurement.screen launches, or with `odd` those that only verify launches."""
+        """Compile the kernels that Measurement.screen launches, or with `odd` those that only
+        verify launches.
+        """
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
-            problem = PROBLEMS[self._task.record.problem](self._task, self._device, n, config.block_size, small=small)
+            problem = PROBLEMS[self._task.record.problem](
+                self._task, self._device, n, config.block_size, small=small
+            )
             problem.operation(config, self._make_for_gpu).run()
         return Outcome(Kind.correct)
 
@@ -66,7 +80,9 @@ class _Driver:
 
     def __init__(self, capability: tuple[int, int]) -> None:
         major, minor = capability
-        self._target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", 10 * major + minor, 32)
+        self._target = importlib.import_module("triton.backends.compiler").GPUTarget(
+            "cuda", 10 * major + minor, 32
+        )
 
     def get_current_target(self) -> Any:
         return self._target
@@ -82,6 +98,7 @@ class _Driver:
 def _only_compile(facts: Device) -> None:
     """Make this process compile for a GPU with these `facts`."""
     assume(facts)
-    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton, and does not need it.
+    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton,
+    # and does not need it.
     if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
         importlib.import_module("triton.runtime").driver.set_active(_Driver(facts.capability))

@@ -17,7 +17,8 @@ __all__ = ["Compilers"]
 
 
 class Compilers:
-    """Processes that compile configurations before a worker runs them; the worker then reads them from Triton's cache on disk.
+    """Processes that compile configurations before a worker runs them; the worker then reads them
+    from Triton's cache on disk.
 
     Args:
         count: the number of processes.
@@ -39,15 +40,20 @@ class Compilers:
         for worker in self._workers:
             worker.start()
 
-    def submit(self, task: Task, config: CompleteConfig, *, odd: bool = False, limit_s: float = 120.0) -> Future[Outcome]:
-        """Queue a configuration. The outcome is correct if all its kernels compile, and has no times.
+    def submit(
+        self, task: Task, config: CompleteConfig, *, odd: bool = False, limit_s: float = 120.0
+    ) -> Future[Outcome]:
+        """Queue a configuration. The outcome is correct if all its kernels compile, and has no
+        times.
 
-        A configuration is compiled once; it is queued again only if its failure may be temporary (see Kind.deterministic).
+        A configuration is compiled once; it is queued again only if its failure may be temporary
+        (see Kind.deterministic).
 
         Args:
             task: the task of the configuration.
             config: the configuration to compile.
-            odd: compile for the odd size that only a final compares, instead of the sizes of screening.
+            odd: compile for the odd size that only a final compares, instead of the sizes of
+                screening.
             limit_s: time limit of the compilation, in seconds.
 
         Raises:
@@ -81,7 +87,9 @@ class Compilers:
 
 
 def _lasts(job: Future[Outcome]) -> bool:
-    """Return whether a job need not be repeated: it is not done yet, or would have the same outcome."""
+    """Return whether a job need not be repeated: it is not done yet, or would have the same
+    outcome.
+    """
     if not job.done():
         return True
     return not job.cancelled() and job.exception() is None and job.result().kind.deterministic

@@ -20,9 +20,10 @@ class Request:
     """A request to measure, which may be granted long after its configuration was proposed.
 
     Attributes:
-        number: the place in the order: of several requests that wait for a device, the lowest number is granted first.
-        limit_ms: called as measuring begins; returns the time beyond which the configuration cannot win (None: unknown).
-            Raises OutOfTimeError if no time is left.
+        number: the place in the order: of several requests that wait for a device, the lowest
+            number is granted first.
+        limit_ms: called as measuring begins; returns the time beyond which the configuration cannot
+            win (None: unknown). Raises OutOfTimeError if no time is left.
     """
 
     number: int
@@ -43,7 +44,9 @@ class MeasurementQueue:
 
     @contextlib.contextmanager
     def enter(self, number: int) -> Iterator[None]:
-        """Block until no other thread measures and no lower number is queued; the body of the `with` may then measure."""
+        """Block until no other thread measures and no lower number is queued; the body of the
+        `with` may then measure.
+        """
         with self._changed:
             heapq.heappush(self._waiting, number)
             self._changed.wait_for(lambda: not self._busy and self._waiting[0] == number)

@@ -1,4 +1,6 @@
-"""Processes that run configurations, so that one that crashes or hangs does not keep the next from being measured."""
+"""Processes that run configurations, so that one that crashes or hangs does not keep the next from
+being measured.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,25 @@ from tri_apsp.tune.workers.processes import start_process
 __all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[Task, torch.device], Any]
-"""Factory of the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name."""
+"""Factory of the object that a worker measures with, such as Measurement: a function or class of a
+module, pickled by name.
+"""
 
-# Time limits for starting Python, torch and CUDA; for making operands and checking the default; and for ending.
+# Time limits for starting Python, torch and CUDA; for making operands and checking the default; and
+# for ending.
 _START_SECONDS = 180.0
 _PREPARE_SECONDS = 600.0
 _END_SECONDS = 10.0
 
 
 class Worker:
-    """One process that measures configurations on one device, and is replaced when it crashes, hangs or may be corrupt.
+    """One process that measures configurations on one device, and is replaced when it crashes,
+    hangs or may be corrupt.
 
     Args:
         device: the device to measure on.
-        prepare: factory of the object that holds the operands of a task and measures its configurations.
+        prepare: factory of the object that holds the operands of a task and measures its
+            configurations.
 
     Attributes:
         processes: the number of processes started so far.
@@ -56,46 +63,68 @@ class Worker:
         self.processes = 0
 
     def start(self) -> None:
-        """Start the process before the first request, so that this need not wait; takes as long as start_process."""
+        """Start the process before the first request, so that this need not wait; takes as long as
+        start_process.
+        """
         with self._lock:
             if self._process is None and not self._closed:
                 self._start()
 
-    def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
-        """Return whether one configuration compiles; see Compilers.submit(). `prepare` must make a Compilation."""
+    def compile(
+        self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0
+    ) -> Outcome:
+        """Return whether one configuration compiles; see Compilers.submit(). `prepare` must make a
+        Compilation.
+        """
         outcome: Outcome = self._request(task, "compile", config, odd, limit_s=limit_s)
         return outcome
 
-    def screen(self, task: Task, config: CompleteConfig, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
-        """Return the outcome of one configuration, whose results are compared and which is then timed in a few runs.
+    def screen(
+        self,
+        task: Task,
+        config: CompleteConfig,
+        give_up_ms: float | None = None,
+        limit_s: float = 120.0,
+    ) -> Outcome:
+        """Return the outcome of one configuration, whose results are compared and which is then
+        timed in a few runs.
 
         Args:
-            task: the task of the configuration; its operands stay in the process until the next task.
+            task: the task of the configuration; its operands stay in the process until the next
+                task.
             config: the configuration to measure.
             give_up_ms: stop after the first run if it takes longer than this; None: never.
-            limit_s: time limit for compiling, comparing and timing, in seconds; the process is then replaced.
+            limit_s: time limit for compiling, comparing and timing, in seconds; the process is then
+                replaced.
 
         Raises:
-            ApspError: no configuration can be measured: the worker cannot start, the task does not fit the memory, or its
-                default configuration fails.
+            ApspError: no configuration can be measured: the worker cannot start, the task does not
+                fit the memory, or its default configuration fails.
         """
         outcome: Outcome = self._request(task, "screen", config, give_up_ms, limit_s=limit_s)
         return outcome
 
-    def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int = 5, limit_s: float = 600.0) -> list[Outcome]:
-        """Return the outcomes of configurations, verified once more and timed in interleaved rounds, so that times compare.
+    def final(
+        self, task: Task, configs: Sequence[CompleteConfig], rounds: int = 5, limit_s: float = 600.0
+    ) -> list[Outcome]:
+        """Return the outcomes of configurations, verified once more and timed in interleaved
+        rounds, so that times compare.
 
-        Arguments and errors are those of screen(); each of the `rounds` times every configuration twice, and `limit_s` limits
-        the whole final.
+        Arguments and errors are those of screen(); each of the `rounds` times every configuration
+        twice, and `limit_s` limits the whole final.
         """
         deadline = time.monotonic() + limit_s
         outcomes: list[Outcome] = []
         for config in configs:
-            outcomes.append(self._request(task, "verify", config, limit_s=max(1.0, deadline - time.monotonic())))
+            outcomes.append(
+                self._request(task, "verify", config, limit_s=max(1.0, deadline - time.monotonic()))
+            )
         right = [index for index, outcome in enumerate(outcomes) if outcome.kind is Kind.correct]
         if right:
             left = max(1.0, deadline - time.monotonic())
-            timed = self._request(task, "final", [configs[index] for index in right], rounds, limit_s=left)
+            timed = self._request(
+                task, "final", [configs[index] for index in right], rounds, limit_s=left
+            )
             for position, index in enumerate(right):
                 outcomes[index] = timed if isinstance(timed, Outcome) else timed[position]
         return outcomes
@@ -133,7 +162,9 @@ class Worker:
         self._process = None
 
     def _request(self, task: Task, action: str, *arguments: Any, limit_s: float) -> Any:
-        """Return the result of the method `action` of the prepared object; an Outcome if the process crashes or hangs."""
+        """Return the result of the method `action` of the prepared object; an Outcome if the
+        process crashes or hangs.
+        """
         with self._lock:
             try:
                 result = self._result(task, action, arguments, limit_s)
@@ -142,7 +173,10 @@ class Worker:
             except BaseException:
                 self._discard()  # else its late result would be taken for that of the next request
                 raise
-            if not all(outcome.kind.deterministic for outcome in ([result] if isinstance(result, Outcome) else result)):
+            if not all(
+                outcome.kind.deterministic
+                for outcome in ([result] if isinstance(result, Outcome) else result)
+            ):
                 self._discard()
             return result
 
@@ -155,7 +189,9 @@ class Worker:
             if not self._ready:
                 self._receive(_START_SECONDS)
                 self._ready = True
-            with contextlib.suppress(OSError):  # of a process that has ended, which _receive reports
+            with contextlib.suppress(
+                OSError
+            ):  # of a process that has ended, which _receive reports
                 self._pipe.send((task, action, arguments))
             failure = self._receive(_PREPARE_SECONDS)
         except _LostError as lost:
@@ -164,7 +200,9 @@ class Worker:
             raise failure
         if failure is not None:
             self._discard()
-            raise EngineError(_unmeasurable(task, failure) if self._ready else _not_started(failure))
+            raise EngineError(
+                _unmeasurable(task, failure) if self._ready else _not_started(failure)
+            )
         try:
             return self._receive(limit_s)
         except _LostError as lost:
@@ -187,7 +225,10 @@ class Worker:
         if self._closed:
             raise CancelledError
         self._process.join(_END_SECONDS)
-        raise _LostError(Kind.runtime_error, f"the process ended {_ending(self._process.exitcode)}{_last_line(self._log)}")
+        raise _LostError(
+            Kind.runtime_error,
+            f"the process ended {_ending(self._process.exitcode)}{_last_line(self._log)}",
+        )
 
 
 class _LostError(Exception):
@@ -200,7 +241,9 @@ class _LostError(Exception):
 
 def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -> None:
     """Serve requests until the other end of the pipe is closed; runs in the process of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the sweep decides what ends
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole process group; the sweep decides what ends
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):  # compilers print, and would break the progress display
         os.dup2(output, stream)
@@ -212,7 +255,9 @@ def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -
             task, action, arguments = pipe.recv()
             try:
                 if task != prepared_for:
-                    prepared = prepared_for = None  # frees its memory before the next operands are made
+                    prepared = prepared_for = (
+                        None  # frees its memory before the next operands are made
+                    )
                     prepared = prepare(task, device)
                     prepared_for = task
             except Exception as error:

@@ -1,4 +1,6 @@
-"""The tunable kernels: one record each. To make another kernel tunable, add its record to the file of its engine."""
+"""The tunable kernels: one record each. To make another kernel tunable, add its record to the file
+of its engine.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ __all__ = [
 ]
 
 RECORDS: dict[tuple[str, str], TunableKernel[Any]] = {
-    (record.engine, record.name): record for record in (*cpu.KERNELS, *nvidia.KERNELS, *portable.KERNELS)
+    (record.engine, record.name): record
+    for record in (*cpu.KERNELS, *nvidia.KERNELS, *portable.KERNELS)
 }
-"""The records by engine and kernel, in the order of tuning: a solve runs with the winners of its engine's other kernels."""
+"""The records by engine and kernel, in the order of tuning: a solve runs with the winners of its
+engine's other kernels.
+"""
 
 KERNELS: Mapping[str, tuple[str, ...]] = {
     engine: tuple(name for other, name in RECORDS if other == engine)
@@ -52,7 +57,9 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
     names = [record.name for record in records_of(engine)]
     if not names:
         engines = ", ".join(dict.fromkeys(name for name, _ in RECORDS))
-        raise InputError(f"engine must be one of {engines}, but is {engine!r}; choose one of these.")
+        raise InputError(
+            f"engine must be one of {engines}, but is {engine!r}; choose one of these."
+        )
     others = [other for other, name in RECORDS if name == kernel]
     of = f", which the {' and the '.join(others)} engine has" if others else ""
     raise InputError(
@@ -61,11 +68,15 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
 
 
 def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
-    """Return the fields that an entry of a kernel may have: those of a solve may have all of its engine.
+    """Return the fields that an entry of a kernel may have: those of a solve may have all of its
+    engine.
 
-    If a solve is faster with the defaults of all fields than with the winners of its kernels, its entry stores all fields.
+    If a solve is faster with the defaults of all fields than with the winners of its kernels, its
+    entry stores all fields.
     """
     record = record_of(engine, kernel)
     if not record.is_solve:
         return record.fields
-    return tuple(dict.fromkeys(name for other in reversed(records_of(engine)) for name in other.fields))
+    return tuple(
+        dict.fromkeys(name for other in reversed(records_of(engine)) for name in other.fields)
+    )

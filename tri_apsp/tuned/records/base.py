@@ -1,4 +1,6 @@
-"""The record of a tunable kernel: its search space, and the rules that the lookup and the tuner apply."""
+"""The record of a tunable kernel: its search space, and the rules that the lookup and the tuner
+apply.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from tri_apsp.configs import TILE_FIELDS, CompleteConfig, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-__all__ = ["CALLS", "Choice", "Parameter", "Space", "TunableKernel", "Values", "make_space", "tiles_name"]
+__all__ = [
+    "CALLS",
+    "Choice",
+    "Parameter",
+    "Space",
+    "TunableKernel",
+    "Values",
+    "make_space",
+    "tiles_name",
+]
 
 C = TypeVar("C", bound=CompleteConfig)
 
@@ -24,12 +35,15 @@ Values = dict[str, Choice]
 """A value for each parameter of a space, by the parameter's name."""
 
 CALLS = ("product", "solve", "batch")
-"""The kinds of calls that look for tuned entries: a product, a solve of one graph, and a solve of several."""
+"""The kinds of calls that look for tuned entries: a product, a solve of one graph, and a solve of
+several.
+"""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of Config, or of one of its tiles ("product.block_m"), and its choices in ascending order.
+    """A field of Config, or of one of its tiles ("product.block_m"), and its choices in ascending
+    order.
 
     Whole tiles may be a choice too, by the name that tiles_name gives them.
     """
@@ -50,7 +64,9 @@ class Space:
         return math.prod(len(parameter.choices) for parameter in self.parameters)
 
     def config(self, values: Values, base: C) -> C:
-        """Return `base` with `values` in it; fields of a tile that `values` does not set come from `base` too."""
+        """Return `base` with `values` in it; fields of a tile that `values` does not set come from
+        `base` too.
+        """
         fields: dict[str, Any] = {}
         tiles: dict[str, dict[str, Choice]] = {}
         for name, value in values.items():
@@ -78,7 +94,9 @@ class Space:
 
 def make_space(**choices: tuple[Choice, ...]) -> Space:
     """Return the space of these parameters; `product__block_m` stands for "product.block_m"."""
-    return Space(tuple(Parameter(name.replace("__", "."), values) for name, values in choices.items()))
+    return Space(
+        tuple(Parameter(name.replace("__", "."), values) for name, values in choices.items())
+    )
 
 
 def tiles_name(tiles: GpuTiles) -> str:
@@ -95,25 +113,32 @@ def _tiles_named(name: str) -> GpuTiles:
 
 @dataclass(frozen=True)
 class TunableKernel(Generic[C]):
-    """One kernel of an engine that is tuned separately, with all facts that the lookup, the hash and the tuner use.
+    """One kernel of an engine that is tuned separately, with all facts that the lookup, the hash
+    and the tuner use.
 
     Attributes:
         engine: "cpu", "nvidia" or "portable".
         name: the name of the kernel, unique within the engine.
-        fields: the fields of Config that it sets. If two kernels set the same field, the entry of the solve decides.
-        sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is that of their code.
-        problem: the kind of problem that is measured, a key of tri_apsp.tune.measure.problems.PROBLEMS.
+        fields: the fields of Config that it sets. If two kernels set the same field, the entry of
+            the solve decides.
+        sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is that of
+            their code.
+        problem: the kind of problem that is measured, a key of
+            tri_apsp.tune.measure.problems.PROBLEMS.
         calls: the kinds of calls that look for its entries, of CALLS.
         space: its parameters and their choices.
         quick_sizes: sizes n that a quick sweep tunes.
-        full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of two, so steps of four suffice.
+        full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of
+            two, so steps of four suffice.
         dtypes: the names of the dtypes that it serves.
         from_n: the least n of a call that runs it.
-        signed_dtypes: the dtypes for which weights without negative values run other instructions, or another algorithm, than
-            weights of any sign; only for these is each sign tuned separately.
-        fits: returns whether registers and shared memory of a device suffice for a configuration and a dtype. Rules that need
-            no dtype are in tri_apsp.configs.validity.
-        repeats: returns whether a configuration computes the same as another candidate, for a base, a dtype and n vertices.
+        signed_dtypes: the dtypes for which weights without negative values run other instructions,
+            or another algorithm, than weights of any sign; only for these is each sign tuned
+            separately.
+        fits: returns whether registers and shared memory of a device suffice for a configuration
+            and a dtype. Rules that need no dtype are in tri_apsp.configs.validity.
+        repeats: returns whether a configuration computes the same as another candidate, for a base,
+            a dtype and n vertices.
         lookup_size: returns the n of the entry that a call for n vertices looks up.
         batch: returns the number of graphs of a task with n vertices.
         isolated: returns a configuration with which the engine runs this kernel at every size.
@@ -139,5 +164,7 @@ class TunableKernel(Generic[C]):
 
     @property
     def is_solve(self) -> bool:
-        """Whether it is a whole solve: its entry is looked up first, and may set the fields of its engine's other kernels."""
+        """Whether it is a whole solve: its entry is looked up first, and may set the fields of its
+        engine's other kernels.
+        """
         return self.problem == "solve"

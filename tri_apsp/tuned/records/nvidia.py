@@ -17,27 +17,53 @@ from tri_apsp.configs import (
 )
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
-from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, registers_per_value, solve_repeats
+from tri_apsp.tuned.records.rules import (
+    MIN_VALUES,
+    OTHER_REGISTERS,
+    SOLVE_FIELDS,
+    exceeds,
+    registers_per_value,
+    solve_repeats,
+)
 
 __all__ = ["KERNELS", "batch_of"]
 
-_GLUON = ("nvidia/tiles.py", "nvidia/int16x2.py", "nvidia/synchronization.py", "nvidia/gluon_names.py")
+_GLUON = (
+    "nvidia/tiles.py",
+    "nvidia/int16x2.py",
+    "nvidia/synchronization.py",
+    "nvidia/gluon_names.py",
+)
 _PRODUCT_SOURCES = ("nvidia/product.py", *_GLUON)
-# A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the whole solve.
-_CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", "nvidia/extremes.py", *_GLUON)
+# A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the
+# whole solve.
+_CLOSURE_SOURCES = (
+    "nvidia/closure.py",
+    "nvidia/tile_closure.py",
+    "nvidia/solve.py",
+    "nvidia/extremes.py",
+    *_GLUON,
+)
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _EXPONENTS_SOURCES = (
-    "nvidia/exponents.py", "portable/exponents.py", "portable/tiles.py", "shared/exponents.py", *_PRODUCT_SOURCES
-)  # fmt: skip
+    "nvidia/exponents.py",
+    "portable/exponents.py",
+    "portable/tiles.py",
+    "shared/exponents.py",
+    *_PRODUCT_SOURCES,
+)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
-# MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more warps, can be faster.
+# MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more
+# warps, can be faster.
 _MIN_SMALL_VALUES = 8
-# Products too small to fill a GPU occur inside larger solves; larger products use the tiles of `product`.
+# Products too small to fill a GPU occur inside larger solves; larger products use the tiles of
+# `product`.
 _LARGEST_SMALL_PRODUCT = 1024
 
-# Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was best for products of 256,
-# 512 and 1024 on an H200. In a solve such a product may be a stripe of a panel, long and narrow, for which others may be best.
+# Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was
+# best for products of 256, 512 and 1024 on an H200. In a solve such a product may be a stripe of a
+# panel, long and narrow, for which others may be best.
 _SMALL_PRODUCTS = (
     GpuTiles(16, 32, 32, group_m=8, num_warps=2, num_stages=3, thread_n=4),
     GpuTiles(16, 64, 32, group_m=1, num_warps=2, num_stages=2, thread_n=4),
@@ -58,9 +84,11 @@ _SOLVE = make_space(
 
 
 def batch_of(n: int) -> int:
-    """Return the number of graphs of `n` vertices that `batch` is tuned with: about 16 million values, 256 to 4096 graphs.
+    """Return the number of graphs of `n` vertices that `batch` is tuned with: about 16 million
+    values, 256 to 4096 graphs.
 
-    With fewer graphs than multiprocessors, several multiprocessors would share one graph, as in the kernel `closure`.
+    With fewer graphs than multiprocessors, several multiprocessors would share one graph, as in the
+    kernel `closure`.
     """
     return max(256, min(4096, (1 << 24) // max(1, n * n)))
 
@@ -73,7 +101,9 @@ def _micro_tile(tiles: GpuTiles, dtype: torch.dtype) -> tuple[int, int]:
 
 
 def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int = 0) -> bool:
-    """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
+    """Return whether registers and shared memory suffice for a product, and a thread has at least
+    `least` values.
+    """
     rows, columns = _micro_tile(tiles, dtype)
     registers = (rows * columns + 2 * (rows + columns)) * registers_per_value(
         dtype
@@ -85,15 +115,20 @@ def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int =
 
 
 def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
-    # If a thread owns another number of columns than thread_n, another choice of thread_n gives the same tile. Packed int16
-    # passes through registers, one slice ahead, whatever the number of buffers.
-    return _micro_tile(tiles, dtype)[1] != tiles.thread_n or (dtype == torch.int16 and tiles.num_stages > 2)
+    # If a thread owns another number of columns than thread_n, another choice of thread_n gives the
+    # same tile. Packed int16 passes through registers, one slice ahead, whatever the number of
+    # buffers.
+    return _micro_tile(tiles, dtype)[1] != tiles.thread_n or (
+        dtype == torch.int16 and tiles.num_stages > 2
+    )
 
 
 def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
-    """Return whether shared memory suffices for as many programs as registers do: two with 128 columns, or one.
+    """Return whether shared memory suffices for as many programs as registers do: two with 128
+    columns, or one.
 
-    The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so num_stages is 6 alone.
+    The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so
+    num_stages is 6 alone.
     """
     if not device.has_wgmma:
         return tiles.num_stages == 6 and exponents_bytes(tiles, device) <= device.shared_memory
@@ -109,7 +144,8 @@ def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, devic
 
 def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
-    # If all warps together have more rows than the tile, some of them compute the same values again.
+    # If all warps together have more rows than the tile, some of them compute the same values
+    # again.
     return 32 // min(16, tile // 4) * warps > tile or exceeds(tile, (32, 64, 128), n)
 
 
@@ -123,11 +159,13 @@ def _largest_closure(n: int, config: NvidiaConfig) -> int:
 
 def _solve_repeats(config: NvidiaConfig, base: NvidiaConfig, n: int) -> bool:
     one_closure = config.method == "floyd_warshall" and config.block_size >= n
-    return solve_repeats(config, base, n, _SOLVE) or (one_closure and config.small_product != base.small_product)
+    return solve_repeats(config, base, n, _SOLVE) or (
+        one_closure and config.small_product != base.small_product
+    )
 
 
-# By default, products up to n = 700 to 2100, by dtype and sign, use `small_product`, and one closure solves up to 1920
-# vertices; so solves are also tuned at 1536, between 1024 and 2048.
+# By default, products up to n = 700 to 2100, by dtype and sign, use `small_product`, and one
+# closure solves up to 1920 vertices; so solves are also tuned at 1536, between 1024 and 2048.
 KERNELS = (
     TunableKernel[NvidiaConfig](
         engine="nvidia",
@@ -158,8 +196,9 @@ KERNELS = (
         fields=("small_product",),
         sources=_PRODUCT_SOURCES,
         problem="product",
-        # Not a solve: there a product that does not fill the GPU is mostly a stripe of a panel. What is best for small square
-        # products slowed solves in int16 by up to 14% on an H200, so the solve's own entry decides there, or the default.
+        # Not a solve: there a product that does not fill the GPU is mostly a stripe of a panel.
+        # What is best for small square products slowed solves in int16 by up to 14% on an H200, so
+        # the solve's own entry decides there, or the default.
         calls=("product",),
         space=make_space(
             small_product__block_m=(16, 32, 64, 128),
@@ -173,7 +212,9 @@ KERNELS = (
         quick_sizes=(512,),
         full_sizes=(256, 512, 1024),
         signed_dtypes=("float32",),
-        fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device, _MIN_SMALL_VALUES),
+        fits=lambda config, dtype, device: _tiles_fit(
+            config.small_product, dtype, device, _MIN_SMALL_VALUES
+        ),
         repeats=lambda config, base, dtype, n: _tiles_repeat(config.small_product, dtype),
         lookup_size=lambda n, config: min(n, _LARGEST_SMALL_PRODUCT),
         isolated=lambda config: dataclasses.replace(config, product=config.small_product),
@@ -185,11 +226,17 @@ KERNELS = (
         sources=_CLOSURE_SOURCES,
         problem="closure",
         calls=("solve",),
-        space=make_space(closure_tile=(32, 64, 128), closure_warps=(1, 2, 4, 8, 16), closure_programs=(1, 2, 3, 4, 6, 8)),
+        space=make_space(
+            closure_tile=(32, 64, 128),
+            closure_warps=(1, 2, 4, 8, 16),
+            closure_programs=(1, 2, 3, 4, 6, 8),
+        ),
         quick_sizes=(1024,),
         full_sizes=(256, 1024),
         signed_dtypes=("float32", "float64", "int64"),
-        fits=lambda config, dtype, device: _closure_fits(config, config.closure_programs, dtype, device),
+        fits=lambda config, dtype, device: _closure_fits(
+            config, config.closure_programs, dtype, device
+        ),
         repeats=lambda config, base, dtype, n: _closure_repeats(config, n),
         lookup_size=_largest_closure,
     ),
@@ -200,12 +247,20 @@ KERNELS = (
         sources=_CLOSURE_SOURCES,
         problem="closure",
         calls=("batch",),
-        space=make_space(closure_tile=(32, 64, 128), closure_warps=(1, 2, 4, 8, 16), batch_programs=(1, 2, 3, 4, 6, 8)),
+        space=make_space(
+            closure_tile=(32, 64, 128),
+            closure_warps=(1, 2, 4, 8, 16),
+            batch_programs=(1, 2, 3, 4, 6, 8),
+        ),
         quick_sizes=(128,),
         full_sizes=(64, 128, 256),
         signed_dtypes=("float32", "float64", "int64"),
-        fits=lambda config, dtype, device: _closure_fits(config, config.batch_programs, dtype, device),
-        repeats=lambda config, base, dtype, n: n <= SMALL_GRAPHS[dtype.itemsize] or _closure_repeats(config, n),
+        fits=lambda config, dtype, device: _closure_fits(
+            config, config.batch_programs, dtype, device
+        ),
+        repeats=lambda config, base, dtype, n: (
+            n <= SMALL_GRAPHS[dtype.itemsize] or _closure_repeats(config, n)
+        ),
         batch=batch_of,
     ),
     TunableKernel[NvidiaConfig](

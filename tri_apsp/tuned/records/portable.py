@@ -6,13 +6,20 @@ import torch
 
 from tri_apsp.configs import PortableConfig
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space
-from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, registers_per_value, solve_repeats
+from tri_apsp.tuned.records.rules import (
+    MIN_VALUES,
+    OTHER_REGISTERS,
+    SOLVE_FIELDS,
+    registers_per_value,
+    solve_repeats,
+)
 
 __all__ = ["KERNELS"]
 
 _SOLVES = ("solve", "batch")
 
-# The largest accumulator of the portable kernels that the compiler still keeps in registers, with the temporaries it makes.
+# The largest accumulator of the portable kernels that the compiler still keeps in registers, with
+# the temporaries it makes.
 _MAX_VALUES = 128
 
 _SOLVE = make_space(
@@ -27,11 +34,17 @@ def _product_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
     threads = 32 * tiles.num_warps
     values = tiles.block_m * tiles.block_n // threads
     operands = tiles.block_m * tiles.block_k // threads
-    return values >= MIN_VALUES and (values + operands) * registers_per_value(dtype) <= _MAX_VALUES + OTHER_REGISTERS
+    return (
+        values >= MIN_VALUES
+        and (values + operands) * registers_per_value(dtype) <= _MAX_VALUES + OTHER_REGISTERS
+    )
 
 
 def _closure_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
-    return config.block_size**2 // (32 * config.closure_warps) * registers_per_value(dtype) <= _MAX_VALUES
+    return (
+        config.block_size**2 // (32 * config.closure_warps) * registers_per_value(dtype)
+        <= _MAX_VALUES
+    )
 
 
 def _panels_fit(config: PortableConfig, dtype: torch.dtype) -> bool:
@@ -39,8 +52,8 @@ def _panels_fit(config: PortableConfig, dtype: torch.dtype) -> bool:
     return values >= 1 and values * registers_per_value(dtype) <= _MAX_VALUES
 
 
-# Closures and panels have no num_stages: what a program works on stays in registers and shared memory, and nothing is
-# pipelined; with 1 to 4 stages Triton compiles the same panels.
+# Closures and panels have no num_stages: what a program works on stays in registers and shared
+# memory, and nothing is pipelined; with 1 to 4 stages Triton compiles the same panels.
 KERNELS = (
     TunableKernel[PortableConfig](
         engine="portable",
@@ -89,7 +102,12 @@ KERNELS = (
         engine="portable",
         name="solve",
         fields=SOLVE_FIELDS,
-        sources=("portable/product.py", "portable/closure.py", "portable/panels.py", "portable/tiles.py"),
+        sources=(
+            "portable/product.py",
+            "portable/closure.py",
+            "portable/panels.py",
+            "portable/tiles.py",
+        ),
         problem="solve",
         calls=_SOLVES,
         space=_SOLVE,
