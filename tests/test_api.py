@@ -26,10 +26,10 @@ from tri_apsp import (
 )
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
+from tri_apsp.memory import memory_for
 from tri_apsp.methods import METHODS, SYSTEMS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
-from tri_apsp.solver.memory import memory_for
 from tri_apsp.tune import tune
 
 INF = float("inf")
@@ -103,7 +103,7 @@ def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
     """
     monkeypatch.setattr("tri_apsp.device.fits_memory", lambda size, device: size < 4 * 30 * 30)
     monkeypatch.setattr(
-        "tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated")
+        "tri_apsp.arguments.from_bool", lambda edges: pytest.fail("allocated")
     )
     edges = torch.zeros(30, 30, dtype=torch.bool)
     for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):

@@ -28,7 +28,6 @@ __all__ = [
     "assume",
     "byte_size",
     "check_memory",
-    "check_product_memory",
     "copy_to_cpu",
     "cpu_count",
     "cuda_count",
@@ -405,22 +404,6 @@ def check_memory(
         narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
         advice = f", which fits {fit}; {narrower}a device with more memory, or {remedy}"
         raise _too_large(what, batch * per_graph, free, device, advice)
-
-
-def check_product_memory(
-    batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device
-) -> None:
-    """Refuse a product (batch, m, n) that does not fit the free memory of `device`.
-
-    Raises:
-        TooLargeError: with the bytes needed, the bytes free, and how many rows fit.
-    """
-    per_row = batch * n * dtype.itemsize
-    needed, free = m * per_row, free_memory(device)
-    if needed > free:
-        advice = "multiply fewer rows of `a` at a time, use a narrower dtype, or a device with more memory"
-        rows = f", which fits {free // per_row} of its {counted(m, 'row')}; {advice}"
-        raise _too_large("a product", needed, free, device, rows)
 
 
 def _too_large(

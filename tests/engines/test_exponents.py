@@ -15,6 +15,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels import exponents_model as model
+from tri_apsp.solver import exponents as solver_exponents
 
 import tri_apsp
 from tri_apsp import engines
@@ -32,7 +33,6 @@ from tri_apsp.engines.triton_exponents import (
 )
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.report.families import FAMILIES
-from tri_apsp.solver import exponents as solver_exponents
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
 OTHERS = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in DTYPES[1:]]

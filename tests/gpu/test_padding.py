@@ -11,13 +11,13 @@ import cases
 import pytest
 import torch
 from torch.nn.functional import pad
+from tri_apsp.solver import run
 
 import tri_apsp
+from tri_apsp.arguments import Problem
+from tri_apsp.dense.staging import stage
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.padding import aligned, pad_operands, padded_size
-from tri_apsp.solver import run
-from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.staging import stage
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 
@@ -125,7 +125,7 @@ def test_a_solve_in_a_padded_matrix(
     """
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: PaddingEngine)
     monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: True)
-    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 1)
+    monkeypatch.setattr("tri_apsp.dense.exponents._FEWEST_VERTICES", 1)
     freed: list[bool] = []
     verify = run.verify
 

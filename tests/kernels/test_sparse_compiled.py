@@ -12,7 +12,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import CAPABILITIES, HOP_KERNELS, SPARSE_KERNELS, hop_kernel, sparse
 
-from tri_apsp.sparse.graph import SPARSE_DTYPES
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 
 pytestmark = needs_disassembler
 

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from tri_apsp.sparse.single_source import SourceMethod
 
 from tri_apsp import errors
 from tri_apsp.console.tables import read_csv
@@ -22,7 +23,6 @@ from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
 from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.single_source import SourceMethod
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

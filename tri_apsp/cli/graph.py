@@ -12,11 +12,11 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import FORMATS, READ_FORMATS, DenseGraph, EdgeList, Graph, load_graph
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
 __all__ = [
     "MARK",

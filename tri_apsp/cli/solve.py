@@ -38,6 +38,7 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
+from tri_apsp.dense.run import solve
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import (
@@ -48,11 +49,10 @@ from tri_apsp.graphs import (
     write_distances,
     write_predecessors,
 )
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.result import DenseSelection
 from tri_apsp.semirings import dtype_name
-from tri_apsp.solver.result import DenseSelection
-from tri_apsp.solver.run import solve
 from tri_apsp.sparse.dense_or_sparse import select
-from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.johnson import johnson
 
 __all__ = ["configure", "run"]

@@ -26,8 +26,8 @@ from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances, write_predecessors
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.graph import SPARSE_DTYPES
 from tri_apsp.sparse.single_source import SOURCE_METHODS
 
 __all__ = ["configure", "run"]

@@ -11,10 +11,15 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import hops, min_plus, reachability, shortest_paths
+from tri_apsp.arguments import check_weights
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
+from tri_apsp.dense.exponents import ordinary_products
+from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.run import run
 from tri_apsp.device import Device
 from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.calls_page import PROTOCOL, ByN, Curves, curves_by_dtype, rate_lines
@@ -25,11 +30,6 @@ from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Page, Study, Target
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.exponents import ordinary_products
-from tri_apsp.solver.run import run
-from tri_apsp.solver.selection import select_dense
-from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.progress import milliseconds

@@ -16,9 +16,9 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.dense.run import Make
 from tri_apsp.device import check_memory, synchronize
 from tri_apsp.energy import EnergyMeter, Reading
-from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import (
     PROBLEMS,

@@ -15,16 +15,16 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
+from tri_apsp.arguments import Problem as Graphs
 from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.dense.exponents import ordinary_products
+from tri_apsp.dense.run import Make
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
+from tri_apsp.result import DenseSelection
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.solver import run as solver
-from tri_apsp.solver.arguments import Problem as Graphs
-from tri_apsp.solver.exponents import ordinary_products
-from tri_apsp.solver.result import DenseSelection
-from tri_apsp.solver.run import Make
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["PROBLEMS", "Operation", "Problem", "WrongResultError", "small_sizes"]

@@ -13,9 +13,9 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.dense.run import Make
 from tri_apsp.device import Device, assume, describe
 from tri_apsp.engines import Engine, MatrixSpec
-from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
 from tri_apsp.tune.space.task import Task

@@ -1,0 +1,86 @@
+"""warmup: later calls compile nothing, and bad arguments are refused before anything is solved."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tri_apsp.solver import warm_up
+
+import tri_apsp
+from tri_apsp import InputError
+
+
+@pytest.mark.parametrize("predecessors", [False, True])
+def test_solves_each_dtype_size_and_sign(
+    monkeypatch: pytest.MonkeyPatch, predecessors: bool
+) -> None:
+    solved = []
+    solve = warm_up.solve
+
+    def check_predecessors(options: dict[str, object]) -> None:
+        assert options["predecessors"] is predecessors
+
+    monkeypatch.setattr(
+        "tri_apsp.dense.warm_up.solve",
+        lambda weights, **options: (
+            solved.append(
+                (weights.dtype, tuple(weights.shape), bool((weights < 0).any()), "sizes" in options)
+            )
+            or check_predecessors(options)
+            or solve(weights, **options)
+        ),
+    )
+    tri_apsp.warmup(
+        [torch.float32, torch.int16], [70, (5, 8), 1], device="cpu", predecessors=predecessors
+    )
+    expected = [
+        (dtype, shape, negative, sizes)
+        for dtype in (torch.float32, torch.int16)
+        for shape in ((70, 70), (5, 8, 8), (1, 1))
+        for negative, sizes in ((False, False), (True, False), (False, True))
+        if (shape != (1, 1) or not negative) and (len(shape) == 3 or not sizes)
+    ]
+    assert sorted(map(str, solved)) == sorted(map(str, expected))
+
+
+def test_nothing_and_empty_sizes() -> None:
+    tri_apsp.warmup([], [5], device="cpu")
+    tri_apsp.warmup(sizes=[0, (0, 5), (3, 0)], device="cpu")
+    tri_apsp.warmup(torch.float64, 6, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtypes": [torch.float16]}, "`dtypes` must be among float32, .* but one is float16"),
+        ({"dtypes": ["float32"]}, "but one is 'float32'"),
+        ({"sizes": [-1]}, "`sizes` must hold whole numbers n or pairs"),
+        ({"sizes": [(1, 2, 3)]}, r"but one is \(1, 2, 3\)"),
+        ({"sizes": [2.5]}, "but one is 2.5"),
+        ({"dtypes": 3}, "`dtypes` must be one value or a list of them, but is 3"),
+        ({"sizes": 2.5}, "`sizes` must be one value or a list of them, but is 2.5"),
+        ({"device": "tpu"}, "device must be auto, cpu, cuda"),
+    ],
+    ids=str,
+)
+def test_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tri_apsp.warmup(**arguments)
+
+
+@pytest.mark.gpu
+def test_later_calls_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import triton
+
+    tri_apsp.warmup([torch.float32, torch.int32], [300, (200, 20), (40, 50)])
+    monkeypatch.setattr(
+        triton.runtime.jit.JITFunction, "_do_compile", lambda *_: pytest.fail("compiled")
+    )
+    for dtype in (torch.float32, torch.int32):
+        for shape in ((300, 300), (200, 20, 20), (40, 50, 50)):
+            weights = torch.randint(1, 9, shape, device="cuda").to(dtype)
+            tri_apsp.shortest_paths(weights)
+            if len(shape) == 3:
+                tri_apsp.shortest_paths(weights, sizes=torch.full(shape[:1], 7, device="cuda"))
+            weights[..., 0, 1] = -1
+            tri_apsp.shortest_paths(weights)
