@@ -57,13 +57,9 @@ class DenseCycles:
         sources: of the rows that are wanted of one graph, as int64 on the CPU; only cycles that
             one of them reaches count. None: all.
         raises: raise an error for a cycle that counts; else pairs are marked.
-
-    Attributes:
-        first: a cycle of the first graph that has one, once finish() has marked pairs.
     """
 
     def __init__(self, batch: DenseBatch, sources: torch.Tensor | None, *, raises: bool) -> None:
-        self.first: NegativeCycle | None = None
         self._batch, self._sources, self._raises = batch, sources, raises
         self._components = list[_NegativeComponents]()
         self._potentials: torch.Tensor | None = None
@@ -109,23 +105,27 @@ class DenseCycles:
             self._remove_components(graphs, found)
         return self._batch
 
-    def finish(self, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
-        """Take back potentials, and mark the pairs with a walk through a negative cycle."""
+    def finish(
+        self, distances: torch.Tensor, predecessors: torch.Tensor | None
+    ) -> NegativeCycle | None:
+        """Take back potentials, mark the pairs with a walk through a negative cycle, and return a
+        cycle of the first graph that has one.
+        """
         if self._potentials is not None:
             _reweight(distances, -self._potentials)
-        reached = [part for part in self._components if part.reached_from(self._sources)]
-        for part in reached:
+        reached = list[NegativeCycle]()
+        for part in self._components:
+            cycle = part.reached_from(self._sources)
+            if cycle is None:
+                continue
+            reached.append(dataclasses.replace(cycle, graph=part.graph))
             n = len(part.vertices)
             for rows, unbounded in part.unbounded():
                 marked = distances[part.graph, rows, :n]
                 marked.masked_fill_(unbounded, minus_infinity(distances.dtype))
                 if predecessors is not None:
                     predecessors[part.graph, rows, :n].masked_fill_(unbounded, -1)
-        if reached:
-            first = min(reached, key=lambda part: part.graph)
-            cycle = first.reached_from(self._sources)
-            assert cycle is not None
-            self.first = dataclasses.replace(cycle, graph=first.graph)
+        return min(reached, key=lambda cycle: cycle.graph, default=None)
 
     def _size(self, item: int) -> int:
         sizes = self._batch.sizes
