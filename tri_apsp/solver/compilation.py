@@ -8,9 +8,11 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.engines import MatrixSpec
+from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.methods import Method, Observer
 from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.exponents import by_exponents
 from tri_apsp.solver.values import Bounds
 from tri_apsp.solver.verification import EarlyCheck, verify
 
@@ -21,19 +23,19 @@ def compile_solve(
     problem: Problem,
     method: Method,
     engine_name: str,
-    config: CompleteConfig,
     matrix: torch.Tensor,
-    spec: MatrixSpec,
+    engine: Engine,
+    threshold: int | None,
 ) -> None:
     """Compile or load what a method launches, and what follows it, unless an earlier call has.
 
     Args:
         problem: the graphs.
         method: only one whose launches do not depend on values is run ahead.
-        engine_name: of the engine.
-        config: of the engine.
+        engine_name: the name in ENGINES of the engine.
         matrix: that the solve starts from.
-        spec: of the engine.
+        engine: of the solve.
+        threshold: of its products by exponents; None: it has none.
 
     Cost: microseconds if an earlier call had the same arguments; else one look-up in Triton's
     cache, or one compilation, for each kernel.
@@ -44,15 +46,15 @@ def compile_solve(
     _compile(
         method,
         engine_name,
-        config,
+        engine.config,
         matrix.device,
         matrix.dtype,
         problem.n,
-        spec.nonnegative,
+        engine.spec.nonnegative,
         matrix.shape,
         matrix.stride(),
         None if sizes is None else sizes.dtype,
-        spec.exponents_from,
+        threshold,
     )
 
 
@@ -68,17 +70,16 @@ def _compile(
     shape: torch.Size,
     strides: tuple[int, ...],
     sizes_dtype: torch.dtype | None,
-    exponents_from: int | None = None,
+    threshold: int | None,
 ) -> None:
     """Run the method on a matrix of the device "meta", which has no memory: nothing is launched."""
     matrix = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
     sizes = None if sizes_dtype is None else torch.empty(shape[0], dtype=sizes_dtype, device="meta")
-    engine = engines.type_of(engine_name)(
-        MatrixSpec(shape[-1], dtype, device, nonnegative, sizes, exponents_from), config
-    )
+    spec = MatrixSpec(shape[-1], dtype, device, nonnegative, sizes)
+    engine = by_exponents(engines.type_of(engine_name)(spec, config), threshold)
     distances = matrix[:, :n, :n]
     problem = Problem(distances, batched=True, sizes=sizes)
-    with engine.compiling():
+    with compiling_side_by_side():
         early = EarlyCheck(engine, problem, distances, overwritten=False)
         total = shape[0] * method.operations(n)
         method.solve(

@@ -53,11 +53,11 @@ def weights_gradient(
     if not gradient.numel():
         return gradient.new_empty(weights.shape)
     engine = _engine(problem)
-    if predecessors is None and engine.supports_weights_gradient(problem.weights):
+    if predecessors is None:
         with memory_for_solve(problem, 1), current(weights.device):
-            return engine.weights_gradient(gradient, problem.weights, distances).reshape(
-                weights.shape
-            )
+            found = engine.weights_gradient(gradient, problem.weights, distances)
+        if found is not None:
+            return found.reshape(weights.shape)
     matrices = 1 + max(
         _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights)
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.engines import Engine
+from tri_apsp.engines import Engine, OneLaunch
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import verify
@@ -21,7 +21,7 @@ _NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
 
 def solve_by_one_closure(
-    problem: Problem, engine_type: type[Engine], make: Callable[[bool], Engine], *, check: bool
+    problem: Problem, engine_type: type[OneLaunch], make: Callable[[bool], Engine], *, check: bool
 ) -> tuple[torch.Tensor, Bounds | None, Engine]:
     """Return the distances (batch, n, n) of graphs that one closure solves; with `check` verified,
     for which the host blocks.
@@ -44,9 +44,10 @@ def solve_by_one_closure(
         NegativeCycleError, DistanceRangeError: as verify.
     """
     weights = problem.weights
-    by_sign = check and engine_type.specializes_on_sign(weights)
+    by_sign = check and engine_type.by_sign(weights)
     nonnegative = by_sign and not _expects_negative(weights)
     engine = make(nonnegative)
+    assert isinstance(engine, OneLaunch)
     distances, pending = engine.queue_solve(weights, check=check)
     if pending is None or not check:
         return distances, None, engine
@@ -57,6 +58,7 @@ def solve_by_one_closure(
     if nonnegative and bounds.lowest < 0:
         del distances  # frees its memory
         engine = make(False)
+        assert isinstance(engine, OneLaunch)
         distances, pending = engine.queue_solve(weights)
         assert pending is not None
         _, distances_range = pending.read()

@@ -14,7 +14,7 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.engines import choose
-from tri_apsp.engines.packed import pack_into, unpacked
+from tri_apsp.engines.packing import pack_into, unpacked
 from tri_apsp.errors import ApspError, DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge

@@ -9,7 +9,7 @@ from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.solver.arguments import check_operands
-from tri_apsp.solver.exponents import least_of_product
+from tri_apsp.solver.exponents import by_exponents, product_threshold
 from tri_apsp.solver.memory import memory_for_product
 from tri_apsp.solver.values import Bounds, check_values, raise_out_of_range
 
@@ -31,11 +31,9 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
     config = tuned.config_for_call(call)
     with memory_for_product((batch, rows, columns), left), current(device):
         left, right, initial = engines.type_of(name).operands(left, right, initial)
-        exponents_from = least_of_product(name, left, right, bounds)
-        engine = engines.make(
-            name,
-            MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from),
-            config,
+        engine = by_exponents(
+            engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config),
+            product_threshold(name, left, right, bounds),
         )
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
@@ -55,7 +53,7 @@ def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
     left, right, _, _ = check_operands(a, b, None)
     name, bounds = _engine_and_bounds(left, right, None)
     left, right, _ = engines.type_of(name).operands(left, right, None)
-    return least_of_product(name, left, right, bounds) is not None
+    return product_threshold(name, left, right, bounds) is not None
 
 
 def _engine_and_bounds(

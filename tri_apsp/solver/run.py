@@ -13,7 +13,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
-from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.engines import Engine, MatrixSpec, OneLaunch
 from tri_apsp.methods import Method, Observer, method_of
 from tri_apsp.solver.arguments import (
     Problem,
@@ -25,7 +25,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
 )
 from tri_apsp.solver.compilation import compile_solve
-from tri_apsp.solver.exponents import least_by_exponents, queue_edges_per_vertex
+from tri_apsp.solver.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -192,10 +192,11 @@ def _run_once(
             + engine_type.predecessors_workspace(weights),
         )
     with memory_for_solve(problem, matrices), current(weights.device):
-        queued = one_closure and engine_type.can_queue_solve(weights, check=check)
-        if check and problem.sizes is not None and not (queued and engine_type.checks_sizes):
-            check_size_values(problem.sizes, problem.n)
-        if queued:
+        if (
+            one_closure
+            and issubclass(engine_type, OneLaunch)
+            and engine_type.takes(weights, problem.sizes, check=check)
+        ):
             make_for_sign = partial(_engine, problem, selection, make, weights)
             distances, of_weights, engine = solve_by_one_closure(
                 problem, engine_type, make_for_sign, check=check
@@ -204,6 +205,8 @@ def _run_once(
                 find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             )
             return _result(problem, distances, found, selection)
+        if check and problem.sizes is not None:
+            check_size_values(problem.sizes, problem.n)
         staged = stage(
             problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace
         )
@@ -215,18 +218,15 @@ def _run_once(
         edges_per_vertex = None if pending is None else pending()
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
-        exponents_from = None
+        threshold = None
         if negative:
             selection = select(False)
             method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, False)
         elif bounds is not None:
-            exponents_from = least_by_exponents(edges_per_vertex, bounds.highest)
-            if exponents_from is not None:
-                engine = _engine(problem, selection, make, staged.matrix, True, exponents_from)
-        compile_solve(
-            problem, method, selection.engine, selection.config, staged.matrix, engine.spec
-        )
+            threshold = solve_threshold(edges_per_vertex, bounds.highest)
+            engine = by_exponents(engine, threshold)
+        compile_solve(problem, method, selection.engine, staged.matrix, engine, threshold)
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
         method.solve(
             staged.matrix,
@@ -248,7 +248,7 @@ def _run_once(
         found = find_predecessors(problem, distances, bounds, engine) if predecessors else None
         if overwrite and not in_place:
             distances = weights.copy_(distances)
-    return _result(problem, distances, found, selection, exponents=exponents_from is not None)
+    return _result(problem, distances, found, selection, exponents=threshold is not None)
 
 
 def _result(
@@ -299,9 +299,6 @@ def _engine(
     make: Make,
     matrix: torch.Tensor,
     nonnegative: bool,
-    exponents_from: int | None = None,
 ) -> Engine:
-    spec = MatrixSpec(
-        matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes, exponents_from
-    )
+    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
     return make(selection.engine, spec, selection.config)

@@ -21,9 +21,8 @@ __all__ = ["EarlyCheck", "verify"]
 class EarlyCheck:
     """Checks blocks that a solve has closed, and raises once a diagonal shows a negative cycle.
 
-    If the engine reads values asynchronously, each call queues a check and evaluates the previous
-    one. The solve has queued more work in between, so the device does not idle while the host
-    blocks.
+    Each call queues a check and evaluates the previous one. The solve has queued more work in
+    between, so a GPU does not idle while the host blocks.
 
     Args:
         engine: of the solve.
@@ -42,10 +41,6 @@ class EarlyCheck:
     def __call__(self, closed: torch.Tensor) -> None:
         """Check a diagonal block of the distances that was closed."""
         diagonal = closed.diagonal(dim1=-2, dim2=-1)[:, None]
-        if not self._engine.reads_values_asynchronously(diagonal):
-            if diagonal.numel() and diagonal.amin().item() < 0:
-                raise_negative_cycle(*self._solve)
-            return
         before, self._queued = self._queued, self._engine.queue_value_range(diagonal)
         if _is_negative(before):
             self._queued.read()  # frees its buffer
