@@ -13,7 +13,7 @@ from tri_apsp.semirings import DistanceRange, distance_range, no_edge
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.negative_cycle import raise_negative_cycle
 from tri_apsp.solver.values import Bounds, raise_out_of_range
-from tri_apsp.value_range import PendingRanges, ValueRange, row_blocks
+from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, row_blocks
 
 __all__ = ["EarlyCheck", "verify"]
 
@@ -21,8 +21,8 @@ __all__ = ["EarlyCheck", "verify"]
 class EarlyCheck:
     """Checks blocks that a solve has closed, and raises once a diagonal shows a negative cycle.
 
-    Each call queues a check and evaluates the previous one. The solve has queued more work in
-    between, so a GPU does not idle while the host blocks.
+    Where the device is still computing a check, it is evaluated by the next call. The solve has
+    queued more work in between, so the device does not idle while the host blocks.
 
     Args:
         engine: of the solve.
@@ -42,7 +42,9 @@ class EarlyCheck:
         """Check a diagonal block of the distances that was closed."""
         diagonal = closed.diagonal(dim1=-2, dim2=-1)[:, None]
         before, self._queued = self._queued, self._engine.queue_value_range(diagonal)
-        if _is_negative(before):
+        if isinstance(self._queued, KnownRanges):
+            self.finish()
+        elif _is_negative(before):
             self._queued.read()  # frees its buffer
             raise_negative_cycle(*self._solve)
 
