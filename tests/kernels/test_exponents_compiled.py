@@ -26,7 +26,7 @@ def test_instructions_of_a_product(dtype: torch.dtype) -> None:
     """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two
     results.
     """
-    compiled = exponent_product(dtype).compile()
+    compiled = exponent_product(dtype, 90).compile()
     loop = max(compiled.loops, key=lambda loop: loop["HGMMA"])
     results = 128 * 128 // 256  # of a thread
     assert loop["HGMMA"] == 8
@@ -51,7 +51,7 @@ def test_every_tile_takes_the_shared_memory_that_is_counted(
 ) -> None:
     tiles = default_config("nvidia", torch.int16).exponents
     tiles = dataclasses.replace(tiles, block_n=columns, block_k=slice_length)
-    compiled = exponent_product(torch.int16, block_n=columns, block_k=slice_length).compile()
+    compiled = exponent_product(torch.int16, 90, block_n=columns, block_k=slice_length).compile()
     assert 0 <= compiled.shared - exponents_bytes(tiles) <= 16
     assert compiled.spills <= 12
 

@@ -440,8 +440,8 @@ def nvidia_argmin(
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-def exponent_product(dtype: torch.dtype, **fields: int) -> Variant:
-    """The product by exponents, on capability 9.0; `fields` are of its tiles."""
+def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
+    """The product by exponents; `fields` are of its tiles."""
     tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
     pointers = {
         "a_ptr": "*bf16",
@@ -450,7 +450,7 @@ def exponent_product(dtype: torch.dtype, **fields: int) -> Variant:
         **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
         **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
     }
-    return _launched(_product_launcher(dtype, tiles), dtype, 90, pointers)
+    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
@@ -661,7 +661,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype, size in ((torch.float32, 32), (torch.float32, 64), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
     add(small_gradients, "small gradients", 32, torch.float32, 90)
-    add(exponent_product, "exponents product", torch.int16)
+    add(exponent_product, "exponents product", torch.int16, 90)
     add(encode_exponents, "exponents encode", torch.int16, 90)
     add(sample_exponents, "exponents sample", torch.int16, 90)
     add(count_edges, "exponents count_edges", torch.int16, 90)
