@@ -33,15 +33,13 @@ BY_EXPONENTS = {"_sample_kernel", "_encode_kernel", "_exponent_product_kernel"}
 
 
 @pytest.mark.parametrize("method", ["kleene", "floyd_warshall"])
-@pytest.mark.parametrize(
-    ("nonnegative", "exponents_from"), [(True, None), (True, 2048), (False, None)]
-)
+@pytest.mark.parametrize(("nonnegative", "threshold"), [(True, None), (True, 2048), (False, None)])
 @pytest.mark.parametrize("sizes", [None, torch.int64])
 def test_what_a_method_launches(
     monkeypatch: pytest.MonkeyPatch,
     method: str,
     nonnegative: bool,
-    exponents_from: int | None,
+    threshold: int | None,
     sizes: torch.dtype | None,
 ) -> None:
     launched, calls = [], []
@@ -56,7 +54,7 @@ def test_what_a_method_launches(
         yield
 
     monkeypatch.setattr(Launcher, "__call__", launch)
-    monkeypatch.setattr(triton_base, "compiling_side_by_side", compiling)
+    monkeypatch.setattr(compilation, "compiling_side_by_side", compiling)
     for module in (nvidia, triton_base, value_range):
         monkeypatch.setattr(module, "describe", lambda device: H200)
     n, config = 5000, default_config("nvidia", torch.float32)
@@ -72,14 +70,14 @@ def test_what_a_method_launches(
     )
     compilation._compile.cache_clear()
     for _ in range(2):
-        compilation._compile(*arguments, shape, (shape[1] ** 2, shape[2], 1), sizes, exponents_from)
+        compilation._compile(*arguments, shape, (shape[1] ** 2, shape[2], 1), sizes, threshold)
     assert len(calls) == 1
-    expected = KERNELS | BY_EXPONENTS if exponents_from else KERNELS
+    expected = KERNELS | BY_EXPONENTS if threshold else KERNELS
     assert {kernel._kernel.__name__ for kernel in launched} - {"_copy_kernel"} == expected
     # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to
     # find negative cycles; copies. By exponents: a sample, the encoding, the product, and the
-    # ordinary product of uncertain tiles.
-    assert len(set(launched)) <= (10 if exponents_from else 6)
+    # direct product of uncertain tiles.
+    assert len(set(launched)) <= (10 if threshold else 6)
     compilation._compile.cache_clear()
 
 

@@ -1,203 +1,131 @@
-"""Whether a solve computes products by exponents: the rule on the CPU, and whole calls on a GPU."""
+"""Whether a solve computes products by exponents: the rules, and whole calls on a GPU."""
 
 from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cases
 import pytest
 import torch
-from tri_apsp.solver import exponents
 
 import tri_apsp
-from tri_apsp import engines
 from tri_apsp.configs import PAPER_METHOD_NAMES
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver import exponents
 from tri_apsp.dense.exponents import (
-    least_by_exponents,
-    least_of_product,
     ordinary_products,
+    product_threshold,
     queue_edges_per_vertex,
+    solve_threshold,
+    with_threshold,
 )
 from tri_apsp.dense.plan import select_dense
-from tri_apsp.engines import type_of
-from tri_apsp.graphs import grid_of
-from tri_apsp.semirings import no_edge
 from tri_apsp.values import Bounds
 
-if TYPE_CHECKING:
-    from tri_apsp.engines.triton_exponents import Remaining
-
-
-@pytest.fixture(autouse=True)
-def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "gpu" not in request.keywords:
-        monkeypatch.setattr(exponents, "_LEAST", 32)
-        monkeypatch.setattr(exponents, "_LEAST_IF_FEW", 64)
-        monkeypatch.setattr(exponents, "_LEAST_ALONE", 256)
-        monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
+N = 8192  # the fewest vertices of a solve that may multiply by exponents
+K = 4096  # the fewest rows, columns and k of a product that may
 
 
 @pytest.fixture
-def multiplying(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = type_of("cpu")
+def supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products by exponents count as supported on the CPU, and torch counts edges there."""
+    monkeypatch.setattr(exponents, "are_supported", lambda engine, like: like.dtype != torch.int64)
     monkeypatch.setattr(
-        engine, "multiplies_by_exponents", lambda matrix: matrix.dtype != torch.int64
-    )
-    monkeypatch.setattr(
-        engine,
+        exponents,
         "queue_edge_count",
         lambda *args, **options: partial(cases.count_edges, *args, **options),
     )
 
 
-def graph(
-    n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu"
-) -> torch.Tensor:
-    """`edges` per vertex, to the next ones, of weight 1 up to `highest`, which one edge has."""
-    weights = torch.full((n, n), no_edge(dtype), dtype=dtype, device=device)
-    start = torch.arange(n, device=device)
+@pytest.mark.parametrize(
+    ("edges", "highest", "expected"),
+    [
+        (64, 1, 2048),
+        (10, 1, 2048),
+        (9.9, 1, 4096),
+        (2.5, 1, 4096),
+        (2.4, 1, None),
+        (15, 10, 2048),
+        (15, 11, 4096),
+        (8, 8.4, 4096),
+        (8, 8.5, None),
+        (16, 0, 2048),  # all weights are 0
+        (16, None, None),
+        (None, 1, None),
+    ],
+)
+def test_the_threshold_of_a_solve(
+    edges: float | None, highest: float | None, expected: int | None
+) -> None:
+    assert solve_threshold(edges, highest) == expected
+    with with_threshold(100):
+        assert solve_threshold(edges, highest) == 100
+    with ordinary_products():
+        assert solve_threshold(edges, highest) is None
+
+
+def graph(n: int, edges: int, dtype: torch.dtype = torch.int16) -> torch.Tensor:
+    """`edges` of weight 1 per vertex, to the next ones."""
+    weights = torch.full((n, n), no_edge(dtype), dtype=dtype)
     for step in range(1, edges + 1):
-        weights[start, (start + step) % n] = 1 + step % highest if highest else 0
-    weights[0, 1] = highest
+        weights.diagonal(step).fill_(1)
+        weights.diagonal(step - n).fill_(1)
     return weights.fill_diagonal_(0)
 
 
-def least(weights: torch.Tensor, highest: float | None) -> int | None:
-    weights = weights if weights.dim() == 3 else weights[None]
-    count = queue_edges_per_vertex(select_dense(weights, "auto", None), weights)
-    return least_by_exponents(count and count(), highest)
-
-
-@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
-@pytest.mark.parametrize(
-    ("n", "edges", "highest", "expected"),
-    [
-        (512, 64, 1, 32),
-        (512, 10, 1, 32),
-        (512, 9, 1, 64),
-        (512, 3, 1, 64),
-        (512, 2, 1, None),
-        (512, 15, 10, 32),
-        (512, 15, 11, 64),
-        (512, 8, 8, 64),
-        (512, 8, 9, None),
-        (256, 100, 1, 32),
-        (255, 100, 1, None),
-        (512, 16, 0, 32),  # all weights are 0
-        (512, 0, 1, None),
-    ],
-)
-@pytest.mark.usefixtures("multiplying")
-def test_the_least_product(
-    n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype
-) -> None:
-    assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_batches_count_all_graphs() -> None:
-    assert least(torch.stack((graph(512, 6, 1), graph(512, 0, 1))), 1) == 64
-    assert least(torch.stack((graph(512, 4, 1), graph(512, 0, 1))), 1) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_fractions() -> None:
-    weights = graph(512, 16, 1, torch.float32)
-    assert least(weights, 1) == 32
-    weights[9, 10] = 0.5  # in one of the rows that are read
-    assert least(weights, 1) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_fractions_on_the_diagonal_do_not_count() -> None:
-    """A solve takes 0 in their place."""
-    weights = graph(300, 32, 1, torch.float32).fill_diagonal_(0.5)
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_an_empty_batch() -> None:
-    weights = torch.empty((0, 300, 300))
-    found = tri_apsp.shortest_paths(weights)
-    assert found.distances.shape == (0, 300, 300)
-    assert not found.exponents
-    assert not tri_apsp.select(weights, read_values=True).exponents
-
-
-@pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize(("edges", "expected"), [(2, None), (3, 64)])
-def test_the_diagonal_does_not_count(edges: int, expected: int | None) -> None:
-    weights = graph(256, edges, 1)
-    assert least(weights, 1) == expected
-    assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == expected
-
-
-@pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize(
-    ("diagonal", "expected"), [(0, True), (no_edge(torch.int16), True), (1000, False)]
-)
-def test_a_heavy_diagonal_counts_as_the_greatest_weight(diagonal: int, expected: bool) -> None:
-    weights = graph(300, 32, 1).fill_diagonal_(diagonal)
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_not_only_the_border_of_a_grid_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_FEWEST_LIGHT", 3.5)
-    weights = grid_of(4096).to_weights(torch.int16)
-    weights[(weights > 0) & (weights < no_edge(torch.int16))] = 1
-    assert least(weights, 1) is not None
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 4 * 512 * 512)
-    assert least(graph(512, 16, 1), 1) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.float32, torch.int64], ids=str)
-def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
-    weights = graph(300, 32, 1) < 16383 if dtype == torch.bool else graph(300, 32, 1, dtype)
-    expected = dtype != torch.int64
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
-    assert not tri_apsp.select(weights, method="kleene").exponents
-    assert not tri_apsp.shortest_paths(weights, method="kleene", check=False).exponents
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_the_systems_of_the_papers_keep_their_products() -> None:
-    weights = graph(512, 64, 1)[None]
+def edges_per_vertex(*graphs: torch.Tensor, method: Any = None) -> float | None:
+    weights = torch.stack(graphs) if len(graphs) > 1 else graphs[0][None]
     selection = select_dense(weights, "auto", None)
-    assert queue_edges_per_vertex(selection, weights) is not None
-    for method in PAPER_METHOD_NAMES:
-        assert (
-            queue_edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
-        )
+    if method is not None:
+        selection = dataclasses.replace(selection, method=method)
+    count = queue_edges_per_vertex(selection, weights)
+    return count and count()
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_packed_graphs() -> None:
-    few, many = graph(40, 8, 1), graph(300, 32, 1)
-    packed, offsets = (
-        torch.cat((many.flatten(), few.flatten())),
-        torch.tensor([0, 300**2, 300**2 + 40**2]),
-    )
-    assert tri_apsp.shortest_paths(packed, offsets=offsets, method="kleene").exponents
-    assert not tri_apsp.shortest_paths(
-        few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene"
-    ).exponents
+@pytest.mark.usefixtures("supported")
+def test_edges_per_vertex() -> None:
+    weights = graph(N, 3)
+    assert edges_per_vertex(weights) == 3
+    assert edges_per_vertex(weights.fill_diagonal_(no_edge(torch.int16))) == 3
+    assert edges_per_vertex(weights, graph(N, 0)) == 1.5
+    assert edges_per_vertex(weights[1:, 1:]) is None
+    with ordinary_products():
+        assert edges_per_vertex(weights) is None
+    for method in PAPER_METHOD_NAMES:  # these systems keep their products
+        assert edges_per_vertex(weights, method=method) is None
+
+
+@pytest.mark.usefixtures("supported")
+def test_a_fraction_in_a_row_that_is_read_excludes_products_by_exponents() -> None:
+    weights = graph(N, 16, torch.float32)
+    weights.fill_diagonal_(0.5)  # a solve takes 0 in its place
+    assert edges_per_vertex(weights) == 16
+    weights[:9, 40] = 0.5
+    assert edges_per_vertex(weights) == 0
+
+
+@pytest.mark.usefixtures("supported")
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 4 * N * N)
+    assert edges_per_vertex(graph(N, 16)) is None
+
+
+@pytest.mark.usefixtures("supported")
+def test_what_select_says() -> None:
+    weights = graph(N, 16)
+    assert tri_apsp.select(weights, read_values=True).exponents
+    assert not tri_apsp.select(weights).exponents
+    weights[5, 5] = 1000  # a diagonal counts as the greatest weight
+    assert not tri_apsp.select(weights, read_values=True).exponents
+    assert not tri_apsp.select(torch.empty((0, N, N)), read_values=True).exponents
 
 
 def operand(
     rows: int, columns: int, highest: int, share: float, dtype: torch.dtype, device: str = "cpu"
 ) -> torch.Tensor:
-    """Whole values from 1 to `highest`, and no_edge but for a share of them."""
+    """Integers from 1 to `highest`, and no_edge but for a share of them."""
     random = torch.Generator(device).manual_seed(rows + columns)
     values = torch.randint(1, highest + 1, (1, rows, columns), generator=random, device=device).to(
         dtype
@@ -207,113 +135,64 @@ def operand(
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.int16, torch.float32], ids=str)
-@pytest.mark.parametrize(
-    ("m", "k", "n", "highest", "share", "expected"),
-    [
-        (256, 256, 256, 4, 1, True),
-        (255, 256, 256, 4, 1, False),
-        (256, 255, 256, 4, 1, False),
-        (256, 256, 255, 4, 1, False),
-        (
-            256,
-            700,
-            256,
-            100,
-            1,
-            True,
-        ),  # 0.03 of all sums are at most 23 above 2: 21 for each result
-        (256, 400, 256, 100, 1, False),  # 12
-        (256, 700, 256, 100, 0.5, False),
-        (
-            256,
-            256,
-            256,
-            12,
-            0.1,
-            True,
-        ),  # no sum is more than 22 above 2, so that the product is exact
-        (256, 256, 256, 14, 0.1, False),
-        (256, 256, 256, 4, 0, False),
-    ],
-)
-@pytest.mark.usefixtures("multiplying")
-def test_products(
-    m: int, k: int, n: int, highest: int, share: float, expected: bool, dtype: torch.dtype
-) -> None:
-    a, b = operand(m, k, highest, share, dtype), operand(k, n, highest, share, dtype)
-    bounds = [Bounds(1, highest) if share else Bounds(0, None)] * 2
-    assert (least_of_product("cpu", a, b, bounds) is not None) == expected
+@pytest.mark.usefixtures("supported")
+class TestProductThreshold:
+    def found(
+        self,
+        a: Bounds,
+        b: Bounds = Bounds(1, 4),  # noqa: B008 (immutable)
+        *,
+        shape: tuple[int, int, int] = (K, K, K),
+        missing: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> int | None:
+        """The threshold for values of which one in `missing` columns, if not 0, are edges."""
+        m, n, k = shape
+        lines = torch.ones(max(n, k), dtype=dtype)
+        if missing:
+            lines[torch.arange(len(lines)) % missing > 0] = no_edge(dtype)
+        left, right = lines[:k].expand(1, m, k), lines[:n].expand(1, k, n)
+        return product_threshold("cpu", left, right, [a, b])
 
+    @pytest.mark.parametrize("shape", [(K - 1, K, K), (K, K - 1, K), (K, K, K - 1)])
+    def test_small_ones(self, shape: tuple[int, int, int]) -> None:
+        assert self.found(Bounds(1, 4)) == 2048
+        assert self.found(Bounds(1, 4), shape=shape) is None
 
-@pytest.mark.usefixtures("multiplying")
-def test_products_that_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
-    assert least_of_product("cpu", a, a, bounds) == 32
-    assert least_of_product("cpu", a.long(), a.long(), bounds) is None
-    assert least_of_product("cpu", a, a, [*bounds, Bounds(-1, 4)]) is None
-    assert least_of_product("cpu", a, a, [Bounds(2699, 2702), Bounds(1, 4)]) == 32
-    assert least_of_product("cpu", a, a, [Bounds(2700, 2703), Bounds(1, 4)]) is None
-    with ordinary_products():
-        assert least_of_product("cpu", a, a, bounds) is None
-    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * 256 * 256)
-    assert least_of_product("cpu", a, a, bounds) is None
+    def test_bounds(self) -> None:
+        assert self.found(Bounds(2699, 2702)) == 2048
+        assert self.found(Bounds(2700, 2703)) is None
+        assert self.found(Bounds(-1, 4)) is None
+        assert self.found(Bounds(0, None)) is None
+        assert self.found(Bounds(1, 4), dtype=torch.int64) is None
+        with ordinary_products():
+            assert self.found(Bounds(1, 4)) is None
 
+    def test_the_share_of_low_sums(self) -> None:
+        """Of sums of two values from 1 to h, 300 / h^2 are at most 23 above the least."""
+        for highest, expected in ((270, 2048), (280, None)):  # 16.9 and 15.7 per result
+            assert self.found(Bounds(1, highest), Bounds(1, highest)) == expected
 
-@pytest.mark.usefixtures("multiplying")
-def test_products_whose_bounds_decide() -> None:
-    few = operand(256, 256, 4, 0.1, torch.int16)
-    assert (
-        least_of_product("cpu", few, few, [Bounds(1, 12), Bounds(2, 14)]) == 32
-    )  # no sum is more than 23 above 3
-    assert least_of_product("cpu", few, few, [Bounds(1, 13), Bounds(2, 14)]) is None
+    def test_exact_products_need_no_low_sums(self) -> None:
+        """No sum is more than 23 above the least."""
+        for highest, expected in ((20, 2048), (21, None)):
+            bounds = Bounds(1, highest), Bounds(1, 5)
+            assert self.found(*bounds, missing=20) == expected
 
+    def test_fractions(self) -> None:
+        ones, fractions = torch.ones(1, K, K), torch.ones(1, K, K)
+        fractions[0, :3] = 0.5
+        for operands in ((ones, fractions), (fractions, ones)):
+            assert product_threshold("cpu", *operands, [Bounds(0.5, 4)] * 2) is None
 
-@pytest.mark.usefixtures("multiplying")
-def test_edges_of_a_product_are_counted_in_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_ROWS", 32)
-    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
-    for row, expected in ((8, 32), (9, None)):  # one of nine rows is read
-        other = a.clone()
-        other[0, row] += 0.5
-        assert least_of_product("cpu", a, other, bounds) == expected
-        assert least_of_product("cpu", other, a, bounds) == expected
-
-
-@pytest.mark.parametrize(
-    ("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)]
-)
-def test_the_share_of_low_sums(span_a: int, span_b: int) -> None:
-    sums = torch.arange(span_a + 1)[:, None] + torch.arange(span_b + 1)
-    assert exponents._share_of_low_sums(span_a, span_b) == pytest.approx(
-        float((sums <= 23).double().mean())
-    )
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_min_plus_follows_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    specs, make = [], engines.make
-    monkeypatch.setattr(
-        engines,
-        "make",
-        lambda name, spec, config: (specs.append(spec), make(name, spec, config))[1],
-    )
-    for highest in (4, 900):
-        a = operand(256, 256, highest, 1, torch.int16)[0]
-        assert torch.equal(tri_apsp.min_plus(a, a)[0], (a[0, :, None] + a).amin(0))
-    assert [spec.exponents_from for spec in specs] == [32, None]
-
-
-def test_a_cpu_uses_none() -> None:
-    weights = graph(512, 16, 1)
-    assert not tri_apsp.shortest_paths(weights).exponents
-    assert not tri_apsp.select(weights, read_values=True).exponents
+    def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * K * K)
+        assert self.found(Bounds(1, 4)) is None
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
-def test_counting_edges_does_not_block_the_host(dtype: torch.dtype) -> None:
-    weights = torch.full((1, 8192, 8192), no_edge(dtype), dtype=dtype, device="cuda")
+def test_counting_edges_does_not_block_the_host() -> None:
+    weights = torch.full((1, N, N), no_edge(torch.int16), dtype=torch.int16, device="cuda")
     weights[:, :, 1:5] = 1
     weights.diagonal(dim1=1, dim2=2).fill_(0)
     selection = select_dense(weights, "auto", None)
@@ -326,7 +205,14 @@ def test_counting_edges_does_not_block_the_host(dtype: torch.dtype) -> None:
     assert 3.99 < count() <= 4
 
 
+@pytest.fixture
+def hopper() -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("products by exponents run on compute capability 9.x")
+
+
 @pytest.mark.gpu
+@pytest.mark.usefixtures("hopper")
 class TestCalls:
     N = 8200
 
@@ -336,34 +222,38 @@ class TestCalls:
             1, highest + 1, (self.N, self.N), device="cuda", generator=generator
         ).to(dtype)
         missing = torch.rand(self.N, self.N, device="cuda", generator=generator) > 0.02
-        return weights.masked_fill_(missing, no_edge(dtype))
+        return weights.masked_fill(missing, no_edge(dtype))
 
-    def check(self, weights: torch.Tensor, expected: bool, **options: str) -> None:
-        found = tri_apsp.shortest_paths(weights, **options)  # type: ignore[arg-type]
-        assert found.exponents == expected
-        assert tri_apsp.select(weights, read_values=True, **options).exponents == expected  # type: ignore[arg-type]
-        assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, check=False).distances)
-
-    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
-    def test_dtypes(self, dtype: torch.dtype) -> None:
-        self.check(self.random(dtype, 4), True)
-
-    @pytest.mark.parametrize("method", ["kleene", "floyd_warshall", "squaring"])
-    def test_methods(self, method: str) -> None:
-        self.check(self.random(torch.int16, 16), True, method=method)
-
-    def test_heavy_weights(self) -> None:
-        self.check(self.random(torch.int16, 3000), False)
+    @pytest.mark.parametrize(
+        ("dtype", "method", "highest"),
+        [
+            (torch.int16, "kleene", 4),
+            (torch.int16, "floyd_warshall", 16),
+            (torch.int16, "squaring", 16),
+            (torch.float32, "auto", 4),
+            pytest.param(torch.int32, "auto", 4, marks=pytest.mark.slow),
+        ],
+        ids=str,
+    )
+    def test_solves(self, dtype: torch.dtype, method: Any, highest: int) -> None:
+        """Unless values are read, all products are direct."""
+        weights = self.random(dtype, highest)
+        found = tri_apsp.shortest_paths(weights, method=method)
+        assert found.exponents
+        assert tri_apsp.select(weights, read_values=True, method=method).exponents
+        expected = tri_apsp.shortest_paths(weights, check=False)
+        assert not expected.exponents
+        assert torch.equal(found.distances, expected.distances)
 
     def test_other_weights(self) -> None:
-        weights = self.random(torch.float32, 4)
-        weights[: self.N // 2] += 0.5
-        assert not tri_apsp.shortest_paths(weights).exponents
-        assert not tri_apsp.shortest_paths(self.random(torch.int64, 4)).exponents
-        weights = self.random(torch.int16, 4)
-        weights[3, 4] = -1
-        assert not tri_apsp.shortest_paths(weights, negative_cycles="mark").exponents
-        assert not tri_apsp.select(weights, read_values=True).exponents
+        half = self.random(torch.float32, 4)
+        half[: self.N // 2] += 0.5
+        negative = self.random(torch.int16, 4)
+        negative[3, 4] = -1
+        for weights in (self.random(torch.int16, 3000), half, self.random(torch.int64, 4)):
+            assert not tri_apsp.shortest_paths(weights).exponents
+        assert not tri_apsp.shortest_paths(negative, negative_cycles="mark").exponents
+        assert not tri_apsp.select(negative, read_values=True).exponents
 
     def test_refused_weights_free_their_result_buffers(self) -> None:
         from tri_apsp.gpu import result_buffers
@@ -375,93 +265,79 @@ class TestCalls:
             tri_apsp.shortest_paths(weights)
         assert len(result_buffers._IN_USE) == used
 
-    def test_unread_values(self) -> None:
-        weights = self.random(torch.int16, 4)
-        assert not tri_apsp.select(weights).exponents
-        assert not tri_apsp.shortest_paths(weights, check=False).exponents
-
-    def test_overwrite(self) -> None:
-        weights = self.random(torch.int16, 4)
-        expected = tri_apsp.shortest_paths(weights).distances
-        found = tri_apsp.shortest_paths(weights, overwrite=True)
-        assert found.exponents
-        assert torch.equal(found.distances, expected)
-
-    def test_sizes(self) -> None:
-        weights, sizes = (
-            torch.stack((self.random(torch.int16, 4),) * 2),
-            torch.tensor([self.N, 5000], device="cuda"),
-        )
-        found = tri_apsp.shortest_paths(weights, sizes=sizes)
-        assert found.exponents
-        assert torch.equal(
-            found.distances, tri_apsp.shortest_paths(weights, sizes=sizes, check=False).distances
-        )
-
-    def test_predecessors(self) -> None:
+    def test_overwrite_and_predecessors(self) -> None:
         weights = self.random(torch.int16, 4)
         found = tri_apsp.shortest_paths(weights, predecessors=True)
         assert found.exponents
         assert found.predecessors is not None
         last = found.predecessors.long()
-        other = torch.arange(self.N, device="cuda") != torch.arange(self.N, device="cuda")[:, None]
+        other = ~torch.eye(self.N, dtype=torch.bool, device="cuda")
         assert torch.equal(last >= 0, other)  # all are reached
         last.clamp_(min=0)
         sums = found.distances.gather(1, last) + weights.gather(0, last)
         assert torch.equal(sums[other], found.distances[other])
+        overwritten = tri_apsp.shortest_paths(weights, overwrite=True)
+        assert overwritten.exponents
+        assert torch.equal(overwritten.distances, found.distances)
+
+    def test_sizes(self) -> None:
+        weights = torch.stack((self.random(torch.int16, 4),) * 2)
+        sizes = torch.tensor([self.N, 5000], device="cuda")
+        found = tri_apsp.shortest_paths(weights, sizes=sizes)
+        assert found.exponents
+        expected = tri_apsp.shortest_paths(weights, sizes=sizes, check=False)
+        assert torch.equal(found.distances, expected.distances)
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("hopper")
 class TestProducts:
-    @pytest.fixture
-    def tried(self, monkeypatch: pytest.MonkeyPatch) -> list[Remaining]:
-        """What each product by exponents left to an ordinary one."""
-        engine, found = type_of("nvidia"), []
-        multiply = engine.multiply_certain_tiles  # type: ignore[attr-defined]
+    def remaining(self, *operands: torch.Tensor) -> list[torch.Tensor]:
+        """Compare min_plus with a direct product; return what products by exponents left to it."""
+        from tri_apsp.engines.exponents import recorded_products
 
-        def record(*arguments: Any) -> Remaining:
-            found.append(multiply(*arguments))
-            return found[-1]
-
-        monkeypatch.setattr(engine, "multiply_certain_tiles", record)
-        return found
-
-    def check(self, *operands: torch.Tensor) -> None:
-        found = tri_apsp.min_plus(*operands)
+        with recorded_products() as recorded:
+            found = tri_apsp.min_plus(*operands)
         with ordinary_products():
             assert torch.equal(found, tri_apsp.min_plus(*operands))
+        return [one.uncertain for one in recorded]
 
-    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
-    def test_dtypes(self, dtype: torch.dtype, tried: list[Remaining]) -> None:
-        a, b = (
-            operand(4100, 5000, 100, 1, dtype, "cuda"),
-            operand(5000, 4203, 100, 1, dtype, "cuda"),
+    @pytest.mark.parametrize(
+        "dtype",
+        [torch.int16, torch.float32, pytest.param(torch.int32, marks=pytest.mark.slow)],
+        ids=str,
+    )
+    def test_dtypes(self, dtype: torch.dtype) -> None:
+        a, b, c = (
+            operand(*shape, *values, dtype, "cuda")
+            for shape, values in (
+                ((4100, 5000), (100, 1)),
+                ((5000, 4203), (100, 1)),
+                ((4100, 4203), (9, 0.5)),
+            )
         )
-        self.check(a, b, operand(4100, 4203, 9, 0.5, dtype, "cuda"))
-        (remaining,) = tried
-        assert not remaining.uncertain.any()
+        (uncertain,) = self.remaining(a, b, c)
+        assert not uncertain.any()
 
-    def test_rows_without_small_values(self, tried: list[Remaining]) -> None:
-        a, b = (
-            operand(4100, 5000, 50, 1, torch.int16, "cuda"),
-            operand(5000, 4203, 50, 1, torch.int16, "cuda"),
-        )
+    def test_rows_without_small_values(self) -> None:
+        a = operand(4100, 5000, 50, 1, torch.int16, "cuda")
+        b = operand(5000, 4203, 50, 1, torch.int16, "cuda")
         a[0, 256:400] = 3000
         a[0, 256:400, 7] = 0
-        self.check(torch.cat((a, a)), torch.cat((b, b)))
-        assert not tried
+        assert not self.remaining(torch.cat((a, a)), torch.cat((b, b)))
+        few = operand(4100, 5000, 50, 0.001, torch.int16, "cuda")[0, 256:400]
+        a[0, 256:400] = few  # few sums for each result
+        (uncertain,) = self.remaining(torch.cat((a, a)), torch.cat((b, b)))
+        assert uncertain[:, 2:4].any()
+        assert not uncertain[:, :2].any()
 
-        rows = operand(4100, 5000, 50, 0.001, torch.int16, "cuda")[0, 256:400]
-        a[0, 256:400] = rows  # few sums for each result
-        self.check(torch.cat((a, a)), torch.cat((b, b)))
-        (remaining,) = tried
-        assert remaining.uncertain[:, 2:4].any()
-        assert not remaining.uncertain[:, :2].any()
+    def test_gradients(self) -> None:
+        from tri_apsp.engines.exponents import recorded_products
 
-    def test_gradients(self, tried: list[Remaining]) -> None:
         a = operand(4100, 4100, 5, 1, torch.float32, "cuda").requires_grad_()
-        (found,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
-        assert len(tried) == 1
+        with recorded_products() as recorded:
+            (found,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
+        assert len(recorded) == 1
         with ordinary_products():
             (expected,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
         assert torch.equal(found, expected)

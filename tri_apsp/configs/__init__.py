@@ -23,6 +23,7 @@ from tri_apsp.configs.types import (
     to_fields,
 )
 from tri_apsp.configs.validity import (
+    EXPONENT_DTYPES,
     EXPONENTS_PART,
     SMALL_GRAPHS,
     closure_bytes,
@@ -36,6 +37,7 @@ from tri_apsp.configs.validity import (
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "METHOD_NAMES",
     "PAPER_METHOD_NAMES",
     "SMALL_GRAPHS",

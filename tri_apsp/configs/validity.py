@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypeVar
 
+import torch
+
 from tri_apsp.configs.types import (
     METHOD_NAMES,
     PAPER_METHOD_NAMES,
@@ -21,6 +23,7 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "closure_bytes",
     "exponents_bytes",
     "invalid_because",
@@ -175,13 +178,10 @@ _EXPONENTS: dict[str, Sequence[int]] = {
     "num_warps": (8,),
     "num_stages": range(3, 17),
 }
-# Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
-_PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    rules = _EXPONENTS if device.has_wgmma else _PLAIN_EXPONENTS
-    for field, allowed in rules.items():
+    for field, allowed in _EXPONENTS.items():
         value = getattr(tiles, field)
         if value not in allowed:
             if isinstance(allowed, range):
@@ -189,26 +189,22 @@ def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
             else:
                 rule = f"be {' or '.join(map(str, allowed))}"
             return f"exponents.{field} must {rule}, but is {value}; choose such a number."
-    needed = exponents_bytes(tiles, device)
-    return (
-        _too_much_shared_memory("exponents", needed, device, itemsize=2)
-        if needed > device.shared_memory
-        else None
-    )
+    needed = exponents_bytes(tiles)
+    if device.has_wgmma and needed > device.shared_memory:
+        return _too_much_shared_memory("exponents", needed, device, itemsize=2)
+    return None  # on other GPUs there are no such products
 
 
 EXPONENTS_PART = 32
-"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a
-time.
-"""
+"""Values of k that a product by exponents copies to shared memory at a time."""
+
+EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
+"""The dtypes that products by exponents take, on GPUs of compute capability 9.x."""
 
 
-def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts,
-    or one slice.
-    """
-    depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
-    return 2 * (tiles.block_m + tiles.block_n) * depth
+def exponents_bytes(tiles: GpuTiles) -> int:
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts."""
+    return 2 * (tiles.block_m + tiles.block_n) * tiles.num_stages * EXPONENTS_PART
 
 
 def _too_much_shared_memory(what: str, needed: int, device: Device, itemsize: int = _WORD) -> str:

@@ -1,4 +1,4 @@
-"""Moving graphs between a packed tensor, where each has its own values, and padded matrices."""
+"""Copying graphs between a packed tensor, where each has its own values, and padded matrices."""
 
 from __future__ import annotations
 
