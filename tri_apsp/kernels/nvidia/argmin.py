@@ -2,14 +2,15 @@
 the first k of that slice.
 
     for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
-        least, first_slice = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
+        least, first_slice = NO_EDGE, 0                    # [BLOCK_M, BLOCK_N], in registers
         for each slice of BLOCK_K of k:                    # copied to shared memory as in product.py
             of_slice = A slice B slice
             first_slice = the slice, where of_slice < least
             least = min(least, of_slice)
-        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]     # read from global memory
+        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]
+                                                           # read from global memory
 
-A slice costs its product, and a comparison, a selection and a minimum for each element of the tile;
+Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for each element of the tile;
 so the search takes little longer than the product. To compare every sum would take half as many
 instructions again.
 """
@@ -85,7 +86,8 @@ def _find_first_slice(
         )
         wait_group(NUM_STAGES - 1)
         barrier()
-        of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+        # The product of this slice alone, so that it can be compared with those before it.
+        of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)  # [BLOCK_M, BLOCK_N]
         of_slice = rank_k_update(
             of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY
         )
@@ -103,7 +105,7 @@ def _argmin_kernel(
     m,
     n,
     depth,
-    stride_am,  # of which the last two are equal; only of stride_am does the compiler know what divides it
+    stride_am,  # depth, but specialised: so the compiler knows what divides it
     NO_EDGE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
@@ -145,7 +147,8 @@ def _argmin_kernel(
         STRATEGY,
         LAYOUTS,
     )
-    # The first k of the slice; past `depth` there is none.
+    # The first k of the slice; past `depth` there is none. Each element reads its own column of A
+    # and row of B, so these are gathers, [BLOCK_M, BLOCK_N].
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
     inside = (offs_m < m_left) & (offs_n < n_left)
@@ -158,5 +161,6 @@ def _argmin_kernel(
         b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
         found = gl.where(valid & (a + b < least), k, found)
         least = gl.minimum(least, a + b)
+    # Epilogue.
     argmin_ptr += (pid_b * m + start_m) * n + start_n
     gl.store(argmin_ptr + (offs_m * n + offs_n), found, mask=inside)
