@@ -3,16 +3,16 @@ the first k of that slice.
 
     for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
         least, first_slice = NO_EDGE, 0                    # [BLOCK_M, BLOCK_N], in registers
-        for each slice of BLOCK_K of k:                    # copied to shared memory as in product.py
+        for each slice of BLOCK_K of k:                    # copied as in product.py
             of_slice = A slice B slice
             first_slice = the slice, where of_slice < least
             least = min(least, of_slice)
         argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]
                                                            # read from global memory
 
-Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for each element of the tile;
-so the search takes little longer than the product. To compare every sum would take half as many
-instructions again.
+Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for
+each element of the tile; so the search takes little longer than the product. To compare every sum
+would take half as many instructions again.
 """
 
 from __future__ import annotations

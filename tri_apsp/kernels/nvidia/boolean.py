@@ -132,7 +132,7 @@ def _accumulate(
 def _boolean_product_kernel(
     c0_ptr,
     a0_ptr,
-    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n) of one matrix
     m0,
     n0,
     k0,  # in units of 128 vertices: 128 rows, or 4 words of a row

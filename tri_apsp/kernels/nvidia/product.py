@@ -427,7 +427,7 @@ def _product_kernel(
     locks_ptr,  # one int32 per split tile, 0 before the launch and after it
     whole_tiles,  # tiles, over both products and all graphs, with one program each
     split_k,  # programs per split tile
-    needed_ptr,  # int32 (batch, tiles of NEEDED_TILE rows and columns of the first C): 0 to skip one
+    needed_ptr,  # int32 (batch, tiles of NEEDED_TILE rows and columns of C0): 0 to skip one
     NO_EDGE: gl.constexpr,
     FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr,

@@ -56,7 +56,7 @@ def _find_intermediates(x, n, smem, C: gl.constexpr):
     intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
-            # Column k + 1 with walks through k, which step k + 1 reads; row k + 1 is read after step k.
+            # Step k + 1 reads column k + 1 as step k leaves it; so does row_of, after step k.
             k = first * STEP + place
             buffer = smem[place // 2 % 2]
             column, column1 = columns_of(x, k, place, buffer, C)
@@ -110,7 +110,7 @@ def _propagate(s, intermediates, n, C: gl.constexpr):
     for step in range(steps):
         for place in gl.static_range(STEP - 1, -1, -1):
             k = (steps - 1 - step) * STEP + place
-            # S of the paths through k, added up along rows for column k, and along columns for row k.
+            # S of the paths through k, added up along rows to column k, and along columns to row k.
             passed = gl.where(intermediates == k, s, 0)
             s = gl.where(intermediates == k, 0, s)
             to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)

@@ -15,7 +15,7 @@ __all__ = ["acquire_lock", "arrive", "grid_barrier", "load_acquire", "release_lo
 
 @gluon.jit
 def arrive(counter_ptr, amount):
-    """Add `amount` to a counter, after all that the threads of this program have read and written."""
+    """Add `amount` to a counter, after everything that this program has read and written."""
     barrier()
     gl.atomic_add(counter_ptr, amount, sem="release", scope="gpu")
 
