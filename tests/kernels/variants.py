@@ -63,7 +63,7 @@ from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
-from tri_apsp.kernels.shared.packed import _packed_kernel
+from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
@@ -522,9 +522,9 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
     signature = _signature(
-        _packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
+        _copy_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
     )
-    return Variant(_packed_kernel, signature, constants, capability, 4)
+    return Variant(_copy_packed_kernel, signature, constants, capability, 4)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
