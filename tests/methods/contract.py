@@ -159,8 +159,7 @@ class MethodContract(SolveContract):
     predecessor_cases: ClassVar[Sequence[str]] = tuple(cases.CASES)
 
     def solve(self, weights: torch.Tensor, method: str, **options: bool) -> tri_apsp.Result:
-        unused = dict.fromkeys(METHODS[method].unused_fields)
-        config = dataclasses.replace(self.config, engine=self.engine, **unused)
+        config = dataclasses.replace(cases.config_for(method, self.config), engine=self.engine)
         return tri_apsp.shortest_paths(weights, method=method, config=config, **options)
 
     def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:

@@ -76,9 +76,6 @@ def test_graphs_that_one_closure_solves_are_one_launch(
 ) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
     assert launched == kernels
-    launched.clear()
-    engine(n).closure(matrix(n, batch=batch))
-    assert launched == [CLOSURE] * len(kernels)
 
 
 def test_two_products_are_one_launch(launched: list[str]) -> None:
