@@ -7,6 +7,7 @@ bit for bit.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.methods import METHODS
 from tri_apsp.reference import floyd_warshall
 
 Matrix = npt.NDArray[np.float64]
@@ -129,6 +131,11 @@ CASES: dict[str, Callable[[int], Matrix]] = {
 def lowest(dtype: torch.dtype) -> float:
     """The smallest value of a dtype."""
     return -INF if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def config_for(method: str, config: tri_apsp.Config) -> tri_apsp.Config:
+    """Return a configuration without the fields that the method does not use."""
+    return dataclasses.replace(config, **dict.fromkeys(METHODS[method].unused_fields))
 
 
 def tensor(weights: Matrix, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:

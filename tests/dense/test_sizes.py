@@ -104,7 +104,9 @@ def test_unchecked(dtype: torch.dtype, garbage: float, overwrite: bool) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
 def test_every_method_in_blocks_smaller_than_the_graphs(method: str, dtype: torch.dtype) -> None:
     weights, sizes = pad(graphs(negative=True), N, dtype, -1)
-    result = tri_apsp.shortest_paths(weights, sizes=sizes, method=method, config=SMALL)
+    result = tri_apsp.shortest_paths(
+        weights, sizes=sizes, method=method, config=cases.config_for(method, SMALL)
+    )
     assert torch.equal(result.distances, solved_alone(weights, sizes))
 
 
@@ -317,7 +319,11 @@ def test_distances_out_of_range(overwrite: bool, method: str) -> None:
         weights, sizes = pad([chain(1), chain(*steps)], 6, torch.int16, 0)
         with pytest.raises(DistanceRangeError):
             tri_apsp.shortest_paths(
-                weights, sizes=sizes, method=method, config=SMALL, overwrite=overwrite
+                weights,
+                sizes=sizes,
+                method=method,
+                config=cases.config_for(method, SMALL),
+                overwrite=overwrite,
             )
 
 
@@ -325,7 +331,9 @@ def test_distances_out_of_range(overwrite: bool, method: str) -> None:
 def test_a_path_too_negative_is_no_negative_cycle(method: str) -> None:
     weights, sizes = pad([chain(*[-4000] * 12)], 16, torch.int16, -1)
     with pytest.raises(DistanceRangeError):
-        tri_apsp.shortest_paths(weights, sizes=sizes, method=method, config=SMALL)
+        tri_apsp.shortest_paths(
+            weights, sizes=sizes, method=method, config=cases.config_for(method, SMALL)
+        )
 
 
 def test_a_padded_vertex_is_never_named() -> None:

@@ -62,26 +62,21 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 
 
 @pytest.mark.parametrize(
-    ("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)]
+    ("batch", "n", "kernels"),
+    [
+        (1, 10, [SMALL_GRAPHS]),
+        (4096, 64, [SMALL_GRAPHS]),
+        (1 << 20, 16, [SMALL_GRAPHS]),
+        (1, 1920, [SOLVE]),
+        (5, 300, [SOLVE]),
+        ((1 << 16) + 10, 70, [SOLVE, SOLVE]),  # more graphs than a grid has programs
+    ],
 )
 def test_graphs_that_one_closure_solves_are_one_launch(
-    launched: list[str], batch: int, n: int
+    launched: list[str], batch: int, n: int, kernels: list[str]
 ) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
-    assert launched == [SMALL_GRAPHS if n <= 64 else SOLVE]
-    launched.clear()
-    engine(n).closure(matrix(n, batch=batch))
-    assert launched == [CLOSURE]
-
-
-def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(70).queue_solve(matrix(70, batch=(1 << 16) + 10))
-    assert launched == [SOLVE] * 2
-
-
-def test_small_graphs_are_one_launch_however_many(launched: list[str]) -> None:
-    engine(16).queue_solve(matrix(16, batch=1 << 20))
-    assert launched == [SMALL_GRAPHS]
+    assert launched == kernels
 
 
 def test_two_products_are_one_launch(launched: list[str]) -> None:
@@ -141,7 +136,7 @@ def test_wide_strides_are_direct_products(
 def test_kleene(
     launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int
 ) -> None:
-    """On each level two launches for the panels, in buffers or in place, and two for the products."""
+    """Two launches for the panels and two for the products of each level."""
     METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Observer())
     halvings = 2**levels - 1
     assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}

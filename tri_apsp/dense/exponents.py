@@ -13,11 +13,12 @@ from contextvars import ContextVar
 
 import torch
 
-from tri_apsp.configs import EXPONENT_DTYPES, METHOD_NAMES
+from tri_apsp.configs import EXPONENT_DTYPES
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import describe, fits_memory
 from tri_apsp.engines import Engine
 from tri_apsp.gpu.edge_count import queue_edge_count
+from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import value_range
 from tri_apsp.values import Bounds
@@ -122,8 +123,8 @@ def may_multiply_by_exponents(plan: DensePlan, n: int, like: torch.Tensor) -> bo
         n: vertices.
         like: a tensor of the dtype and on the device of the weights.
     """
-    # The papers' systems keep their own products.
-    decide = n >= _FEWEST_VERTICES and _GIVEN.get() is None and plan.method in METHOD_NAMES
+    # Systems of tri_apsp.papers keep their own products.
+    decide = n >= _FEWEST_VERTICES and _GIVEN.get() is None and plan.method in METHODS
     return decide and are_supported(plan.engine, like)
 
 

@@ -11,7 +11,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_method, check_numbering, check_overwrite
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.methods import METHODS, Method, auto
+from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import Options, Plan
 
 __all__ = ["DensePlan", "plan_dense", "plan_with"]
@@ -131,6 +131,7 @@ def plan_dense(
 
 def _plan(batch: DenseBatch, method: str, config: Config | None, options: Options) -> DensePlan:
     weights, wanted = batch.weights, tuned.with_forced(config)
+    require_used(method, METHODS.get(method), config)
     engine = engines.choose(weights.device, wanted, weights.dtype)
     call = tuned.call_of(
         engine,
@@ -195,6 +196,7 @@ def plan_with(
         matrices=matrices,
         options=options,
         in_place=in_place,
+        nonnegative=options.check,
     )
 
 
