@@ -46,7 +46,6 @@ def solve(
         InputError: no such system or parameter, or weights of a dtype that it does not take.
         As tri_apsp.shortest_paths.
     """
-    check_flags(check=check)
     options = Options(check=check)
     check_options(options)
     batch = check_weights(weights, check=check)
