@@ -12,7 +12,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.cycles.dense import DenseCycles
+from tri_apsp.cycles.dense import DenseCycles, without_unreached
 from tri_apsp.dense.compilation import compile_solve
 from tri_apsp.dense.exponents import least_by_exponents, queue_edges_per_vertex
 from tri_apsp.dense.one_launch import solve_in_one_launch
@@ -87,8 +87,10 @@ def run(
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
     matrices = plan.matrices
     with _memory(batch, matrices), current(device):
+        if sources is not None:
+            batch = without_unreached(batch, sources)
         solved = solve_once(batch)
-        cycles = DenseCycles(batch, sources, raises=options.negative_cycles == "raise")
+        cycles = DenseCycles(batch, raises=options.negative_cycles == "raise")
         while solved.is_negative:
             if options.overwrite:
                 cycles.raise_without_weights(solved.distances)
