@@ -263,7 +263,8 @@ def shortest_paths(
         from tri_apsp import ops  # which imports the compiler of torch
 
         return ops.shortest_paths(request)
-    return run(request, plan_of(request))
+    plan = plan_of(request)
+    return run(request, plan)
 
 
 def distance_blocks(

@@ -20,7 +20,7 @@ from tri_apsp.graphs import write_distances
 from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.methods import METHODS
 from tri_apsp.plan import Plan
-from tri_apsp.request import Request, checked_out
+from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
@@ -50,29 +50,21 @@ def plan_of(request: Request) -> Plan:
 
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
     """Return the result of a request by its plan; `progress` receives the fraction done."""
-    if isinstance(plan, PackedPlan):
+    if isinstance(plan, SparsePlan):
+        result = sparse.run(request.by_edges, plan, progress=progress)
+    elif isinstance(plan, PackedPlan):
         assert request.weights is not None
-        shape: tuple[int, ...] = tuple(request.weights.shape)
-        dtype = torch.float32 if request.weights.dtype == torch.bool else request.weights.dtype
-        out = checked_out(request.out, shape, dtype, request.weights.device)
         result = run_packed(request.weights, plan)
     else:
-        batch = (request.batch.count,) if request.batch is not None and request.is_batch else ()
-        shape = (*batch, request.rows, request.n)
-        out = checked_out(request.out, shape, request.dtype, request.device)
-        if isinstance(plan, SparsePlan):
-            result = sparse.run(request.by_edges, plan, progress=progress)
-        else:
-            assert isinstance(plan, DensePlan)
-            sources = request.sources
-            result = dense.run(request.as_batch(), plan, sources=sources, progress=progress)
-            if request.options.overwrite:
-                assert request.weights is not None
-                result = dataclasses.replace(result, distances=request.weights)
+        assert isinstance(plan, DensePlan)
+        result = dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+    out = request.weights if request.options.overwrite else request.out
+    if isinstance(out, torch.Tensor):
+        if not request.options.overwrite:
+            out.copy_(result.distances)
+        return dataclasses.replace(result, distances=out)
     if out is not None:
-        return dataclasses.replace(result, distances=out.copy_(result.distances))
-    if request.out is not None:
-        write_distances(result.distances, request.out)  # type: ignore[arg-type]
+        write_distances(result.distances, out)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
-__all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices", "checked_out"]
+__all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices"]
 
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
 """The methods of shortest_paths."""
@@ -113,44 +114,60 @@ class Request:
         if sparse_graph_given:
             given["a sparse graph"] = True
         _refuse_combinations({name for name, is_given in given.items() if is_given})
-        if offsets is not None:
-            return cls(graph, None, None, offsets, None, method, config, None, False, out, options)
+        batch = sparse = None
         if sparse_graph_given:
             sparse = sparse_graph(graph, dtype=dtype)
-            batch, weights, n, of_dtype = None, None, sparse.n, sparse.dtype
-        else:
+        elif offsets is None:
             if dtype is not None and isinstance(graph, torch.Tensor):
                 graph = cast_weights(graph, dtype)
-            batch, weights, sparse = check_weights(graph), graph, None
-            n, of_dtype = batch.n, batch.weights.dtype
+            batch = check_weights(graph)
             if sizes is not None:
                 batch = with_sizes(batch, sizes, check=check)
-        if sources is not None and batch is not None and batch.batched:
+        weights = None if sparse_graph_given else graph
+        request = cls(
+            weights, batch, sparse, offsets, None, method, config, limit, min_only, out, options
+        )
+        if sources is not None:
+            request = request._with_sources(sources)
+        elif limit is not None or min_only:
+            option = "min_only" if min_only else "limit"
+            raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
+        if out is not None:
+            request._check_out()
+        return request
+
+    def _with_sources(self, sources: Vertices) -> Request:
+        """Return the request with checked sources and limit."""
+        if self.is_batch:
             raise InputError(
                 "`sources` need one graph, (n, n), but `graph` is a batch; leave them out."
             )
-        vertices = None if sources is None else sources_of(sources, n)
-        if vertices is None and (limit is not None or min_only):
-            option = "min_only" if min_only else "limit"
-            raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
-        return cls(
-            weights,
-            batch,
-            sparse,
-            None,
-            vertices,
-            method,
-            config,
-            _limit(limit, of_dtype),
-            min_only,
-            out,
-            options,
-        )
+        vertices, limit = sources_of(sources, self.n), _limit(self.limit, self.dtype)
+        return dataclasses.replace(self, sources=vertices, limit=limit)
+
+    def _check_out(self) -> None:
+        """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
+        if not isinstance(self.out, torch.Tensor):
+            assert self.out is not None
+            check_output(self.out, DISTANCE_FORMATS)
+            return
+        expected = self.shape, self.dtype, self.device
+        given = tuple(self.out.shape), self.out.dtype, self.out.device
+        if given != expected or self.out.layout != torch.strided or self.out.requires_grad:
+            shape, dtype, device = expected
+            raise InputError(
+                f"`out` must be a dense tensor {shape} of {dtype_name(dtype)} on {device} without "
+                f"a gradient, but is {given[0]} of {dtype_name(given[1])} on {given[2]}; make one "
+                "with torch.empty."
+            )
 
     @property
     def n(self) -> int:
         """The number of vertices."""
-        return self.graph.n if self.graph is not None else self._dense.n
+        if self.graph is not None:
+            return self.graph.n
+        assert self.batch is not None
+        return self.batch.n
 
     @property
     def rows(self) -> int:
@@ -160,13 +177,23 @@ class Request:
         return self.n if self.sources is None else len(self.sources)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the distances."""
+        if self.offsets is not None:
+            assert self.weights is not None
+            return tuple(self.weights.shape)
+        batch = (self.batch.count,) if self.batch is not None and self.is_batch else ()
+        return (*batch, self.rows, self.n)
+
+    @property
     def dtype(self) -> torch.dtype:
         """The dtype that the graph is solved in."""
-        return self.graph.dtype if self.graph is not None else self._dense.weights.dtype
+        dtype = self._given.dtype
+        return torch.float32 if dtype == torch.bool else dtype
 
     @property
     def device(self) -> torch.device:
-        return self.graph.device if self.graph is not None else self._dense.weights.device
+        return self._given.device
 
     @property
     def is_batch(self) -> bool:
@@ -194,32 +221,10 @@ class Request:
         return self.batch if self.batch is not None else check_weights(self.by_edges.dense())
 
     @property
-    def _dense(self) -> DenseBatch:
-        assert self.batch is not None
-        return self.batch
-
-
-def checked_out(
-    out: object, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
-) -> torch.Tensor | None:
-    """Check where a result of this shape, dtype and device goes; return the tensor, if it is one.
-
-    Raises:
-        InputError: a tensor of another kind, or a file that cannot be written.
-    """
-    if out is None:
-        return None
-    if isinstance(out, torch.Tensor):
-        found = tuple(out.shape), out.dtype, out.device
-        if found != (shape, dtype, device) or out.layout != torch.strided or out.requires_grad:
-            raise InputError(
-                f"`out` must be a dense tensor {shape} of {dtype_name(dtype)} on {device} without "
-                f"a gradient, but is {found[0]} of {dtype_name(found[1])} on {found[2]}; make one "
-                "with torch.empty."
-            )
-        return out
-    check_output(out, DISTANCE_FORMATS)  # type: ignore[arg-type]
-    return None
+    def _given(self) -> torch.Tensor | SparseGraph:
+        given = self.weights if self.graph is None else self.graph
+        assert given is not None
+        return given
 
 
 _ROWS = ("sources", "limit", "min_only")

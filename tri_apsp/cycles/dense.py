@@ -87,13 +87,9 @@ class DenseCycles:
     Args:
         batch: the graphs, with unchanged weights.
         raises: raise an error for a cycle; else pairs are marked.
-
-    Attributes:
-        first: a cycle of the first graph that has one, once finish() has marked pairs.
     """
 
     def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
-        self.first: NegativeCycle | None = None
         self._batch, self._raises = batch, raises
         self._components = list[_NegativeComponents]()
         self._potentials: torch.Tensor | None = None
@@ -139,8 +135,12 @@ class DenseCycles:
             self._remove_components(graphs, found)
         return self._batch
 
-    def finish(self, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
-        """Take back potentials, and mark the pairs with a walk through a negative cycle."""
+    def finish(
+        self, distances: torch.Tensor, predecessors: torch.Tensor | None
+    ) -> NegativeCycle | None:
+        """Take back potentials, mark the pairs with a walk through a negative cycle, and return a
+        cycle of the first graph that has one.
+        """
         if self._potentials is not None:
             _reweight(distances, -self._potentials)
         for part in self._components:
@@ -150,9 +150,10 @@ class DenseCycles:
                 marked.masked_fill_(unbounded, minus_infinity(distances.dtype))
                 if predecessors is not None:
                     predecessors[part.graph, rows, :n].masked_fill_(unbounded, -1)
-        if self._components:
-            first = min(self._components, key=lambda part: part.graph)
-            self.first = dataclasses.replace(first.cycles[0], graph=first.graph)
+        cycles = [
+            dataclasses.replace(part.cycles[0], graph=part.graph) for part in self._components
+        ]
+        return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
     def _size(self, item: int) -> int:
         sizes = self._batch.sizes

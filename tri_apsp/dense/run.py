@@ -85,21 +85,21 @@ def run(
     """
     options, device = plan.options, batch.weights.device
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
-    matrices = plan.matrices
-    with _memory(batch, matrices), current(device):
+    with _memory(batch, plan.matrices), current(device):
         if sources is not None:
             batch = without_unreached(batch, sources)
-        solved = solve_once(batch)
-        cycles = DenseCycles(batch, raises=options.negative_cycles == "raise")
-        while solved.is_negative:
-            if options.overwrite:
-                cycles.raise_without_weights(solved.distances)
-            next_batch = cycles.next_batch(solved.distances)
-            del solved  # frees its memory
-            with _memory(next_batch, matrices):
-                solved = solve_once(next_batch)
+        solved, first = solve_once(batch), None
+        if solved.is_negative:
+            cycles = DenseCycles(batch, raises=options.negative_cycles == "raise")
+            while solved.is_negative:
+                if options.overwrite:
+                    cycles.raise_without_weights(solved.distances)
+                instead = cycles.next_batch(solved.distances)
+                del solved  # frees its memory
+                with _memory(instead, plan.matrices):
+                    solved = solve_once(instead)
+            first = cycles.finish(solved.distances, solved.predecessors)
         distances, predecessors = solved.distances, solved.predecessors
-        cycles.finish(distances, predecessors)
         if options.overwrite and not plan.in_place:
             distances = batch.weights.copy_(distances)
         if sources is not None:
@@ -111,7 +111,7 @@ def run(
         predecessors = None if predecessors is None else predecessors[0]
     if plan.call is not None:
         tuned.issue_warnings(plan.call, solved.plan.config)
-    return Result(distances, solved.plan, predecessors, cycles.first, sources)
+    return Result(distances, solved.plan, predecessors, first, sources)
 
 
 def _memory(batch: DenseBatch, matrices: float) -> AbstractContextManager[None]:
