@@ -1,197 +1,169 @@
-"""Whether a solve computes products by exponents: the rule on the CPU, and whole calls on a GPU."""
+"""Which solves and products are computed by exponents: the rules, and whole calls on a GPU."""
 
 from __future__ import annotations
 
-import dataclasses
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import cases
 import pytest
 import torch
-from tri_apsp.solver import exponents
 
 import tri_apsp
-from tri_apsp import engines
-from tri_apsp.configs import PAPER_METHOD_NAMES
+from tri_apsp.arguments import check_weights
 from tri_apsp.dense.exponents import (
     least_by_exponents,
     least_of_product,
     ordinary_products,
     queue_edges_per_vertex,
 )
-from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.plan import plan_dense
 from tri_apsp.engines import type_of
-from tri_apsp.graphs import grid_of
+from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import Bounds
 
 if TYPE_CHECKING:
     from tri_apsp.engines.triton_exponents import Remaining
 
-
-@pytest.fixture(autouse=True)
-def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "gpu" not in request.keywords:
-        monkeypatch.setattr(exponents, "_LEAST", 32)
-        monkeypatch.setattr(exponents, "_LEAST_IF_FEW", 64)
-        monkeypatch.setattr(exponents, "_LEAST_ALONE", 256)
-        monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
+N = 8192
+Multiplying = Callable[[float], list[tuple[torch.Size, int, bool]]]
 
 
 @pytest.fixture
-def multiplying(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = type_of("cpu")
-    monkeypatch.setattr(
-        engine, "multiplies_by_exponents", lambda matrix: matrix.dtype != torch.int64
-    )
-    monkeypatch.setattr(
-        engine,
-        "queue_edge_count",
-        lambda *args, **options: partial(cases.count_edges, *args, **options),
-    )
+def multiplying(monkeypatch: pytest.MonkeyPatch) -> Multiplying:
+    """Let the cpu engine multiply by exponents, and find `edges` per row that it reads; returns
+    the list of what it counts.
+    """
+
+    def set_edges(edges: float) -> list[tuple[torch.Size, int, bool]]:
+        counted = list[tuple[torch.Size, int, bool]]()
+
+        def count(matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], float]:
+            counted.append((matrices.shape, step, loops))
+            rows = len(matrices) * len(range(0, matrices.shape[1], step))
+            return lambda: edges * rows
+
+        monkeypatch.setattr(CpuEngine, "multiplies_by_exponents", lambda x: x.dtype != torch.int64)
+        monkeypatch.setattr(CpuEngine, "queue_edge_count", count)
+        return counted
+
+    return set_edges
 
 
-def graph(
-    n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu"
-) -> torch.Tensor:
-    """`edges` per vertex, to the next ones, of weight 1 up to `highest`, which one edge has."""
-    weights = torch.full((n, n), no_edge(dtype), dtype=dtype, device=device)
-    start = torch.arange(n, device=device)
-    for step in range(1, edges + 1):
-        weights[start, (start + step) % n] = 1 + step % highest if highest else 0
-    weights[0, 1] = highest
-    return weights.fill_diagonal_(0)
-
-
-def least(weights: torch.Tensor, highest: float | None) -> int | None:
-    weights = weights if weights.dim() == 3 else weights[None]
-    count = queue_edges_per_vertex(select_dense(weights, "auto", None), weights)
-    return least_by_exponents(count and count(), highest)
-
-
-@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
 @pytest.mark.parametrize(
-    ("n", "edges", "highest", "expected"),
+    ("edges", "highest", "expected"),
     [
-        (512, 64, 1, 32),
-        (512, 10, 1, 32),
-        (512, 9, 1, 64),
-        (512, 3, 1, 64),
-        (512, 2, 1, None),
-        (512, 15, 10, 32),
-        (512, 15, 11, 64),
-        (512, 8, 8, 64),
-        (512, 8, 9, None),
-        (256, 100, 1, 32),
-        (255, 100, 1, None),
-        (512, 16, 0, 32),  # all weights are 0
-        (512, 0, 1, None),
+        (64, 1, 2048),
+        (10, 1, 2048),
+        (9, 1, 4096),  # few edges
+        (2.5, 1, 4096),
+        (2.4, 1, None),  # long paths
+        (15, 10, 2048),
+        (15, 11, 4096),  # few light edges
+        (8, 8.4, 4096),
+        (8, 8.5, None),
+        (16, 0, 2048),  # all weights are 0
+        (0, None, None),
+        (None, 1, None),
     ],
 )
-@pytest.mark.usefixtures("multiplying")
 def test_the_least_product(
-    n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype
+    edges: float | None, highest: float | None, expected: int | None
 ) -> None:
-    assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
+    assert least_by_exponents(edges, highest) == expected
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_batches_count_all_graphs() -> None:
-    assert least(torch.stack((graph(512, 6, 1), graph(512, 0, 1))), 1) == 64
-    assert least(torch.stack((graph(512, 4, 1), graph(512, 0, 1))), 1) is None
+def weights_of(n: int, dtype: torch.dtype = torch.int16) -> torch.Tensor:
+    """Weights (1, n, n) of 1, in the memory of one row."""
+    return torch.ones(1, 1, n, dtype=dtype).expand(1, n, n)
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_fractions() -> None:
-    weights = graph(512, 16, 1, torch.float32)
-    assert least(weights, 1) == 32
-    weights[9, 10] = 0.5  # in one of the rows that are read
-    assert least(weights, 1) is None
+def test_which_solves_count_edges(
+    multiplying: Multiplying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large ones of the dtypes that an engine takes, while memory suffices; at most 2048 rows, and
+    an odd number of rows apart.
+    """
+    counted = multiplying(16)
+    for weights, expected in (
+        (weights_of(N), True),
+        (weights_of(N, torch.int64), False),
+        (weights_of(N - 1), False),
+        (torch.empty(0, N, N), False),
+    ):
+        count = queue_edges_per_vertex(plan_dense(check_weights(weights)), weights)
+        assert (count is not None) == expected
+        assert count is None or count() == 16
+    assert counted == [((1, N, N), 5, False)]
+    plan, weights = plan_dense(check_weights(weights_of(N))), weights_of(N)
+    with ordinary_products():
+        assert queue_edges_per_vertex(plan, weights) is None
+    monkeypatch.setattr("tri_apsp.dense.exponents.fits_memory", lambda size, _: size < 4 * N * N)
+    assert queue_edges_per_vertex(plan, weights) is None
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_fractions_on_the_diagonal_do_not_count() -> None:
-    """A solve takes 0 in their place."""
-    weights = graph(300, 32, 1, torch.float32).fill_diagonal_(0.5)
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_an_empty_batch() -> None:
-    weights = torch.empty((0, 300, 300))
-    found = tri_apsp.shortest_paths(weights)
-    assert found.distances.shape == (0, 300, 300)
-    assert not found.exponents
+def test_select_reads_the_values(multiplying: Multiplying) -> None:
+    multiplying(16)
+    weights = weights_of(N)[0]
+    assert tri_apsp.select(weights, read_values=True).exponents
+    assert not tri_apsp.select(weights).exponents
+    assert not tri_apsp.select(-weights, read_values=True).exponents
+    multiplying(0)  # as fractions are counted
     assert not tri_apsp.select(weights, read_values=True).exponents
 
 
-@pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize(("edges", "expected"), [(2, None), (3, 64)])
-def test_the_diagonal_does_not_count(edges: int, expected: int | None) -> None:
-    weights = graph(256, edges, 1)
-    assert least(weights, 1) == expected
-    assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == expected
+LIGHT = [Bounds(1, 4)] * 2
 
 
-@pytest.mark.usefixtures("multiplying")
 @pytest.mark.parametrize(
-    ("diagonal", "expected"), [(0, True), (no_edge(torch.int16), True), (1000, False)]
+    ("shape", "bounds", "edges", "expected"),
+    [
+        ((4096, 4096, 4096), LIGHT, 4096, True),
+        ((4095, 4096, 4096), LIGHT, 4096, False),
+        ((4096, 4095, 4096), LIGHT, 4096, False),
+        ((4096, 4096, 4095), LIGHT, 4096, False),
+        ((4096, 4096, 4096), LIGHT, 1, True),  # the spans decide: the product is exact
+        ((4096, 4096, 4096), [Bounds(1, 12), Bounds(2, 14)], 1, True),  # at most 23 above 3
+        ((4096, 4096, 4096), [Bounds(1, 13), Bounds(2, 14)], 1, False),
+        ((4096, 4096, 4096), [Bounds(1, 100)] * 2, 4096, True),  # 300 / 10^4 of the sums are low
+        ((4096, 4096, 4096), [Bounds(1, 100)] * 2, 1000, False),  # of 1000^2 / 4096 per result
+        ((4096, 4096, 4096), [Bounds(1, 400)] * 2, 4096, False),
+        ((4096, 4096, 4096), [*LIGHT, Bounds(-1, 4)], 4096, False),
+        ((4096, 4096, 4096), [Bounds(2699, 2702), Bounds(1, 4)], 4096, True),
+        ((4096, 4096, 4096), [Bounds(2700, 2703), Bounds(1, 4)], 4096, False),
+        ((4096, 4096, 4096), [Bounds(0, None)] * 2, 0, False),
+    ],
+    ids=str,
 )
-def test_a_heavy_diagonal_counts_as_the_greatest_weight(diagonal: int, expected: bool) -> None:
-    weights = graph(300, 32, 1).fill_diagonal_(diagonal)
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
+def test_which_products_are_tried(
+    shape: tuple[int, int, int],
+    bounds: list[Bounds],
+    edges: int,
+    expected: bool,
+    multiplying: Multiplying,
+) -> None:
+    multiplying(edges)
+    m, k, n = shape
+    a, b = (torch.ones(1, 1, 1, dtype=torch.int16).expand(1, *size) for size in ((m, k), (k, n)))
+    assert least_of_product("cpu", a, b, bounds) == (2048 if expected else None)
+    with ordinary_products():
+        assert least_of_product("cpu", a, b, bounds) is None
+    wide = torch.ones(1, 1, 1, dtype=torch.int64).expand(1, 4096, 4096)
+    assert least_of_product("cpu", wide, wide, bounds) is None
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_not_only_the_border_of_a_grid_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_FEWEST_LIGHT", 3.5)
-    weights = grid_of(4096).to_weights(torch.int16)
-    weights[(weights > 0) & (weights < no_edge(torch.int16))] = 1
-    assert least(weights, 1) is not None
+def test_floats_of_a_product_are_counted(multiplying: Multiplying) -> None:
+    """Since they may be fractions, of which none counts."""
+    a = torch.ones(1, 1, 1).expand(1, 4096, 4096)
+    for edges, expected in ((4096, 2048), (0, None)):
+        counted = multiplying(edges)
+        assert least_of_product("cpu", a, a, LIGHT) == expected
+        assert counted == [((1, 4096, 4096), 3, True)] * 2
 
 
-@pytest.mark.usefixtures("multiplying")
-def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 4 * 512 * 512)
-    assert least(graph(512, 16, 1), 1) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.float32, torch.int64], ids=str)
-def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
-    weights = graph(300, 32, 1) < 16383 if dtype == torch.bool else graph(300, 32, 1, dtype)
-    expected = dtype != torch.int64
-    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
-    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
-    assert not tri_apsp.select(weights, method="kleene").exponents
-    assert not tri_apsp.shortest_paths(weights, method="kleene", check=False).exponents
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_the_systems_of_the_papers_keep_their_products() -> None:
-    weights = graph(512, 64, 1)[None]
-    selection = select_dense(weights, "auto", None)
-    assert queue_edges_per_vertex(selection, weights) is not None
-    for method in PAPER_METHOD_NAMES:
-        assert (
-            queue_edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
-        )
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_packed_graphs() -> None:
-    few, many = graph(40, 8, 1), graph(300, 32, 1)
-    packed, offsets = (
-        torch.cat((many.flatten(), few.flatten())),
-        torch.tensor([0, 300**2, 300**2 + 40**2]),
-    )
-    assert tri_apsp.shortest_paths(packed, offsets=offsets, method="kleene").exponents
-    assert not tri_apsp.shortest_paths(
-        few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene"
-    ).exponents
+def test_a_cpu_uses_none() -> None:
+    weights = weights_of(N)
+    assert queue_edges_per_vertex(plan_dense(check_weights(weights)), weights) is None
 
 
 def operand(
@@ -207,119 +179,16 @@ def operand(
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.int16, torch.float32], ids=str)
-@pytest.mark.parametrize(
-    ("m", "k", "n", "highest", "share", "expected"),
-    [
-        (256, 256, 256, 4, 1, True),
-        (255, 256, 256, 4, 1, False),
-        (256, 255, 256, 4, 1, False),
-        (256, 256, 255, 4, 1, False),
-        (
-            256,
-            700,
-            256,
-            100,
-            1,
-            True,
-        ),  # 0.03 of all sums are at most 23 above 2: 21 for each result
-        (256, 400, 256, 100, 1, False),  # 12
-        (256, 700, 256, 100, 0.5, False),
-        (
-            256,
-            256,
-            256,
-            12,
-            0.1,
-            True,
-        ),  # no sum is more than 22 above 2, so that the product is exact
-        (256, 256, 256, 14, 0.1, False),
-        (256, 256, 256, 4, 0, False),
-    ],
-)
-@pytest.mark.usefixtures("multiplying")
-def test_products(
-    m: int, k: int, n: int, highest: int, share: float, expected: bool, dtype: torch.dtype
-) -> None:
-    a, b = operand(m, k, highest, share, dtype), operand(k, n, highest, share, dtype)
-    bounds = [Bounds(1, highest) if share else Bounds(0, None)] * 2
-    assert (least_of_product("cpu", a, b, bounds) is not None) == expected
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_products_that_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
-    assert least_of_product("cpu", a, a, bounds) == 32
-    assert least_of_product("cpu", a.long(), a.long(), bounds) is None
-    assert least_of_product("cpu", a, a, [*bounds, Bounds(-1, 4)]) is None
-    assert least_of_product("cpu", a, a, [Bounds(2699, 2702), Bounds(1, 4)]) == 32
-    assert least_of_product("cpu", a, a, [Bounds(2700, 2703), Bounds(1, 4)]) is None
-    with ordinary_products():
-        assert least_of_product("cpu", a, a, bounds) is None
-    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * 256 * 256)
-    assert least_of_product("cpu", a, a, bounds) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_products_whose_bounds_decide() -> None:
-    few = operand(256, 256, 4, 0.1, torch.int16)
-    assert (
-        least_of_product("cpu", few, few, [Bounds(1, 12), Bounds(2, 14)]) == 32
-    )  # no sum is more than 23 above 3
-    assert least_of_product("cpu", few, few, [Bounds(1, 13), Bounds(2, 14)]) is None
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_edges_of_a_product_are_counted_in_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_ROWS", 32)
-    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
-    for row, expected in ((8, 32), (9, None)):  # one of nine rows is read
-        other = a.clone()
-        other[0, row] += 0.5
-        assert least_of_product("cpu", a, other, bounds) == expected
-        assert least_of_product("cpu", other, a, bounds) == expected
-
-
-@pytest.mark.parametrize(
-    ("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)]
-)
-def test_the_share_of_low_sums(span_a: int, span_b: int) -> None:
-    sums = torch.arange(span_a + 1)[:, None] + torch.arange(span_b + 1)
-    assert exponents._share_of_low_sums(span_a, span_b) == pytest.approx(
-        float((sums <= 23).double().mean())
-    )
-
-
-@pytest.mark.usefixtures("multiplying")
-def test_min_plus_follows_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    specs, make = [], engines.make
-    monkeypatch.setattr(
-        engines,
-        "make",
-        lambda name, spec, config: (specs.append(spec), make(name, spec, config))[1],
-    )
-    for highest in (4, 900):
-        a = operand(256, 256, highest, 1, torch.int16)[0]
-        assert torch.equal(tri_apsp.min_plus(a, a)[0], (a[0, :, None] + a).amin(0))
-    assert [spec.exponents_from for spec in specs] == [32, None]
-
-
-def test_a_cpu_uses_none() -> None:
-    weights = graph(512, 16, 1)
-    assert not tri_apsp.shortest_paths(weights).exponents
-    assert not tri_apsp.select(weights, read_values=True).exponents
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
 def test_counting_edges_does_not_block_the_host(dtype: torch.dtype) -> None:
     weights = torch.full((1, 8192, 8192), no_edge(dtype), dtype=dtype, device="cuda")
     weights[:, :, 1:5] = 1
     weights.diagonal(dim1=1, dim2=2).fill_(0)
-    selection = select_dense(weights, "auto", None)
+    plan = plan_dense(check_weights(weights))
     torch.cuda.set_sync_debug_mode("error")
     try:
-        count = queue_edges_per_vertex(selection, weights)
+        count = queue_edges_per_vertex(plan, weights)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert count is not None
