@@ -132,7 +132,8 @@ class Request:
         elif limit is not None or min_only:
             option = "min_only" if min_only else "limit"
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
-        if out is not None:
+        # Planning refuses packed graphs that are no tensor.
+        if out is not None and (sparse_graph_given or isinstance(graph, torch.Tensor)):
             request._check_out()
         return request
 

@@ -13,7 +13,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import no_edge
-from tri_apsp.cycles.search import NegativeCycleSearch
+from tri_apsp.cycles.search import DenseCycleSearch
 
 interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1",
@@ -49,7 +49,7 @@ def test_a_cycle_of_each_negative_component(
     seeds = range(30) if device == "cuda" or not in_rounds else (0, 2, 6, 10, 11, 27)
     for seed in seeds:
         weights, labels = graph(seed, dtype)
-        search = NegativeCycleSearch(weights.to(device), in_rounds)
+        search = DenseCycleSearch(weights.to(device), in_rounds)
         cycles = search.run(labels)
         found = set[int]()
         for cycle in cycles:
@@ -65,7 +65,7 @@ def test_a_cycle_of_each_negative_component(
             part = (labels == label).nonzero().flatten()
             edges = weights[part][:, part]
             if dtype.is_floating_point:
-                alone = NegativeCycleSearch(edges.to(device), in_rounds)
+                alone = DenseCycleSearch(edges.to(device), in_rounds)
                 assert not alone.run()
                 potentials = alone.potentials()
                 reduced = edges.double() + potentials[:, None] - potentials
@@ -81,7 +81,7 @@ def test_the_longest_cycle_and_large_integers(device: str, in_rounds: bool) -> N
     big = torch.full((3, 3), no_edge(torch.int64))
     big[0, 1], big[1, 0] = 1 << 55, -(1 << 55) - 1
     for matrix, members in ((cases.tensor(weights, torch.float32), set(cycle)), (big, {0, 1})):
-        search = NegativeCycleSearch(matrix.to(device), in_rounds)
+        search = DenseCycleSearch(matrix.to(device), in_rounds)
         (found,) = search.run()
         assert set(found.vertices) == members
         assert found.weight == -1
@@ -91,7 +91,7 @@ def test_the_longest_cycle_and_large_integers(device: str, in_rounds: bool) -> N
 def test_potentials_that_no_float_holds(device: str, in_rounds: bool) -> None:
     weights = torch.full((3, 3), float("inf"), dtype=torch.float64)
     weights[0, 1] = weights[1, 0] = -1e308
-    (found,) = NegativeCycleSearch(weights.to(device), in_rounds).run()
+    (found,) = DenseCycleSearch(weights.to(device), in_rounds).run()
     assert set(found.vertices) == {0, 1}
 
 
@@ -102,7 +102,7 @@ def test_several_blocks_of_columns_interpreted(monkeypatch: pytest.MonkeyPatch) 
     module._launcher.cache_clear()
     monkeypatch.setattr(module, "_BLOCK", 16)
     weights, cycle = cases.negative_cycle(90, 90)
-    (found,) = NegativeCycleSearch(cases.tensor(weights, torch.int32), in_rounds=True).run()
+    (found,) = DenseCycleSearch(cases.tensor(weights, torch.int32), in_rounds=True).run()
     assert set(found.vertices) == set(cycle)
     module._launcher.cache_clear()
 
@@ -110,5 +110,5 @@ def test_several_blocks_of_columns_interpreted(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.gpu
 def test_large_graphs_stay_on_their_gpu() -> None:
     weights, cycle = cases.negative_cycle(1100, 40)
-    (found,) = NegativeCycleSearch(cases.tensor(weights, torch.float32, "cuda")).run()
+    (found,) = DenseCycleSearch(cases.tensor(weights, torch.float32, "cuda")).run()
     assert set(found.vertices) == set(cycle)

@@ -15,9 +15,8 @@ import torch
 pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 
 
-from tri_apsp.solver import compilation
-
 from tri_apsp.configs import default_config
+from tri_apsp.dense import compilation
 from tri_apsp.device import Device
 from tri_apsp.engines import nvidia, triton_base
 from tri_apsp.gpu import value_range
@@ -61,7 +60,6 @@ def test_what_a_method_launches(
     shape = torch.Size((1, n + 8, n + 8))
     arguments = (
         METHODS[method],
-        "nvidia",
         config,
         torch.device("cuda", 0),
         torch.float32,
@@ -88,7 +86,7 @@ import torch
 from triton import knobs
 from tri_apsp import shortest_paths
 from tri_apsp.configs import default_config
-from tri_apsp.solver import exponents, run
+from tri_apsp.dense import run
 
 def compile_solve(*args, **options):
     original(*args, **options)
@@ -97,11 +95,11 @@ def compile_solve(*args, **options):
 
 compiled, original, run.compile_solve = [], run.compile_solve, compile_solve
 knobs.compilation.listener = lambda src, **facts: compiled.append(src.name)
-if "exponents" in sys.argv:
-    exponents._FEWEST_VERTICES, exponents._LEAST = 2000, 512
-potentials = torch.randint(100 if "negative" in sys.argv else 1, (2111,), device="cuda")
-weights = torch.randint(1, 100, (2111, 2111), device="cuda") + potentials[:, None] - potentials
-shortest_paths(weights.float(), config=replace(default_config("nvidia", torch.float32), cutoff=1024))
+n = 8207 if "exponents" in sys.argv else 2111
+potentials = torch.randint(100 if "negative" in sys.argv else 1, (n,), device="cuda")
+weights = torch.randint(1, 100, (n, n), device="cuda") + potentials[:, None] - potentials
+config = replace(default_config("nvidia", torch.float32), cutoff=1024)
+shortest_paths(weights.float(), config=config)
 print(*compiled)
 """
 

@@ -21,14 +21,6 @@ INTEGERS = (torch.int16, torch.int32, torch.int64)
 SMALL = tri_apsp.Config(block_size=4, cutoff=6)
 
 
-def test_no_edge_is_the_largest_value_whose_double_fits() -> None:
-    for dtype in INTEGERS:
-        largest = torch.iinfo(dtype).max
-        assert 2 * tri_apsp.no_edge(dtype) <= largest < 2 * (tri_apsp.no_edge(dtype) + 1)
-    assert tri_apsp.no_edge(torch.int16) == 16383
-    assert tri_apsp.no_edge(torch.float32) == tri_apsp.no_edge(torch.float64) == float("inf")
-
-
 def path(dtype: torch.dtype, *weights: int, extra: int = 0) -> torch.Tensor:
     """0 -> 1 -> 2 -> ... with these weights, and `extra` vertices that nothing reaches."""
     n = len(weights) + 1 + extra
@@ -105,22 +97,6 @@ def test_distances_are_read_where_a_bound_leaves_doubt(monkeypatch: pytest.Monke
         tri_apsp.shortest_paths(path(torch.int16, 9000, 7383, extra=1))
 
 
-def test_a_distance_of_exactly_no_edge_is_refused() -> None:
-    """The farthest vertex in range, at 10383, and the longest edge, 6000, add up to no_edge
-    exactly.
-    """
-    with pytest.raises(DistanceRangeError):
-        tri_apsp.shortest_paths(path(torch.int16, 6000, 4383, 6000))
-
-
-def test_int16_takes_many_vertices_of_heavy_weight() -> None:
-    # The largest weight times n is 2 000 000: a bound would refuse what fits.
-    weights = cases.random_graph(200, degree=60, low=1000, high=10000)
-    cases.assert_distances(
-        tri_apsp.shortest_paths(cases.tensor(weights, torch.int16)).distances, weights
-    )
-
-
 graphs = st.integers(2, 9).flatmap(
     lambda n: st.lists(
         st.lists(st.one_of(st.just(None), st.integers(0, 9000)), min_size=n, max_size=n),
@@ -130,7 +106,7 @@ graphs = st.integers(2, 9).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     graphs, st.lists(st.integers(0, 1500), min_size=9, max_size=9), st.sampled_from(sorted(METHODS))
 )
@@ -190,7 +166,7 @@ def test_negative_distances_at_the_limit(dtype: torch.dtype, method: str) -> Non
         )
 
 
-@pytest.mark.parametrize("dtype", [*INTEGERS, torch.float32, torch.float64], ids=str)
+@cases.every_dtype
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weight", [-1, -1000])
 def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(
@@ -199,7 +175,7 @@ def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(
     """All edges negative: the weight doubles with every step of a recursion, 2^100 before a solve
     of this size ends.
     """
-    n = 150
+    n = 130
     weights = torch.full((n, n), weight, dtype=dtype)
     with pytest.raises(NegativeCycleError) as caught:
         tri_apsp.shortest_paths(weights, method=method)

@@ -9,11 +9,10 @@ from typing import Any
 import cases
 import pytest
 import torch
+from tri_apsp.solver import exponents
 
 import tri_apsp
 from tri_apsp.configs import PAPER_METHOD_NAMES
-from tri_apsp.semirings import no_edge
-from tri_apsp.solver import exponents
 from tri_apsp.dense.exponents import (
     ordinary_products,
     product_threshold,
@@ -22,6 +21,7 @@ from tri_apsp.dense.exponents import (
     with_threshold,
 )
 from tri_apsp.dense.plan import select_dense
+from tri_apsp.semirings import no_edge
 from tri_apsp.values import Bounds
 
 N = 8192  # the fewest vertices of a solve that may multiply by exponents

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pytest
 import torch
-from tri_apsp.solver import one_closure
 
 from tri_apsp import InputError, NegativeCycleError, engines, shortest_paths
+from tri_apsp.dense import one_launch
 from tri_apsp.engines.base import Block, PendingRanges
 from tri_apsp.engines.cpu import CpuEngine
 
@@ -43,7 +43,7 @@ class BySign(CpuEngine):
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(engines, "type_of", lambda name: BySign)
-    one_closure._NEGATIVE.clear()
+    one_launch._NEGATIVE.clear()
     BySign.solved.clear()
     return BySign.solved
 
@@ -72,15 +72,15 @@ def test_the_first_weights_are_read(solved: list[bool]) -> None:
     assert solved == [False, True]
 
 
-def test_bad_weights_are_not_solved_again(solved: list[bool]) -> None:
+@pytest.mark.parametrize(
+    ("value", "error", "signs"),
+    [(torch.nan, InputError, [True]), (-20, NegativeCycleError, [True, False])],
+)
+def test_weights_that_are_refused(
+    solved: list[bool], value: float, error: type[Exception], signs: list[bool]
+) -> None:
+    """Only where no weight was expected to be negative, they are solved again."""
     solve(NONNEGATIVE)
-    with pytest.raises(InputError, match="NaN"):
-        shortest_paths(torch.where(NEGATIVE < 0, torch.nan, NEGATIVE))
-    assert solved == [True, True]
-
-
-def test_a_negative_cycle_that_was_not_expected(solved: list[bool]) -> None:
-    solve(NONNEGATIVE)
-    with pytest.raises(NegativeCycleError):
-        shortest_paths(torch.where(NEGATIVE < 0, -20, NEGATIVE))
-    assert solved == [True, True, False]
+    with pytest.raises(error):
+        shortest_paths(torch.where(NEGATIVE < 0, value, NEGATIVE))
+    assert solved == [True, *signs]

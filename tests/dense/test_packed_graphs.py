@@ -10,7 +10,8 @@ import torch
 
 import tri_apsp
 from tri_apsp import Config, DistanceRangeError, InputError, NegativeCycleError, no_edge
-from tri_apsp.engines import packing as moves
+from tri_apsp.dense.packed_graphs import PackedPlan
+from tri_apsp.engines import packed as moves
 
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
 every_device = pytest.mark.parametrize(
@@ -32,6 +33,10 @@ def packed(parts: list[torch.Tensor], device: str = "cpu") -> tuple[torch.Tensor
     return torch.cat([empty, *(part.flatten() for part in parts)]).to(device), lengths.cumsum(0).to(
         device
     )
+
+
+def packed_offsets(sizes: list[int]) -> torch.Tensor:
+    return torch.tensor([0, *(size * size for size in sizes)]).cumsum(0)
 
 
 @every_device
@@ -75,14 +80,8 @@ def test_gradients_are_those_of_each_graph_alone(device: str, options: dict[str,
     assert torch.equal(given.grad, packed(found, device)[0])
 
 
-def test_gradients_of_no_graph() -> None:
-    weights = torch.empty(0, requires_grad=True)
-    tri_apsp.shortest_paths(weights, offsets=torch.tensor([0])).distances.sum().backward()
-    assert weights.grad.shape == (0,)
-
-
 @every_device
-@pytest.mark.parametrize("batch", [0, 1, 2, 31, 1000])
+@pytest.mark.parametrize("batch", [0, 1, 31, 300])
 def test_batches(device: str, batch: int) -> None:
     sizes = tuple(
         torch.randint(0, 40, (batch,), generator=torch.Generator().manual_seed(batch)).tolist()
@@ -130,51 +129,22 @@ def test_edges_of_bool() -> None:
     )
 
 
-def test_a_large_graph_beside_many_small_ones_is_not_padded_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    values = []
-    unpacked = moves.unpacked
-    monkeypatch.setattr(
-        "tri_apsp.dense.packed_graphs.unpacked",
-        lambda *arguments: values.append(found := unpacked(*arguments)) or found,
-    )
-    weights, offsets = packed(
-        [torch.rand(10, 10)] * 500 + [torch.rand(400, 400), torch.rand(65, 65), torch.rand(80, 80)]
-    )
-    tri_apsp.shortest_paths(weights, offsets=offsets)
-    assert sum(matrix.numel() for matrix in values) <= 1.5 * len(weights)
-
-
-def test_groups_are_split_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.dense.packed_graphs._VALUES", 100)
-    shapes = []
-    unpacked = moves.unpacked
-    monkeypatch.setattr(
-        "tri_apsp.dense.packed_graphs.unpacked",
-        lambda *arguments: shapes.append((found := unpacked(*arguments)).shape) or found,
-    )
-    parts = graphs((9, 4, 20, 8, 7, 6), torch.float32)
-    weights, offsets = packed(parts)
-    found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
-    assert torch.equal(
-        found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
-    )
-    assert all(count == 1 or count * n * n <= 100 for count, n, _ in shapes)
-    assert len(shapes) > 3  # as many as there are sizes to pad to
+def test_groups_are_of_similar_size_and_fit() -> None:
+    """A large graph beside many small ones is not padded to, and very many are solved in parts."""
+    sizes = [10] * 500 + [400, 65, 80]
+    total = sum(size * size for size in sizes)
+    plan = tri_apsp.select(torch.empty(total), offsets=packed_offsets(sizes))
+    assert isinstance(plan, PackedPlan)
+    assert sum(group.values for group, _ in plan.groups) <= 1.5 * total
+    sizes = [1024] * 300
+    weights = torch.empty(1).expand(300 << 20)
+    plan = tri_apsp.select(weights, offsets=packed_offsets(sizes))
+    assert [len(group.graphs) for group, _ in plan.groups] == [128, 128, 44]
+    assert max(group.values for group, _ in plan.groups) == 1 << 27
+    assert plan.memory < 2.5 * 300 * (1 << 22)
 
 
 class TestErrors:
-    def test_values_name_the_graph(self) -> None:
-        parts = graphs((20, 9, 30, 9), torch.float32)
-        parts[3][2, 4] = float("nan")
-        weights, offsets = packed(parts)
-        with pytest.raises(
-            InputError,
-            match=r"graph 3 of the packed batch: `weights` must hold numbers.* at \(2, 4\)",
-        ):
-            tri_apsp.shortest_paths(weights, offsets=offsets)
-
     def test_negative_cycles(self) -> None:
         parts = graphs((20, 9, 30, 9, 8), torch.int32)
         parts[3][:2, :2] = torch.tensor([[0, -5], [4, 0]])
@@ -193,23 +163,13 @@ class TestErrors:
         assert torch.equal(marked.distances, packed(alone)[0])
 
     def test_the_first_wrong_graph_among_others(self) -> None:
-        """One has a negative cycle, another NaN; and options are not those of a graph."""
+        """One has a negative cycle, another NaN."""
         parts = graphs((9, 9, 9), torch.float32)
         parts[0][:2, :2] = torch.tensor([[0.0, -5], [4, 0]])
         parts[1][2, 4] = float("nan")
         weights, offsets = packed(parts)
-        with pytest.raises(
-            InputError, match=r"graph 1 of the packed batch: `weights` must hold numbers"
-        ):
+        with pytest.raises(InputError, match=r"graph 1 of the packed batch: `graph` must hold"):
             tri_apsp.shortest_paths(weights, offsets=offsets)
-        for options in (
-            {"negative_cycles": "foo"},
-            {"negative_cycles": "mark", "check": False},
-            {"method": "foo"},
-        ):
-            with pytest.raises(InputError) as caught:
-                tri_apsp.shortest_paths(weights, offsets=offsets, **options)
-            assert "packed batch" not in str(caught.value)
 
     def test_paths_of_a_packed_batch(self) -> None:
         result = tri_apsp.shortest_paths(
@@ -241,7 +201,7 @@ class TestErrors:
         [
             (
                 torch.tensor([0, 4, 12]),
-                "begin with 0 and end with 13, the length of `weights`, but begin with 0 and end with 12",
+                "end with 13, the length of `(graph|values)`, but begin with 0 and end with 12",
             ),
             (torch.tensor([1, 4, 13]), "begin with 1"),
             (
@@ -258,42 +218,39 @@ class TestErrors:
     )
     def test_offsets(self, offsets: object, message: str) -> None:
         for call in (tri_apsp.shortest_paths, lambda x, offsets: tri_apsp.unpack(x, offsets)):
-            with pytest.raises(
-                InputError, match=message.replace("`weights`", "`(weights|values)`")
-            ):
+            with pytest.raises(InputError, match=message):
                 call(torch.rand(13), offsets=offsets)
 
-    def test_other_arguments(self) -> None:
-        weights, offsets = torch.rand(13), torch.tensor([0, 4, 13])
-        for options in (
-            {"sizes": torch.tensor([2, 3])},
-            {"sources": [0]},
-            {"overwrite": True},
-            {"method": "johnson"},
-        ):
-            with pytest.raises(InputError, match="must not be given with `offsets`"):
-                tri_apsp.shortest_paths(weights, offsets=offsets, **options)
-        with pytest.raises(InputError, match="`sizes` must not be given with `offsets`"):
-            tri_apsp.shortest_paths(
-                weights.clone().requires_grad_(), offsets=offsets, sizes=torch.tensor([2, 3])
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"sizes": torch.tensor([2, 3])}, "`sizes` must not be given with `offsets`"),
+            ({"sources": [0]}, "`sources` must not be given with `offsets`"),
+            ({"overwrite": True}, "must not be given with"),
+            ({"dtype": torch.float64}, "`dtype` must not be given with `offsets`"),
+            ({"method": "johnson"}, "must not be given with `offsets`"),
+            ({"negative_cycles": "mark", "check": False}, "check=False was given"),
+            ({"config": Config(engine="abacus")}, "abacus"),
+            ({"out": torch.empty(5)}, r"`out` must be a dense tensor \(13,\) of float32"),
+            ({"graph": torch.rand(2, 2)}, r"one dimension.*\(2, 2\) of float32; make one with"),
+            ({"graph": torch.rand(13).half()}, r"one of the dtypes .* but has float16"),
+            ({"graph": [1.0] * 13, "out": torch.empty(13)}, "one dimension.* but is list"),
+            ({"offsets": None}, "must be square"),
+        ],
+        ids=str,
+    )
+    def test_other_arguments(self, options: dict[str, object], message: str) -> None:
+        given = {"graph": torch.rand(13), "offsets": torch.tensor([0, 4, 13])}
+        with pytest.raises(InputError, match=message) as caught:
+            tri_apsp.shortest_paths(**given | options)
+        assert "packed batch" not in str(caught.value)
+
+    def test_transforms(self) -> None:
+        offsets = torch.tensor([0, 4, 13])
+        with pytest.raises(InputError, match=r"`offsets` .*; give padded weights and `sizes`"):
+            torch.func.vmap(lambda x: tri_apsp.shortest_paths(x, offsets=offsets).distances)(
+                torch.rand(1, 13)
             )
-        with pytest.raises(
-            InputError,
-            match=r"`offsets` must not be given under torch.compile .*; give padded weights and `sizes`",
-        ):
-            torch.func.vmap(
-                lambda values: tri_apsp.shortest_paths(values, offsets=offsets).distances
-            )(weights[None])
-        with pytest.raises(
-            InputError, match=r"one dimension.*\(2, 2\) of float32; make one with tri_apsp.pack"
-        ):
-            tri_apsp.shortest_paths(torch.rand(2, 2), offsets=offsets)
-        with pytest.raises(InputError, match=r"one of the dtypes .* but has float16"):
-            tri_apsp.shortest_paths(weights.half(), offsets=offsets)
-        with pytest.raises(InputError, match="must be square"):
-            tri_apsp.shortest_paths(weights)
-        with pytest.raises(InputError, match="abacus"):
-            tri_apsp.shortest_paths(weights, offsets=offsets, config=Config(engine="abacus"))
 
     def test_pack(self) -> None:
         with pytest.raises(InputError, match=r"\(batch, n, n\), but is \(3, 3\)"):

@@ -1,4 +1,4 @@
-"""Early checks for negative cycles, as a GPU runs them: each evaluates the check before it."""
+"""Checks for negative values on the diagonal, as a GPU runs them: each evaluates the one before."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 import tri_apsp
 from tri_apsp import configs, engines
-from tri_apsp.arguments import Problem
-from tri_apsp.dense.verification import EarlyCheck, verify
+from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
+from tri_apsp.engines import MatrixSpec
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.errors import NegativeCycleError
 from tri_apsp.value_range import PendingRanges, ValueRange
 from tri_apsp.values import Bounds
 
 Log = list[tuple[str, int]]
+CPU = torch.device("cpu")
 
 
 class Pending:
@@ -48,18 +48,16 @@ def log() -> Log:
     return ReadingEngine.log
 
 
-def early_check(distances: torch.Tensor) -> EarlyCheck:
-    cpu = torch.device("cpu")
-    engine = ReadingEngine(
-        engines.MatrixSpec(4, torch.float32, cpu, False),
-        configs.default_config("cpu", torch.float32),  # type: ignore[arg-type]
-    )
-    return EarlyCheck(engine, Problem(distances, True), distances, overwritten=True)
+@pytest.fixture
+def check() -> EarlyCheck:
+    spec = MatrixSpec(4, torch.float32, CPU, False)
+    return EarlyCheck(ReadingEngine(spec, configs.default_config("cpu", torch.float32)))
 
 
-def test_a_check_evaluates_the_one_before(log: Log) -> None:
-    distances = torch.zeros(1, 4, 4)
-    check = early_check(distances)
+def test_a_check_evaluates_the_one_before(log: Log, check: EarlyCheck) -> None:
+    distances = torch.full((1, 4, 4), -1.0)
+    distances[0].fill_diagonal_(0)
+    check.finish()
     for _ in range(3):
         check(distances)
     assert log == [("queue", 0), ("queue", 1), ("read", 0), ("queue", 2), ("read", 1)]
@@ -69,41 +67,24 @@ def test_a_check_evaluates_the_one_before(log: Log) -> None:
     assert len(log) == 6
 
 
-def test_a_negative_cycle_is_raised_a_check_later_and_every_check_is_read(log: Log) -> None:
+def test_a_negative_value_raises_a_check_later(log: Log, check: EarlyCheck) -> None:
+    """And every check is read."""
     distances = torch.zeros(2, 4, 4)
-    check = early_check(distances)
     distances[1, 2, 2] = -1
     check(distances)
-    with pytest.raises(NegativeCycleError) as caught:
-        check(distances)
-    assert (caught.value.batch, caught.value.vertices) == (1, (2,))
-    assert {number for what, number in log if what == "read"} == {0, 1}
-
-
-def test_the_last_check_is_evaluated_at_the_end(log: Log) -> None:
-    distances = torch.zeros(1, 4, 4)
-    check = early_check(distances)
-    check.finish()
-    distances[0, 0, 0] = -1
-    check(distances)
-    with pytest.raises(NegativeCycleError):
+    with pytest.raises(NegativeDiagonalError):
         check.finish()
-
-
-def test_only_the_diagonal_counts(log: Log) -> None:
-    distances = torch.full((1, 4, 4), -1.0)
-    distances[0].fill_diagonal_(0)
-    check = early_check(distances)
     check(distances)
-    check.finish()
+    with pytest.raises(NegativeDiagonalError):
+        check(distances)
+    assert {number for what, number in log if what == "read"} == {0, 1, 2}
 
 
 def test_the_last_step_of_a_solve_is_not_checked_early(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last step is verified with the result, so it needs no check of its own."""
-    monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
-    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
+    """It is verified with the result."""
+    monkeypatch.setattr(CpuEngine, "check_interval", 1)
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: ReadingEngine)
     weights = torch.ones(40, 40)
     weights[0, 1] = -0.5
@@ -118,19 +99,13 @@ def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
 ) -> None:
     distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
     known = distances.clone()
-    engine = engines.make(
-        "cpu",
-        engines.MatrixSpec(2, torch.int32, distances.device, False),
-        configs.default_config("cpu", torch.int32),
-    )
-    seen = []
-    value_ranges = engine.value_ranges
+    spec = MatrixSpec(2, torch.int32, CPU, False)
+    engine = engines.make("cpu", spec, configs.default_config("cpu", torch.int32))
+    seen, ranges = list[object](), CpuEngine.value_ranges
     monkeypatch.setattr(
-        engine,
-        "value_ranges",
-        lambda *args, **options: seen.append(args) or value_ranges(*args, **options),
+        engine, "value_ranges", lambda *args, **kind: seen.append(args) or ranges(*args, **kind)
     )
     found = ValueRange(-3, highest, 0 if reads else highest, 0)
-    verify(Problem(known, True), distances, Bounds(-3, 9), engine, lambda matrix: None, found=found)
+    assert verify(distances, Bounds(-3, 9), engine, lambda matrix: None, found=found)
     assert len(seen) == reads
     assert torch.equal(distances, known)

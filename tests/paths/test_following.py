@@ -27,62 +27,35 @@ def batch() -> torch.Tensor:
     )
 
 
-def test_every_path_adds_up_to_its_distance(batch: torch.Tensor) -> None:
+def test_paths_and_next_hops(batch: torch.Tensor) -> None:
+    """Every path adds up to its distance; those in bulk are the same, and next hops their second
+    vertices.
+    """
     result = solve(batch)
-    for graph, (weights, distances) in enumerate(zip(batch, result.distances, strict=True)):
-        for source in range(40):
-            for target in range(40):
-                path = result.path(source, target, graph)
-                if distances[source, target] == cases.INF:
-                    assert path == []
-                    continue
-                assert (path[0], path[-1]) == (source, target)
-                assert (
-                    sum(weights[u, v].item() for u, v in itertools.pairwise(path))
-                    == distances[source, target]
-                )
-
-
-def test_paths_in_bulk_are_the_same_paths(batch: torch.Tensor) -> None:
-    result = solve(batch)
-    generator = torch.Generator().manual_seed(0)
-    sources, targets = torch.randint(0, 40, (2, 500), generator=generator)
-    graphs = torch.randint(0, 2, (500,), generator=generator)
+    hops, n = result.next_hops(), 40
+    assert (hops.shape, hops.dtype) == (batch.shape, torch.int32)
+    queries = list(itertools.product(range(2), range(n), range(n)))
+    graphs, sources, targets = torch.tensor(queries).unbind(1)
     found = result.paths(sources, targets, graphs)
-    assert len(found) == 500
+    assert len(found) == len(queries)
     assert found.vertices.dtype == torch.int32
     assert found.offsets[-1] == len(found.vertices)
-    for place, query in enumerate(
-        zip(sources.tolist(), targets.tolist(), graphs.tolist(), strict=True)
-    ):
-        assert found[place].tolist() == result.path(*query)
-    assert found[-1].tolist() == found[499].tolist()
-    with pytest.raises(IndexError, match="there are 500 paths, but the path asked for is 500"):
-        found[500]
+    for place, (graph, source, target) in enumerate(queries):
+        path = found[place].tolist()
+        distance = result.distances[graph, source, target]
+        assert hops[graph, source, target] == (path[1] if len(path) > 1 else -1)
+        if distance == cases.INF:
+            assert path == []
+        else:
+            assert (path[0], path[-1]) == (source, target)
+            assert sum(batch[graph, u, v].item() for u, v in itertools.pairwise(path)) == distance
+        if place % 97 == 0:
+            assert result.path(source, target, graph) == path
+    assert found[-1].tolist() == path
+    with pytest.raises(IndexError, match="there are 3200 paths, but the path asked for is 3200"):
+        found[3200]
     one_graph = result.paths(sources.tolist(), targets.tolist(), 1)
-    assert [one_graph[place].tolist() for place in (0, 7)] == [
-        result.path(int(sources[p]), int(targets[p]), 1) for p in (0, 7)
-    ]
-
-
-def test_no_paths_asked_for(batch: torch.Tensor) -> None:
-    found = solve(batch).paths([], [])
-    assert len(found) == len(found.vertices) == 0
-
-
-def test_next_hops_are_the_second_vertices(
-    batch: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = solve(batch)
-    hops = result.next_hops()
-    assert (hops.shape, hops.dtype) == (batch.shape, torch.int32)
-    for graph in range(2):
-        for source in range(40):
-            for target in range(40):
-                path = result.path(source, target, graph)
-                assert hops[graph, source, target] == (path[1] if len(path) > 1 else -1)
-    monkeypatch.setattr("tri_apsp.paths._AT_A_TIME", 7 * 40)
-    assert torch.equal(solve(batch).next_hops(), hops)
+    assert one_graph[5].tolist() == result.path(0, 5, 1)
     assert torch.equal(solve(batch[0]).next_hops(), hops[0])
 
 
@@ -112,10 +85,10 @@ def test_vertices_of_narrow_dtypes(dtype: torch.dtype) -> None:
         (([0], [1], 2), r"`graph` must lie in \[0, 2\), but one is 2"),
         (
             ([0.5], [1]),
-            r"`sources` must be a list or a 1-D tensor of whole numbers, but one is 0\.5; give whole",
+            r"`sources` must be a list or a 1-D tensor of .*, but one is 0\.5; give",
         ),
         (([[0]], [1]), r"`sources` must be a list or a 1-D tensor"),
-        (("ab", [1]), "`sources` must be a list or a 1-D tensor of whole numbers, but is 'ab'"),
+        (("ab", [1]), "`sources` must be a list or a 1-D tensor of .*, but is 'ab'"),
         (([0, 1], [1]), "must have one length, but have 2, 1 and 1"),
         (([0, 1], [1, 2], [0, 1, 0]), "must have one length, but have 2, 2 and 3"),
     ],
@@ -127,16 +100,11 @@ def test_queries_that_are_refused(
         solve(batch).paths(*query)  # type: ignore[arg-type]
 
 
-def test_a_path_to_a_vertex_out_of_range_is_refused(batch: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="must lie in"):
-        solve(batch).path(0, 40)
-
-
 def test_one_path_is_asked_for_by_numbers() -> None:
     result = tri_apsp.shortest_paths(torch.ones(3, 3), predecessors=True)
     assert result.path(np.int64(0), np.int64(1), np.int64(0)) == [0, 1]  # type: ignore[arg-type]
     for value, message in (
-        ("0", "`source` must be a whole number, but is '0'"),
+        ("0", "`source` must be .*, but is '0'"),
         (1 << 70, r"`source` must lie in \[0, 3\)"),
     ):
         with pytest.raises(InputError, match=message):

@@ -21,24 +21,26 @@ SIZES = (5, 64, 65, 200)
 
 
 def solve(weights: torch.Tensor, **options: object) -> tri_apsp.Result:
-    return tri_apsp.shortest_paths(weights, predecessors=True, **options)  # type: ignore[arg-type]
+    return tri_apsp.shortest_paths(weights, predecessors=True, **options)
 
 
 def check(weights: torch.Tensor) -> tri_apsp.Result:
     result = solve(weights)
     cases.assert_predecessors(result, weights, rtol=RTOL.get(weights.dtype, 0.0))
-    assert torch.equal(solve(weights).predecessors, result.predecessors)  # type: ignore[arg-type]
+    assert torch.equal(solve(weights).predecessors, result.predecessors)
     return result
 
 
-@pytest.mark.parametrize("dtype", RTOL)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
 @pytest.mark.parametrize("name", HARD)
 def test_predecessors_lead_to_the_source_despite_rounding(name: str, dtype: torch.dtype) -> None:
     for n in SIZES:
         check(HARD[name](n).to(dtype))
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES)
+@cases.every_dtype
 def test_cycles_of_weight_zero(dtype: torch.dtype) -> None:
     for n in (5, 65, 130):
         for high in (0, 1):
@@ -84,7 +86,7 @@ def test_a_cycle_of_weight_zero_is_left_by_the_fewest_edges() -> None:
     assert result.path(0, 49) == [0, *range(50, n), *range(1, 50)]
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES)
+@cases.every_dtype
 def test_batches_sizes_and_strides(dtype: torch.dtype) -> None:
     n = 80
     graphs = cases.tensor(np.stack([cases.random_graph(n, seed=seed) for seed in range(5)]), dtype)
@@ -99,34 +101,29 @@ def test_batches_sizes_and_strides(dtype: torch.dtype) -> None:
             graph[size:], graph[:, size:] = poison, poison
         result = solve(poisoned, sizes=sizes)
         for item, size in enumerate(sizes.tolist()):
-            assert (result.predecessors[item, size:] == -1).all()  # type: ignore[index]
-            assert (result.predecessors[item, :, size:] == -1).all()  # type: ignore[index]
+            assert (result.predecessors[item, size:] == -1).all()
+            assert (result.predecessors[item, :, size:] == -1).all()
             alone = solve(graphs[item, :size, :size])
-            assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)  # type: ignore[index]
+            assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)
 
 
 def test_small_padded_graphs_with_cycles_of_weight_zero() -> None:
     generator = torch.Generator().manual_seed(0)
-    weights = torch.randint(0, 3, (500, 9, 9), generator=generator).float()
+    weights = torch.randint(0, 3, (200, 9, 9), generator=generator).float()
     weights.masked_fill_(torch.rand(weights.shape, generator=generator) < 0.4, cases.INF)
-    sizes = torch.randint(1, 10, (500,), generator=generator)
+    sizes = torch.randint(1, 10, (200,), generator=generator)
     predecessors = solve(weights, sizes=sizes).predecessors
-    assert predecessors is not None
     for found, graph, size in zip(predecessors, weights, sizes.tolist(), strict=True):
         assert (found[size:] == -1).all()
         assert (found[:, size:] == -1).all()
-        assert torch.equal(found[:size, :size], check(graph[:size, :size]).predecessors)  # type: ignore[arg-type]
+        assert torch.equal(found[:size, :size], check(graph[:size, :size]).predecessors)
 
 
-def test_bool_and_empty() -> None:
+def test_bool_empty_and_unchecked() -> None:
     edges = torch.rand(70, 70, generator=random(70)) < 0.05
-    result = solve(edges)
-    cases.assert_predecessors(result, torch.where(edges, 1.0, cases.INF))
+    cases.assert_predecessors(solve(edges), torch.where(edges, 1.0, cases.INF))
     for shape in ((0, 0), (0, 5, 5), (2, 0, 0)):
-        assert solve(torch.zeros(shape)).predecessors.shape == shape  # type: ignore[union-attr]
-
-
-def test_unchecked() -> None:
+        assert solve(torch.zeros(shape)).predecessors.shape == shape
     weights = cases.tensor(cases.random_graph(100, low=0), torch.float32)
     cases.assert_predecessors(solve(weights, check=False), weights)
 
@@ -151,17 +148,7 @@ def test_more_vertices_than_int32_numbers_are_refused() -> None:
         solve(torch.zeros(1).expand(n, n))
 
 
-def test_overwrite_is_refused() -> None:
-    weights = torch.rand(5, 5)
-    before = weights.clone()
-    with pytest.raises(
-        InputError, match="since predecessors are found in them; leave overwrite out"
-    ):
-        solve(weights, overwrite=True)
-    assert torch.equal(weights, before)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_distances_and_sums_agree_with_scipy(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 90))
@@ -169,7 +156,7 @@ def test_distances_and_sums_agree_with_scipy(data: st.DataObject) -> None:
     high = data.draw(st.sampled_from([0, 1, 3, 1000]))
     weights = rng.integers(0, high + 1, (n, n)).astype(np.float64)
     weights[rng.random((n, n)) > data.draw(st.sampled_from([0.02, 0.1, 0.5, 1.0]))] = cases.INF
-    dtype = data.draw(st.sampled_from(cases.DTYPES))
+    dtype = data.draw(st.sampled_from(cases.QUICK_DTYPES))
     tensor = cases.tensor(weights, dtype)
     result = check(tensor)
     expected = floyd_warshall(csgraph_from_dense(weights, null_value=cases.INF))

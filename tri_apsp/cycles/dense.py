@@ -15,6 +15,9 @@ without such a walk keeps all its paths when these vertices are removed. So:
         solve the graph without them
     mark (i, j) where i reaches a negative component that reaches j
 
+Where only some rows are wanted, the edges of vertices to which no source leads are removed first:
+every negative cycle that is left counts, and one solve is enough for rows that reach none.
+
 For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may
 be; then a cycle that was within the bound before is negative, and so the loop goes on.
 """
@@ -33,10 +36,10 @@ from tri_apsp.errors import NegativeCycleError
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.transitive_closure import transitive_closure
-from tri_apsp.value_range import row_blocks
-from tri_apsp.values import raise_out_of_range
+from tri_apsp.value_range import row_blocks, value_range
+from tri_apsp.values import check_graphs, raise_out_of_range
 
-__all__ = ["DenseCycles", "matrices_of_marking"]
+__all__ = ["DenseCycles", "matrices_of_marking", "without_unreached"]
 
 # Sources of pairs that are marked at a time.
 _ROWS = 1024
@@ -49,18 +52,45 @@ def matrices_of_marking(dtype: torch.dtype) -> float:
     return 1 + (torch.bool.itemsize + torch.float32.itemsize) / dtype.itemsize
 
 
+def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
+    """Return one graph for the rows of `sources`, (rows,) of int64: if a weight is negative, a copy
+    without the edges from vertices to which no source leads.
+
+    Raises:
+        InputError, DistanceRangeError: as check_graphs, of all weights.
+
+    Cost: n^2 operations.
+    """
+    weights = batch.weights
+    missing = no_edge(weights.dtype)
+    bounds = check_graphs(weights, None, value_range(weights, missing))
+    if bounds.lowest >= 0:
+        return batch
+    edges = weights[0]
+    reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
+    found = sources.to(weights.device).unique()
+    while len(found):
+        reached[found] = True
+        targets = torch.zeros_like(reached)
+        for rows in torch.split(found, _ROWS):
+            targets |= (edges[rows] != missing).any(dim=0)
+        found = (targets & ~reached).nonzero().flatten()
+    if bool(reached.all()):
+        return batch
+    with memory_for_matrices(batch.n, 1, weights.dtype, weights.device, 1):
+        return DenseBatch(weights.masked_fill(~reached[:, None], missing), batch.batched)
+
+
 class DenseCycles:
     """The negative cycles of dense graphs, as far as solves have met them.
 
     Args:
         batch: the graphs, with unchanged weights.
-        sources: of the rows that are wanted of one graph, as int64 on the CPU; only cycles that
-            one of them reaches count. None: all.
-        raises: raise an error for a cycle that counts; else pairs are marked.
+        raises: raise an error for a cycle; else pairs are marked.
     """
 
-    def __init__(self, batch: DenseBatch, sources: torch.Tensor | None, *, raises: bool) -> None:
-        self._batch, self._sources, self._raises = batch, sources, raises
+    def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
+        self._batch, self._raises = batch, raises
         self._components = list[_NegativeComponents]()
         self._potentials: torch.Tensor | None = None
 
@@ -81,7 +111,7 @@ class DenseCycles:
         """Return the graphs to solve in place of those whose `distances` have a negative diagonal.
 
         Raises:
-            NegativeCycleError: a cycle is negative, and counts.
+            NegativeCycleError: a cycle is negative, and pairs are not to be marked.
             DistanceRangeError: integers were clamped.
         """
         graphs = _negative_graphs(distances)
@@ -94,7 +124,7 @@ class DenseCycles:
             if not found:
                 return self._reweighted(potentials)
             graphs = tuple(found)
-        if self._raises and self._sources is None:
+        if self._raises:
             item, cycle = next(iter(found.items()))
             shown = self._shown(item)
             raise NegativeCycleError(cycle.vertices, shown, weight=cycle.weight, graphs=graphs)
@@ -113,19 +143,17 @@ class DenseCycles:
         """
         if self._potentials is not None:
             _reweight(distances, -self._potentials)
-        reached = list[NegativeCycle]()
         for part in self._components:
-            cycle = part.reached_from(self._sources)
-            if cycle is None:
-                continue
-            reached.append(dataclasses.replace(cycle, graph=part.graph))
             n = len(part.vertices)
             for rows, unbounded in part.unbounded():
                 marked = distances[part.graph, rows, :n]
                 marked.masked_fill_(unbounded, minus_infinity(distances.dtype))
                 if predecessors is not None:
                     predecessors[part.graph, rows, :n].masked_fill_(unbounded, -1)
-        return min(reached, key=lambda cycle: cycle.graph, default=None)
+        cycles = [
+            dataclasses.replace(part.cycles[0], graph=part.graph) for part in self._components
+        ]
+        return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
     def _size(self, item: int) -> int:
         sizes = self._batch.sizes
@@ -175,9 +203,6 @@ class DenseCycles:
         for item in graphs:
             graph = self._graph(item)
             part = _NegativeComponents(graph, item, known.get(item))
-            cycle = part.reached_from(self._sources)
-            if self._raises and cycle is not None:
-                raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
             if part.cycles:
                 graph[part.vertices] = graph[:, part.vertices] = no_edge(graph.dtype)
                 self._components.append(part)
@@ -209,14 +234,6 @@ class _NegativeComponents:
             self.cycles += DenseCycleSearch(weights).run(searched)
         self._representatives = labels[[cycle.vertices[0] for cycle in self.cycles]]
         self.vertices = torch.isin(labels, self._representatives)
-
-    def reached_from(self, sources: torch.Tensor | None) -> NegativeCycle | None:
-        """Return the first of the cycles to which a source leads; None: every vertex is a source."""
-        if sources is None or not self.cycles:
-            return self.cycles[0] if self.cycles else None
-        there = self._reachable[sources.to(self._reachable.device)][:, self._representatives]
-        reached = there.any(dim=0).nonzero().flatten().tolist()
-        return self.cycles[reached[0]] if reached else None
 
     def unbounded(self) -> Iterator[tuple[slice, torch.Tensor]]:
         """Yield rows, and which pairs of these sources and all targets have a walk through such a

@@ -12,7 +12,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.cycles.dense import DenseCycles
+from tri_apsp.cycles.dense import DenseCycles, without_unreached
 from tri_apsp.dense.compilation import compile_solve
 from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
 from tri_apsp.dense.one_launch import solve_in_one_launch
@@ -86,9 +86,11 @@ def run(
     options, device = plan.options, batch.weights.device
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
     with _memory(batch, plan.matrices), current(device):
+        if sources is not None:
+            batch = without_unreached(batch, sources)
         solved, first = solve_once(batch), None
         if solved.is_negative:
-            cycles = DenseCycles(batch, sources, raises=options.negative_cycles == "raise")
+            cycles = DenseCycles(batch, raises=options.negative_cycles == "raise")
             while solved.is_negative:
                 if options.overwrite:
                     cycles.raise_without_weights(solved.distances)
