@@ -17,8 +17,8 @@ import torch
 
 import tri_apsp
 from tri_apsp import no_edge
-from tri_apsp.gpu.value_range import ValueRangeReader, _layout
-from tri_apsp.value_range import ValueRange, row_blocks, value_range
+from tri_apsp.gpu.value_range import ValueRangeReader
+from tri_apsp.value_range import ValueRange, value_range
 
 NAN, INF = float("nan"), float("inf")
 Read = Callable[..., ValueRange]
@@ -135,63 +135,6 @@ def test_padding_counts_as_no_edge(dtype: torch.dtype, shape: tuple[int, int, in
     before = tensor.clone()
     assert value_range(tensor, infinity, padding=padding) == expected(filled, infinity, False)
     assert torch.equal(tensor, before)
-
-
-@pytest.mark.parametrize(
-    "shape", [(1, 300, 300), (5, 200, 200), (100, 40, 40), (2, 1, 100000)], ids=str
-)
-def test_row_blocks_cover_everything_once(shape: tuple[int, int, int]) -> None:
-    tensor = torch.zeros(shape)
-    blocks = list(row_blocks(tensor))
-    for block in blocks:
-        block += 1
-    assert (tensor == 1).all()
-    assert all(block.numel() <= max(tensor.numel() / 25, shape[2]) for block in blocks)
-
-
-@layouts
-def test_a_layout_holds_the_same_addresses(layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    tensor = layout(torch.arange(3 * 5 * 4, dtype=torch.float64).reshape(3, 5, 4))
-    rows, m, n, strides = _layout(tensor)
-    read = torch.as_strided(tensor, (rows // m, m, n), strides, tensor.storage_offset())
-    assert torch.equal(read.unique(), tensor.unique())
-    assert read.numel() == tensor.unique().numel(), "repeated values are read once"
-
-
-def test_a_dense_tensor_is_one_row() -> None:
-    for tensor in (
-        torch.zeros(3, 5, 4),
-        torch.zeros(3, 4, 5).mT,
-        torch.zeros(5, 4, 3).permute(2, 0, 1),
-        torch.zeros(1, 1, 1),
-    ):
-        assert _layout(tensor) == (1, 1, tensor.numel(), (0, 0, 1))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
-def test_a_solve_reads_weights_and_distances_once_each(
-    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[float | int | None] = []
-
-    def record(tensor: torch.Tensor, below: float | int, **options: bool) -> ValueRange:
-        read.append(below)
-        return value_range(tensor, below, **options)
-
-    for module in ("engines.staging", "solver.staging"):
-        monkeypatch.setattr(f"tri_apsp.{module}.value_range", record)
-    weights = cases.tensor(cases.disconnected(70), dtype)
-    for overwrite in (False, True):
-        tri_apsp.shortest_paths(weights.clone(), overwrite=overwrite)
-        assert read == [no_edge(dtype)] * 2
-        read.clear()
-        tri_apsp.shortest_paths(
-            weights[None].clone(), sizes=torch.tensor([50]), overwrite=overwrite
-        )
-        assert read == [no_edge(dtype)] * 2
-        read.clear()
-    tri_apsp.min_plus(weights, weights)
-    assert len(read) == 2
 
 
 def by_kernel(
