@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 import torch
-from tri_apsp.solver import run
+from tri_apsp.dense import run
 
 import tri_apsp
 from tri_apsp import InputError, TuningWarning, tuned
