@@ -20,6 +20,7 @@ import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import EXPONENT_DTYPES as DTYPES
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config
+from tri_apsp.dense import exponents as rule
 from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.engines import exponents as module
 from tri_apsp.engines.exponents import (
@@ -33,7 +34,6 @@ from tri_apsp.engines.exponents import (
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.report.families import FAMILIES
-from tri_apsp.dense import exponents as rule
 
 DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
 WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=6)

@@ -11,9 +11,9 @@ import torch
 from torch.nn.functional import pad
 
 import tri_apsp
+from tri_apsp.dense import run
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.padding import aligned, pad_operands, padded_size
-from tri_apsp.dense import run
 from tri_apsp.value_range import PendingRanges
 
 

@@ -11,11 +11,11 @@ import warnings
 
 import pytest
 import torch
-from tri_apsp.dense import run
 
 import tri_apsp
 from tri_apsp import InputError, TuningWarning, tuned
 from tri_apsp.configs import default_config
+from tri_apsp.dense import run
 from tri_apsp.tuned import delayed_warnings, misses, policy
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
