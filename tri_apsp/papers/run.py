@@ -18,7 +18,7 @@ from tri_apsp.solver.result import DenseSelection, Result
 from tri_apsp.solver.run import run
 from tri_apsp.solver.selection import choice_of
 
-__all__ = ["require_runnable", "runnable_systems", "solve"]
+__all__ = ["require_runnable", "solve"]
 
 
 def solve(
@@ -96,17 +96,3 @@ def require_runnable(
             f"`parameter` must {rule} for {name}, but is {shown(parameter)}; change it."
         )
     return system
-
-
-def runnable_systems(device: torch.device) -> list[str]:
-    """Return the names of the systems that run on a device.
-
-    Raises:
-        EngineError: none does.
-    """
-    names = [name for name, system in SYSTEMS.items() if system.runs_on(describe(device))]
-    if not names:
-        raise EngineError(
-            f"the systems of the papers need a GPU, but the device is {device}; choose a GPU."
-        )
-    return names
