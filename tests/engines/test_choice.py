@@ -101,6 +101,7 @@ def test_no_such_engine():
         (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
         (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
         (Config(closure_warps=16, closure_programs=4), "must be at most 32, but is 64"),
+        (Config(closure_programs=0), "closure_programs must be a positive integer, but is 0"),
     ],
 )
 def test_what_the_nvidia_engine_cannot_launch(monkeypatch, config, message):
