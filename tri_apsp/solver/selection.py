@@ -30,7 +30,7 @@ class Choice:
             which none is negative.
     """
 
-    def __init__(self, call: tuned.Call, method: MethodChoice, config: Config | None) -> None:
+    def __init__(self, call: tuned.LookupCall, method: MethodChoice, config: Config | None) -> None:
         self.call = call
         self._method, self._config = method, config
         self._selections: dict[bool, DenseSelection] = {}
@@ -85,7 +85,7 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
     return choice
 
 
-def _call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tuned.Call:
+def _call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tuned.LookupCall:
     weights, wanted = problem.weights, tuned.with_forced(config)
     require_runnable(
         method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter
@@ -96,7 +96,7 @@ def _call_of(problem: Problem, method: MethodChoice, config: Config | None) -> t
     )
 
 
-def _select(call: tuned.Call, method: MethodChoice, config: Config | None) -> DenseSelection:
+def _select(call: tuned.LookupCall, method: MethodChoice, config: Config | None) -> DenseSelection:
     """Return what solves a call: the method by name or by the rules of methods.auto, and a complete
     configuration.
     """

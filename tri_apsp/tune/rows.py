@@ -9,27 +9,29 @@ import datetime
 import json
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import optuna
+from optuna.trial import TrialState
 
 from tri_apsp.console.machine import versions
 from tri_apsp.console.output import command_line
 from tri_apsp.console.tables import cell, read_csv, write_csv
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
-from tri_apsp.tune.search.evaluated import Evaluated
-from tri_apsp.tune.search.importance import importances
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.plan import Settings
-from tri_apsp.tune.sweep.result import SweepResult, TaskResult, task_of
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.plan import Settings
+from tri_apsp.tune.results import SweepResult, TaskResult, task_of
+from tri_apsp.tune.search import Evaluated
+from tri_apsp.tune.tasks import TuningTask
 
 __all__ = ["SweepRows", "read_rows", "write_rows"]
 
-_OUTCOME = Outcome(Kind.correct).to_dict()
-# The columns of an outcome, with those of energy; other columns, which files of earlier versions
-# have, are ignored.
-_COLUMNS = {*_OUTCOME, *(field.name for field in dataclasses.fields(Energy)), "watts"}
+_OUTCOME = Outcome(OutcomeKind.correct).to_dict()
+# The evaluator of importances considers the fastest tenth of the configurations.
+_MIN_TRIALS = 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class SweepRows:
 
     header: dict[str, Any]
     results: tuple[TaskResult, ...]
-    importances: dict[Task, dict[str, float]]
+    importances: dict[TuningTask, dict[str, float]]
 
 
 def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None:
@@ -67,7 +69,7 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
         for number, trial in enumerate(done.search.evaluated):
             tried = {"number": number, "origin": trial.origin}
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
-        for name, share in importances(done.task.record.space, done.search.evaluated).items():
+        for name, share in _importances(done.search.study).items():
             shares.append({**head, "parameter": name, "importance": share})
     here = f"{Path.cwd()}{os.sep}"
     write_csv(directory / "trials.csv", _short(trials, here))
@@ -82,8 +84,25 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     (directory / "sweep.json").write_text(content + "\n", encoding="utf-8")
 
 
+def _importances(study: optuna.Study | None) -> dict[str, float]:
+    """Return the share of each parameter, 1 in all, most important first, by Optuna's PED-ANOVA;
+    none for a few trials.
+
+    The shares describe the configurations that the search preferred.
+    """
+    states = (TrialState.COMPLETE,)
+    if study is None or len(study.get_trials(deepcopy=False, states=states)) < _MIN_TRIALS:
+        return {}
+    # Imported here, since it takes seconds where scikit-learn is installed.
+    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # version 4 warns that the evaluator is experimental
+        return get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+
+
 def _short(value: Any, here: str) -> Any:
-    """Return a value of JSON with six digits of each number, and paths below `here` relative to it."""
+    """Return a value of JSON with numbers of six digits, and paths below `here` relative to it."""
     if isinstance(value, dict):
         return {name: _short(item, here) for name, item in value.items()}
     if isinstance(value, list):
@@ -99,8 +118,8 @@ def read_rows(directory: Path) -> SweepRows:
     Raises:
         InputError: a file is missing, or was not written by `write_rows`.
     """
-    trials: dict[Task, list[Evaluated]] = {}
-    shares: dict[Task, dict[str, float]] = {}
+    trials: dict[TuningTask, list[Evaluated]] = {}
+    shares: dict[TuningTask, dict[str, float]] = {}
     path = directory / "trials.csv"
     try:
         for cells in _read_csv(path):
@@ -123,9 +142,9 @@ def read_rows(directory: Path) -> SweepRows:
 def _trial(cells: dict[str, Any]) -> Evaluated:
     parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}
     values = {name: value for name, value in cells.items() if name in parameters}
-    outcome = Outcome.from_dict(
-        _OUTCOME | {name: value for name, value in cells.items() if name in _COLUMNS}
-    )
+    # Other columns, which files of earlier versions have, are ignored.
+    known = {name: value for name, value in cells.items() if name in _OUTCOME}
+    outcome = Outcome.from_dict(_OUTCOME | known)
     return Evaluated(values, outcome, cells["origin"])
 
 
@@ -144,5 +163,6 @@ def _value(text: str) -> Any:
 
 def _refused(path: Path, why: str) -> InputError:
     return InputError(
-        f"--from must name what `python -m tri_apsp.tune --report DIR` wrote, but {path} is not ({why}); tune again."
+        f"--from must name what `python -m tri_apsp.tune --report DIR` wrote, but {path} is not "
+        f"({why}); tune again."
     )

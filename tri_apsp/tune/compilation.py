@@ -15,11 +15,10 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
 from tri_apsp.engines import Engine, MatrixSpec
-from tri_apsp.solver.run import Make
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.worker import Prepare
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Prepare
+from tri_apsp.tune.workloads import WORKLOADS, MakeEngine, small_sizes
 
 __all__ = ["META_DEVICE", "Compilation", "compilation_for"]
 
@@ -49,27 +48,27 @@ class Compilation:
 
     def __init__(
         self,
-        task: Task,
+        task: TuningTask,
         device: torch.device,
         *,
         gpu: torch.device,
         facts: Device,
-        make: Make = engines.make,
+        make: MakeEngine = engines.make,
     ) -> None:
         self._task, self._device, self._gpu, self._make = task, device, gpu, make
         _only_compile(facts)
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile the kernels that Measurement.screen launches, or with `odd` those that only
-        verify launches.
+        """Compile the kernels that Measurement.check launches, or with `odd` those that only
+        Measurement.verify launches.
         """
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
-            problem = PROBLEMS[self._task.record.problem](
+            workload = WORKLOADS[self._task.record.workload](
                 self._task, self._device, n, config.block_size, small=small
             )
-            problem.operation(config, self._make_for_gpu).run()
-        return Outcome(Kind.correct)
+            workload.operation(config, self._make_for_gpu).run()
+        return Outcome(OutcomeKind.correct)
 
     def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
         return self._make(name, dataclasses.replace(spec, device=self._gpu), config)

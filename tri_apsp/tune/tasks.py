@@ -1,4 +1,4 @@
-"""Tasks: one kernel of one engine to tune, for one dtype, sign and size; and the tasks of a sweep."""
+"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and those of a sweep."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned import DEFAULT_OBJECTIVE, Objective
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
-__all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "is_required", "size_at"]
+__all__ = ["EFFORTS", "MATRICES", "TuningTask", "default_tasks", "is_required", "size_at"]
 
 EFFORTS = ("quick", "full")
 
 MATRICES = 5
-"""How many matrices of a task are held at once: operands, copies of them, and the expected result.
-"""
+"""The matrices of a task that are in memory: operands, copies of them, and the expected result."""
 
 _DTYPES: dict[str, tuple[str, ...]] = {
     "quick": ("float32",),
@@ -29,7 +27,7 @@ _DTYPES: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Task:
+class TuningTask:
     """One kernel to tune at one size.
 
     Attributes:
@@ -39,8 +37,6 @@ class Task:
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         n: the number of vertices, or of rows of a square product.
         batch: the number of graphs.
-        objective: what to minimise, one of tri_apsp.tuned.OBJECTIVES: milliseconds, or joules per
-            run.
     """
 
     engine: str
@@ -49,7 +45,6 @@ class Task:
     sign: str
     n: int
     batch: int = 1
-    objective: Objective = DEFAULT_OBJECTIVE
 
     @property
     def record(self) -> TunableKernel[Any]:
@@ -67,19 +62,13 @@ class Task:
         return self.sign == "nonnegative"
 
     @property
-    def minimises_energy(self) -> bool:
-        """Whether the objective is energy."""
-        return self.objective == "energy"
-
-    @property
     def operations(self) -> int:
         """Min-plus operations of the task, by which its rate is counted: batch * n^3."""
         return self.batch * self.n**3
 
     def __str__(self) -> str:
         graphs = "" if self.batch == 1 else f", {self.batch} graphs"
-        objective = f", {self.objective}" if self.minimises_energy else ""
-        return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}{objective}"
+        return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}"
 
 
 def default_tasks(
@@ -89,7 +78,7 @@ def default_tasks(
     dtypes: Sequence[str] = (),
     kernels: Sequence[str] = (),
     ns: Sequence[int] = (),
-) -> list[Task]:
+) -> list[TuningTask]:
     """Return the tasks of a sweep, in the order in which they must run.
 
     Args:
@@ -106,7 +95,7 @@ def default_tasks(
     """
     quick = effort == EFFORTS[0]
     tasks = [
-        Task(engine, record.name, dtype, sign, n, record.batch(n))
+        TuningTask(engine, record.name, dtype, sign, n, record.batch(n))
         for dtype in dtypes or _DTYPES[effort]
         for record in records_of(engine)
         if dtype in record.dtypes and (not kernels or record.name in kernels)
@@ -122,7 +111,7 @@ def default_tasks(
     return [task for task in tasks if is_required(task, kernels, ns) or _fits(task, device)]
 
 
-def is_required(task: Task, kernels: Sequence[str], ns: Sequence[int]) -> bool:
+def is_required(task: TuningTask, kernels: Sequence[str], ns: Sequence[int]) -> bool:
     """Return whether it is an error if a task does not fit: its size was asked for, and of a batch
     also its kernel.
     """
@@ -145,7 +134,7 @@ def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -
     )
 
 
-def _fits(task: Task, device: Device) -> bool:
+def _fits(task: TuningTask, device: Device) -> bool:
     return MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
 
 

@@ -13,23 +13,12 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
-from tri_apsp.energy import EnergyMeter
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks, is_required
-from tri_apsp.tuned import DEFAULT_OBJECTIVE, OBJECTIVES, Objective
+from tri_apsp.tune.tasks import EFFORTS, MATRICES, TuningTask, default_tasks, is_required
 from tri_apsp.tuned.records import record_of
 
-__all__ = [
-    "BUDGETS",
-    "ENERGY_BUDGETS",
-    "SAMPLERS",
-    "Budget",
-    "Plan",
-    "Settings",
-    "plan",
-    "require_energy_counters",
-]
+__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
 
 
 SAMPLERS = ("tpe", "random", "grid")
@@ -53,17 +42,8 @@ class Budget:
 
 
 BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
-"""Budget of one task, by effort.
-
-100 evaluations reach 99.7% of the best rate of the 2700 configurations of a product
-(reports/nvidia-h200/sampler.md). One task of a quick sweep takes less than a minute with start and
-end of all processes.
-"""
-
-
-ENERGY_BUDGETS = {"quick": Budget(60, 120, 2, 3), "full": Budget(200, 600, 4, 5)}
-"""The same if energy is the objective: each configuration takes 1.5 s in the search, and twice as
-long in each round.
+"""Budget of one task, by effort: 100 evaluations come within 1% of the best of the 2700
+configurations of a product on an H200 (tests/tune/test_search.py).
 """
 
 
@@ -87,38 +67,37 @@ class Settings:
     storage: str | None = None
     resume: bool = False
     force: bool = False
-    objective: Objective = DEFAULT_OBJECTIVE
 
     def __post_init__(self) -> None:
         for what in ("kernels", "n", "dtypes", "signs"):
-            _require_list(what, getattr(self, what))
-        for what, values, known in (
-            ("dtype", self.dtypes, DTYPES_BY_NAME),
-            ("sign", self.signs, SIGNS),
-            ("effort", [self.effort], EFFORTS),
-            ("sampler", [self.sampler], SAMPLERS),
-            ("objective", [self.objective], OBJECTIVES),
-        ):
+            values = getattr(self, what)
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise InputError(
+                    f"{what} must be a list, but is {values!r}; give a list, even of one."
+                )
+        _require("dtype", self.dtypes, DTYPES_BY_NAME)
+        _require("sign", self.signs, SIGNS)
+        _require("effort", [self.effort], EFFORTS)
+        _require("sampler", [self.sampler], SAMPLERS)
+        integers = [*self.n, self.gpus, 1 if self.trials is None else self.trials]
+        for what, values, least in (("n, gpus and trials", integers, 1), ("seed", [self.seed], 0)):
             for value in values:
-                _require(what, value, known)
-        numbers = [("n", n, 1) for n in self.n] + [("gpus", self.gpus, 1), ("seed", self.seed, 0)]
-        for what, number, least in (
-            numbers if self.trials is None else [*numbers, ("trials", self.trials, 1)]
-        ):
-            _require_whole(what, number, least)
-        seconds = self.time_budget
-        if seconds is not None and not (
-            isinstance(seconds, (int, float)) and 0 < seconds < math.inf
-        ):
+                if not isinstance(value, int) or value < least:
+                    raise InputError(
+                        f"{what} must be integers from {least}, but one is {value!r}; give such a "
+                        "number, or leave it out."
+                    )
+        seconds = 1 if self.time_budget is None else self.time_budget
+        if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InputError(
-                f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; give such a number, or leave "
-                "it out."
+                f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; "
+                "give such a number, or leave it out."
             )
 
     @property
     def budget(self) -> Budget:
         """The budget of one task; a time budget replaces its seconds."""
-        chosen = (ENERGY_BUDGETS if self.objective == "energy" else BUDGETS)[self.effort]
+        chosen = BUDGETS[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 
     def seconds(self, tasks: int) -> float:
@@ -128,9 +107,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks of a sweep, in their order, and the devices to measure on, which are of one model."""
+    """The tasks of a sweep, in their order, and the devices to measure on, of one model."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[TuningTask, ...]
     devices: tuple[torch.device, ...]
     settings: Settings
 
@@ -151,13 +130,10 @@ def plan(settings: Settings) -> Plan:
         record_of(engine, kernel)  # raises if there is none
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
     if signs:
-        tasks = list(
-            dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs)
-        )
-    tasks = [dataclasses.replace(task, objective=settings.objective) for task in tasks]
+        tasks = [dataclasses.replace(task, sign=sign) for task in tasks for sign in signs]
     usable = tuple(
         task
-        for task in tasks
+        for task in dict.fromkeys(tasks)
         if engines.unusable_because(engine, devices[0], task.torch_dtype) is None
     )
     for task in usable:
@@ -165,21 +141,10 @@ def plan(settings: Settings) -> Plan:
             check_memory(task.n, task.batch, task.torch_dtype, devices[0], matrices=MATRICES)
     if not usable:
         raise InputError(
-            "a sweep must have something to tune, but nothing that was asked for fits this device; ask for less."
+            "a sweep must have something to tune, but nothing that was asked for fits this device; "
+            "ask for less."
         )
     return Plan(usable, devices, settings)
-
-
-def require_energy_counters(plan: Plan) -> None:
-    """Refuse a plan with the objective energy if one of its devices does not count its energy.
-
-    Raises:
-        EngineError: a device is no NVIDIA GPU, or NVML reads no energy counter of it.
-        InputError: nvidia-ml-py is not installed.
-    """
-    if plan.settings.objective == "energy":
-        for device in plan.devices:
-            EnergyMeter(device)
 
 
 def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
@@ -199,25 +164,15 @@ def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     slugs = {describe(one).slug for one in devices}
     if len(slugs) > 1:
         raise InputError(
-            f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time."
+            f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; "
+            "tune one model at a time."
         )
     return devices
 
 
-def _require_list(what: str, values: object) -> None:
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InputError(f"{what} must be a list, but is {values!r}; give a list, even of one.")
-
-
-def _require_whole(what: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or value < least:
-        raise InputError(
-            f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out."
-        )
-
-
-def _require(what: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise InputError(
-            f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these."
-        )
+def _require(what: str, values: Sequence[str], known: Collection[str]) -> None:
+    for value in values:
+        if value not in known:
+            raise InputError(
+                f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these."
+            )

@@ -1,4 +1,4 @@
-"""The candidates of a search: the combinations of a search space that can run and repeat no other."""
+"""The candidates of a search: the combinations of a space that can run and repeat no other."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from typing import TypeVar
 from tri_apsp.configs import CompleteConfig, is_valid
 from tri_apsp.device import Device
 from tri_apsp.methods import auto
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Space, Values
 
-__all__ = ["candidates", "needs_more", "space_hash", "with_method"]
+__all__ = ["candidates", "space_hash", "with_method"]
 
 C = TypeVar("C", bound=CompleteConfig)
 
-# Fields with which the registers and shared memory of a program grow, and those that change
-# neither. The effect of other fields is not known: with more warps a thread has less to hold, and
-# block_size also decides which kernels a solve runs.
-_NEED_MEMORY = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "panel"}
-_NEED_NONE = {"group_m"}
 
-
-def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -> list[Values]:
+def candidates(
+    space: Space, task: TuningTask, device: Device, base: CompleteConfig
+) -> list[Values]:
     """Return the combinations that can run and repeat no other.
 
     Args:
@@ -50,24 +46,8 @@ def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -
 
 
 def with_method(config: C, n: int) -> C:
-    """Return `config` with a method, if it has none that of `auto` for `n` vertices: each parameter
-    then has a value.
-    """
+    """Return `config` with a method: without one, that of `auto` for `n` vertices."""
     return dataclasses.replace(config, method=auto.choose(n, config).method)
-
-
-def needs_more(values: Values, failed: Values) -> bool:
-    """Return whether `values` cannot fit because `failed` did not: every field needs at least as
-    much memory.
-    """
-    for name, value in values.items():
-        field, other = name.rpartition(".")[2], failed[name]
-        if field in _NEED_MEMORY:
-            if int(value) < int(other):
-                return False
-        elif field not in _NEED_NONE and value != other:
-            return False
-    return True
 
 
 def space_hash(space: Space) -> str:

@@ -1,7 +1,7 @@
-"""Problems: the operation that a task measures, with operands that reveal mistakes, and the
+"""Workloads: the operation that a task measures, with operands that reveal mistakes, and the
 expected result.
 
-Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. The
+Weights are integers whose sums every dtype holds, so results are compared bit for bit. The
 matrices are sparse, so that each edge matters: in a product a finite value has about one pair of
 finite summands, and shortest paths have many edges.
 """
@@ -21,13 +21,12 @@ from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.solver import run as solver
-from tri_apsp.solver.arguments import Problem as Graphs
+from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.solver.result import DenseSelection
-from tri_apsp.solver.run import Make
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["PROBLEMS", "Operation", "Problem", "WrongResultError", "small_sizes"]
+__all__ = ["WORKLOADS", "MakeEngine", "Operation", "Workload", "WrongResultError", "small_sizes"]
 
 _HEAVIEST = 500
 _LONGEST_EDGE = 16
@@ -38,12 +37,14 @@ _POTENTIALS = 50
 # The greatest weight of a graph that is solved by exponents, and its edges per vertex.
 _CLOSE = 8
 _CLOSE_DEGREE = 16
-# A small problem repeats this many different graphs.
+# A small workload repeats this many different graphs.
 _GRAPHS = 3
-# The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment,
+# The margin around the blocks of a small workload. A multiple of 16 columns keeps their alignment,
 # by which Triton compiles.
 _MARGIN_ROWS, _MARGIN_COLUMNS = 2, 16
 
+MakeEngine = Callable[[str, MatrixSpec, CompleteConfig], Engine]
+"""Makes an engine, as tri_apsp.engines.make does."""
 
 _REFUSALS = (InputError, NegativeCycleError, DistanceRangeError)
 
@@ -53,11 +54,12 @@ class WrongResultError(Exception):
 
 
 class Operation(NamedTuple):
-    """An operation on the operands of a problem.
+    """An operation on the operands of a workload.
 
     Attributes:
         run: queues the operation.
-        idempotent: whether it may be repeated without Problem.restore, and then does the same work.
+        idempotent: whether it may be repeated without Workload.restore, and then does the same
+            work.
         blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time
             includes the launches.
     """
@@ -67,7 +69,7 @@ class Operation(NamedTuple):
     blocks: bool = False
 
 
-class Problem(ABC):
+class Workload(ABC):
     """An operation and its operands, which it may overwrite.
 
     Args:
@@ -86,23 +88,22 @@ class Problem(ABC):
     """Whether the operands depend on the block_size of a configuration."""
 
     def __init__(
-        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
+        self, task: TuningTask, device: torch.device, n: int, block_size: int, *, small: bool
     ) -> None:
-        self.task, self.device, self.n, self.block_size, self.small = (
-            task,
-            device,
-            n,
-            block_size,
-            small,
-        )
-        self.dtype = task.torch_dtype
+        self.task, self.device, self.n, self.small = task, device, n, small
+        self.block_size, self.dtype = block_size, task.torch_dtype
         self._outputs: list[torch.Tensor] = []  # with their margins
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
         self._seed = n
+        self._make_operands()
 
     @abstractmethod
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+    def _make_operands(self) -> None:
+        """Make the operands, and the expected result of a small workload."""
+
+    @abstractmethod
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         """Return the operation with configuration `config`, on an engine from `make`."""
 
     @property
@@ -138,7 +139,7 @@ class Problem(ABC):
         """Return the result of the last operation, for each output."""
         return self._outputs
 
-    def _engine(self, config: CompleteConfig, make: Make) -> Engine:
+    def _engine(self, config: CompleteConfig, make: MakeEngine) -> Engine:
         spec = MatrixSpec(self.n, self.dtype, self.device, self.task.nonnegative)
         return make(self.task.engine, spec, self.task.record.isolated(config))
 
@@ -182,13 +183,13 @@ class Problem(ABC):
         )
 
     def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
-        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by whole numbers
+        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by integers
         from low to high.
         """
         shape = (self.task.batch, rows, columns)
         if self.device.type == "meta":
             return torch.empty(shape, dtype=self.dtype, device=self.device)
-        # A small problem is the same on every device.
+        # A small workload is the same on every device.
         source = torch.device("cpu") if self.small else self.device
         if self.small:
             shape = (min(_GRAPHS, self.task.batch), rows, columns)
@@ -221,15 +222,13 @@ class Problem(ABC):
         return weights
 
 
-class _Product(Problem):
-    """C <- min(C, A B). A small problem runs two products in one launch; the first skips a band of
+class _Product(Workload):
+    """C <- min(C, A B). A small workload runs two products in one launch; the first skips a band of
     rows and columns of C.
     """
 
-    def __init__(
-        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
-    ) -> None:
-        super().__init__(task, device, n, block_size, small=small)
+    def _make_operands(self) -> None:
+        n, small = self.n, self.small
         shapes = [(n, n + 32, max(1, n - 16)), (max(1, n - 16), n, n)] if small else [(n, n, n)]
         skips = [(16, 48), (0, 0)] if small and n > 64 else [(0, 0)] * len(shapes)
         self._updates = [
@@ -238,10 +237,9 @@ class _Product(Problem):
 
     def _update(self, m: int, n: int, k: int, skip: tuple[int, int]) -> Update:
         low = 0 if self.task.nonnegative else -_HEAVIEST
-        a, b = (
-            self._random(m, k, k**-0.5, low, _HEAVIEST),
-            self._random(k, n, k**-0.5, low, _HEAVIEST),
-        )
+        share = k**-0.5
+        a = self._random(m, k, share, low, _HEAVIEST)
+        b = self._random(k, n, share, low, _HEAVIEST)
         if not self.small:
             c = self._random(m, n, 0.0, 0, 0)
             return Update(self._output(c, None), a, b)
@@ -251,24 +249,22 @@ class _Product(Problem):
             expected = c.clone()
             for j in range(k):
                 expected = torch.minimum(expected, a[:, :, j, None] + b[:, j, None, :])
-            expected[:, skip[0] : skip[1]] = c[:, skip[0] : skip[1]]
-            expected[:, :, skip[0] : skip[1]] = c[:, :, skip[0] : skip[1]]
+            skipped = slice(*skip)
+            expected[:, skipped] = c[:, skipped]
+            expected[:, :, skipped] = c[:, :, skipped]
             expected = self._batch(expected)
         a, b = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
         return Update(self._output(self._batch(c), expected), a, b, skip)
 
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
         return Operation(lambda: engine.product(*self._updates), idempotent=True)
 
 
-class _Distances(Problem):
+class _Distances(Workload):
     """D <- D* in place."""
 
-    def __init__(
-        self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool
-    ) -> None:
-        super().__init__(task, device, n, block_size, small=small)
+    def _make_operands(self) -> None:
         weights, expected = self._initial_and_expected()
         self._d = self._output(
             self._batch(weights), None if expected is None else self._batch(expected)
@@ -307,16 +303,13 @@ class _Solve(_Distances):
 
     _solved: torch.Tensor | None = None
 
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         task, method = self.task, self._method(config)
-        if (
-            self.n <= config.block_size < task.n
-        ):  # a small problem of a task with several blocks must have several too
+        if self.n <= config.block_size < task.n:
+            # A small workload of a task with several blocks must have several too.
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
-        selection, graphs = (
-            DenseSelection(method, task.engine, config, "tuning"),
-            Graphs(self._d, batched=True),
-        )
+        selection = DenseSelection(method, task.engine, config, "tuning")
+        graphs = Problem(self._d, batched=True)
 
         def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
             return make(name, self._spec(spec), config)
@@ -330,9 +323,7 @@ class _Solve(_Distances):
                     self._solved = solver.run(
                         graphs, lambda nonnegative: selection, make=make_for_task
                     ).distances
-            except (
-                _REFUSALS
-            ) as error:  # the call found invalid weights, although the operands are valid
+            except _REFUSALS as error:  # although the operands are valid
                 raise WrongResultError(str(error)) from None
 
         return Operation(run, idempotent=True, blocks=True)
@@ -372,8 +363,8 @@ class _SolveByExponents(_Solve):
 class _Closure(_Solve):
     """One closure of all n vertices; a whole solve if that consists of one closure."""
 
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
-        # A small problem is run like that of the task, so that the same kernels are compiled.
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        # A small workload is run like that of the task, so that the same kernels are compiled.
         if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
@@ -384,7 +375,7 @@ class _Closure(_Solve):
 class _Blocks(_Distances):
     """A solve by floyd_warshall; the configuration sets the size of its diagonal blocks."""
 
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
         return Operation(lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer()))
 
@@ -417,7 +408,7 @@ class _Panels(_Distances):
         changed = panels[:, None] ^ panels
         return weights, torch.where(changed, expected, weights)
 
-    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
         every, pivot = (0, self.n), self._pivot
         blocks = (
@@ -428,7 +419,7 @@ class _Panels(_Distances):
         return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
 
 
-PROBLEMS: dict[str, type[Problem]] = {
+WORKLOADS: dict[str, type[Workload]] = {
     "product": _Product,
     "exponents": _SolveByExponents,
     "closure": _Closure,
@@ -436,17 +427,17 @@ PROBLEMS: dict[str, type[Problem]] = {
     "panels": _Panels,
     "solve": _Solve,
 }
-"""The kinds of problems, by the names that the records of tunable kernels use."""
+"""The kinds of workloads, by the names that the records of tunable kernels use."""
 
 
-def small_sizes(task: Task) -> tuple[int, int]:
-    """Return the n of two small problems: one that compiles the same kernels as task.n, and an odd
+def small_sizes(task: TuningTask) -> tuple[int, int]:
+    """Return the n of two small workloads: one that compiles the same kernels as task.n, and an odd
     one.
 
     Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles
     takes smaller tiles.
     """
-    most = 528 if task.engine == "cpu" or task.record.problem == "product" else 1040
+    most = 528 if task.engine == "cpu" or task.record.workload == "product" else 1040
     below = task.n - (16 if task.n % 32 < 16 else 32)  # 32 does not divide it
     similar = max(1, min(below, most + task.n % 16))
     return similar, max(1, similar - 15 if similar % 16 == 0 else similar - similar % 2 - 1)

@@ -7,40 +7,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tri_apsp.device import Device
-from tri_apsp.tune.measure.outcome import Energy, Kind, Times
-from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import OutcomeKind, Times
+from tri_apsp.tune.search import Evaluated, SearchResult
+from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["TASK", "SweepResult", "TaskResult", "Winner", "task_of"]
-
-TASK = tuple(field.name for field in dataclasses.fields(Task))
-"""The fields of a task, which come first in JSON and in rows."""
+__all__ = ["SweepResult", "TaskResult", "Winner", "task_of"]
 
 _TIMES = tuple(field.name for field in dataclasses.fields(Times))
-_ENERGY = tuple(field.name for field in dataclasses.fields(Energy))
-# Fields of a Winner and a TaskResult that JSON holds under the same name.
+# Fields of a Winner, a SearchResult and a TaskResult that JSON holds under the same name.
 _WINNER = ("default_ms", "before", "before_ms", "best_ms", "conclusive")
-_WINNER_OF_ENERGY = ("default_joules", "before_joules", "best_joules")
+_SEARCH = ("candidates", "dominated")
 _PLAIN = ("complete", "resumed", "throttled", "seconds", "error")
 
 
-def task_of(fields: Mapping[str, Any]) -> Task:
+def task_of(fields: Mapping[str, Any]) -> TuningTask:
     """Return the task whose fields are among `fields`."""
-    return Task(
-        **{name: fields[name] for name in TASK if name in fields}
-    )  # earlier rows have no objective
-
-
-class Medians(NamedTuple):
-    """The medians that decided a final, in ms, or in joules if energy is the objective; see Winner."""
-
-    now: float
-    default: float
-    before: float | None
-    best: float | None
+    names = (each.name for each in dataclasses.fields(TuningTask))
+    return TuningTask(**{name: fields[name] for name in names})
 
 
 @dataclass(frozen=True)
@@ -58,10 +44,6 @@ class Winner:
         best_ms: the median time of the best configuration in the same final.
         conclusive: False if another was better, but not by more than the noise, or on a device that
             changed its speed.
-        energy: the energy of its runs; None, as the following, unless that is the objective.
-        default_joules: the median energy of the default in the same final.
-        before_joules: that of the configuration that was in use; None if it failed.
-        best_joules: that of the configuration of the least energy.
     """
 
     config: dict[str, Any]
@@ -72,33 +54,6 @@ class Winner:
     before_ms: float | None = None
     best_ms: float | None = None
     conclusive: bool = True
-    energy: Energy | None = None
-    default_joules: float | None = None
-    before_joules: float | None = None
-    best_joules: float | None = None
-
-    @property
-    def medians(self) -> Medians:
-        """The medians of what the objective minimises."""
-        if self.energy is None or self.default_joules is None:
-            return Medians(self.times.median, self.default_ms, self.before_ms, self.best_ms)
-        return Medians(
-            self.energy.median, self.default_joules, self.before_joules, self.best_joules
-        )
-
-    @property
-    def adjective(self) -> str:
-        """What is compared: "fast", or "efficient" if energy is the objective, as in "twice as
-        fast".
-        """
-        return "fast" if self.energy is None else "efficient"
-
-    @property
-    def gain(self) -> float:
-        """How many times faster than the default it is, or if energy is the objective how many
-        times as efficient.
-        """
-        return self.medians.default / self.medians.now
 
     @property
     def speedup(self) -> float:
@@ -127,7 +82,7 @@ class TaskResult:
         error: why there is no winner; "" otherwise.
     """
 
-    task: Task
+    task: TuningTask
     search: SearchResult = field(default_factory=SearchResult, repr=False)
     winner: Winner | None = None
     complete: bool = False
@@ -140,17 +95,16 @@ class TaskResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields except the trials, as JSON takes them."""
         winner, search = self.winner, self.search
+        fields = dict.fromkeys(("config", "gained", "speedup", *_TIMES, *_WINNER))
+        if winner is not None:
+            fields |= {name: getattr(winner, name) for name in ("config", "gained", "speedup")}
+            fields |= dataclasses.asdict(winner.times)
+            fields |= {name: getattr(winner, name) for name in _WINNER}
         return {
             **dataclasses.asdict(self.task),
-            "config": None if winner is None else winner.config,
-            "gained": winner is not None and winner.gained,
-            **(dict.fromkeys(_TIMES) if winner is None else dataclasses.asdict(winner.times)),
-            **{name: None if winner is None else getattr(winner, name) for name in _WINNER},
-            **({} if winner is None or winner.energy is None else _energy_of(winner)),
-            "speedup": None if winner is None else winner.speedup,
+            **fields,
             "evaluated": len(search.evaluated),
-            "candidates": search.candidates,
-            "dominated": search.dominated,
+            **{name: getattr(search, name) for name in _SEARCH},
             "failures": {kind.value: count for kind, count in search.failures.items()},
             **{name: getattr(self, name) for name in _PLAIN},
             "path": None if self.path is None else str(self.path),
@@ -161,25 +115,15 @@ class TaskResult:
         """Return the result that `to_dict` wrote; `trials` are those of the task."""
         winner = None
         if fields["config"] is not None:
+            # Earlier files name the tiles of a solve apart.
+            config = fields["config"] | (fields.get("product") or {})
             times = Times(*(fields[name] for name in _TIMES))
-            config = fields["config"] | (
-                fields.get("product") or {}
-            )  # earlier files name the tiles of a solve apart
-            found = {
-                name: fields[name] for name in (*_WINNER, *_WINNER_OF_ENERGY) if name in fields
-            }
-            energy = Energy(*(fields[name] for name in _ENERGY)) if _ENERGY[0] in fields else None
-            winner = Winner(config, fields["gained"], times, **found, energy=energy)
-        search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
+            more = {name: fields[name] for name in _WINNER if name in fields}
+            winner = Winner(config, fields["gained"], times, **more)
+        search = SearchResult(list(trials), **{name: fields[name] for name in _SEARCH})
         path = Path(fields["path"]) if fields["path"] else None
         plain = {name: fields[name] for name in _PLAIN}
         return cls(task_of(fields), search, winner, **plain, path=path)
-
-
-def _energy_of(winner: Winner) -> dict[str, Any]:
-    """Return the fields of a winner for energy, as JSON and an entry of a tuned file hold them."""
-    energy = {} if winner.energy is None else dataclasses.asdict(winner.energy)
-    return {**energy, **{name: getattr(winner, name) for name in _WINNER_OF_ENERGY}}
 
 
 @dataclass(frozen=True)
@@ -201,12 +145,11 @@ class SweepResult:
     @property
     def files(self) -> list[Path]:
         """The tuned files that were written, each once."""
-        return list(
-            dict.fromkeys(result.path for result in self.results if result.path is not None)
-        )
+        paths = (result.path for result in self.results)
+        return list(dict.fromkeys(path for path in paths if path is not None))
 
     @property
-    def failures(self) -> Counter[Kind]:
+    def failures(self) -> Counter[OutcomeKind]:
         """The number of failures, by class."""
         return sum((result.search.failures for result in self.results), Counter())
 
