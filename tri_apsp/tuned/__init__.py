@@ -18,7 +18,12 @@ size.
 from tri_apsp.semirings import SIGNS
 from tri_apsp.tuned.call import LookupCall, call_of
 from tri_apsp.tuned.compatibility import refusal
-from tri_apsp.tuned.files import (
+from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.lookup import environment, find, using, with_forced
+from tri_apsp.tuned.misses import config_for_call, issue_warnings
+from tri_apsp.tuned.records import KERNELS, allowed_fields
+from tri_apsp.tuned.sources import Use, use_of
+from tri_apsp.tuned.store import (
     directories,
     existing,
     file_name,
@@ -32,11 +37,6 @@ from tri_apsp.tuned.files import (
     save_directory,
     searching,
 )
-from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.lookup import environment, find, using, with_forced
-from tri_apsp.tuned.misses import config_for_call, issue_warnings
-from tri_apsp.tuned.records import KERNELS, allowed_fields
-from tri_apsp.tuned.sources import Use, use_of
 
 __all__ = [
     "KERNELS",

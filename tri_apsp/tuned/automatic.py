@@ -16,8 +16,8 @@ import platformdirs
 from tri_apsp.python_process import module_command
 from tri_apsp.tuned.call import LookupCall
 from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.files import reload
 from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.store import reload
 
 __all__ = ["SECONDS", "tune"]
 

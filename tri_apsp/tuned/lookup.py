@@ -28,10 +28,10 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.call import LookupCall, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.files import generation
 from tri_apsp.tuned.policy import policy
 from tri_apsp.tuned.records import TunableKernel
 from tri_apsp.tuned.sources import files_of_other_gpus, files_of_this_gpu
+from tri_apsp.tuned.store import generation
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tri_apsp.device import Device
 from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.files import (
+from tri_apsp.tuned.store import (
     directories,
     file_name,
     generation,
