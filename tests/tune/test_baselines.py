@@ -12,13 +12,13 @@ from tri_apsp import tuned
 from tri_apsp.cli import info
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import baselines_of
+from tri_apsp.tune.decision import baselines_of
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.schema import Entry
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
 OTHER = dataclasses.replace(GPU, name="B GPU", slug="b-gpu", units=90)
-TASK = Task("nvidia", "product", "float32", "any", 1024)
+TASK = TuningTask("nvidia", "product", "float32", "any", 1024)
 
 
 @pytest.fixture

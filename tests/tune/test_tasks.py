@@ -5,14 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-import torch
 
-from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.semirings import dtype_name
-from tri_apsp.tune.space.task import EFFORTS, Task, default_tasks
-from tri_apsp.tuned import lookup
-from tri_apsp.tuned.call import Call
+from tri_apsp.tune.tasks import EFFORTS, TuningTask, default_tasks
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -61,32 +56,7 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
 
 def test_tasks_asked_for() -> None:
     tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
-    assert tasks == [Task("cpu", "solve", "int16", "any", n) for n in (100, 200)]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("n", [100, 1024, 1025, 1920, 1921, 4096, 16384])
-def test_kernels_are_tuned_at_the_sizes_for_which_they_are_looked_up(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int
-) -> None:
-    asked: dict[str, int] = {}
-    monkeypatch.setattr(lookup, "sources", lambda engine, kernel, dtype, device: [kernel])
-    monkeypatch.setattr(lookup, "files_of_other_gpus", lambda *_: [])
-    monkeypatch.setattr(
-        lookup, "nearest", lambda files, size, *_: asked.update(dict.fromkeys(files, size)) or []
-    )
-    name = dtype_name(dtype)
-    for kind in ("product", "solve"):
-        lookup._over(
-            default_config("nvidia", dtype),
-            Call("nvidia", torch.device("cuda"), H200, name, n, 1, "any", kind),
-            None,
-        )
-    assert asked == {
-        task.kernel: task.n
-        for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n])
-        if task.batch == 1
-    }
+    assert tasks == [TuningTask("cpu", "solve", "int16", "any", n) for n in (100, 200)]
 
 
 def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
@@ -123,10 +93,6 @@ def test_batches() -> None:
 
 
 def test_a_task_is_shown_in_one_line() -> None:
-    task = Task("nvidia", "batch", "float32", "any", 128, 1024)
+    task = TuningTask("nvidia", "batch", "float32", "any", 128, 1024)
     assert str(task) == "nvidia batch, float32 any, n = 128, 1024 graphs"
-    assert (task.torch_dtype, task.nonnegative, task.operations) == (
-        torch.float32,
-        False,
-        1024 * 128**3,
-    )
+    assert (task.nonnegative, task.operations) == (False, 1024 * 128**3)

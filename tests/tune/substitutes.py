@@ -11,7 +11,7 @@ import torch
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned import KERNELS
 
 CPU = torch.device("cpu")
@@ -21,11 +21,11 @@ ALL = [(engine, kernel) for engine, kernels in KERNELS.items() for kernel in ker
 
 def task_of(
     engine: str, kernel: str, dtype: str = "float32", sign: str = "any", n: int = 144
-) -> Task:
-    return Task(engine, kernel, dtype, sign, n, 5 if kernel == "batch" else 1)
+) -> TuningTask:
+    return TuningTask(engine, kernel, dtype, sign, n, 5 if kernel == "batch" else 1)
 
 
-def complete(task: Task) -> CompleteConfig:
+def complete(task: TuningTask) -> CompleteConfig:
     """Return the default configuration, with blocks that are small enough for several of them."""
     config = default_config(task.engine, task.torch_dtype)
     return dataclasses.replace(config, block_size=32, cutoff=64)
@@ -46,7 +46,7 @@ def make_of(engine: type[Substitute]) -> Callable[[str, MatrixSpec, CompleteConf
 
 
 class Faulty(Substitute):
-    """Faulty only for a cutoff of 77, so that the expected result, that of the default, is right."""
+    """Faulty only for a cutoff of 77: the expected result, that of the default, is right."""
 
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(spec, config)
