@@ -88,7 +88,7 @@ def test_candidates_can_run_and_differ(task: TuningTask) -> None:
         assert is_valid(config, device_of(task)), invalid_because(config, device_of(task))
 
 
-@pytest.mark.parametrize("dtype", [dtype_name(dtype) for dtype in DTYPES])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 def test_a_product_fits_its_multiprocessor(dtype: str) -> None:
     task = TuningTask("nvidia", "product", dtype, "any", 4096)
     configs = found(task)

@@ -46,7 +46,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
 
 @pytest.fixture
 def cli(
-    capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool
+    capsys: pytest.CaptureFixture[str], home: Path, memory: None, pool: SyntheticPool
 ) -> Callable[..., Outcome]:
     """Run a command line in this process."""
     return in_this_process(main, capsys)
@@ -352,6 +352,7 @@ def test_sigterm_keeps_the_results_so_far(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow
 class TestProcess:
     """The tuner in a process of its own, with real timing on the cpu engine."""
 
@@ -394,9 +395,8 @@ class TestProcess:
     def test_a_sweep_is_killed_interrupted_and_resumed(
         self, home: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv(
-            "OMP_NUM_THREADS", "1"
-        )  # on a busy machine more threads take ten times as long
+        # On a busy machine more threads take ten times as long.
+        monkeypatch.setenv("OMP_NUM_THREADS", "1")
         with self.start("--trials", "30") as running:
             self.wait_for(running, 3)
             running.kill()
@@ -410,8 +410,8 @@ class TestProcess:
         found = json.loads(out)
         assert found["interrupted"]
         assert [result["complete"] for result in found["results"]] == [False]
-        known = self.known()
-        assert first + 3 <= known - 1 <= found["results"][0]["evaluated"] <= known < 30
+        known = found["results"][0]["evaluated"]
+        assert first <= known <= self.known() < 30
 
         (result,) = tune(
             ["product"],

@@ -8,7 +8,6 @@ import contextlib
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
 import torch
 
@@ -20,52 +19,23 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Prepare, Worker
 
-__all__ = ["Pool", "Workers"]
+__all__ = ["Workers"]
 
 # Compiling takes about ten times as long as measuring; more processes than this would only wait for
 # the device.
 _MAX_COMPILERS = 16
 
 
-class Pool(Protocol):
-    """Measures for a sweep.
-
-    Attributes:
-        parallel: the number of configurations that may be evaluated at the same time.
-    """
-
-    parallel: int
-
-    def evaluate(
-        self,
-        task: TuningTask,
-        config: CompleteConfig,
-        is_slow: Callable[[float], bool] = ...,
-        is_late: Callable[[], bool] = ...,
-    ) -> Outcome | None:
-        """Return the outcome of one configuration, verified and then timed.
-
-        Args:
-            task: the task of the configuration.
-            config: the configuration to measure.
-            is_slow: called with the time of the first run; returns whether that is the only one.
-            is_late: returns whether there is no time left to measure; the outcome is None then.
-        """
-
-    def final(
-        self, task: TuningTask, configs: Sequence[CompleteConfig], rounds: int, seconds: float
-    ) -> list[Outcome]:
-        """Return the outcomes of configurations, timed so that their times can be compared; see
-        Worker.final.
-        """
-
-    def close(self) -> None:
-        """End at once, with all evaluations in progress."""
-
-
 class Workers:
     """One worker per device. On a GPU several configurations are evaluated at once: one is
     measured, others are compiled, into Triton's cache on disk.
+
+    Args:
+        devices: the devices to measure on, of one model.
+        prepare: as for Worker.
+
+    Attributes:
+        parallel: the number of configurations that may be evaluated at the same time.
     """
 
     def __init__(self, devices: Sequence[torch.device], prepare: Prepare = Measurement) -> None:
@@ -84,6 +54,14 @@ class Workers:
         is_slow: Callable[[float], bool] = lambda ms: False,
         is_late: Callable[[], bool] = lambda: False,
     ) -> Outcome | None:
+        """Return the outcome of one configuration, verified and then timed.
+
+        Args:
+            task: the task of the configuration.
+            config: the configuration to measure.
+            is_slow: called with the time of the first run; returns whether that is the only one.
+            is_late: returns whether there is no time left to measure; the outcome is None then.
+        """
         compiled = self._compile(task, config, odd=False)
         if compiled.kind is not OutcomeKind.correct:
             return compiled
@@ -93,6 +71,9 @@ class Workers:
     def final(
         self, task: TuningTask, configs: Sequence[CompleteConfig], rounds: int, seconds: float
     ) -> list[Outcome]:
+        """Return the outcomes of configurations, timed so that their times can be compared; see
+        Worker.final.
+        """
         with ThreadPoolExecutor(max(1, len(self._compilers))) as threads:
             compiled = list(threads.map(lambda config: self._compile(task, config, True), configs))
         right = [index for index, found in enumerate(compiled) if found.kind is OutcomeKind.correct]
@@ -104,6 +85,7 @@ class Workers:
         return compiled
 
     def close(self) -> None:
+        """End at once, with all evaluations in progress."""
         with contextlib.ExitStack() as stack:  # each, even if one before it fails
             for worker in (*self._workers, *self._compilers):
                 stack.callback(worker.close)

@@ -25,7 +25,7 @@ from tri_apsp.tuned.records import Space, Values
 __all__ = ["Evaluate", "Evaluated", "Search", "SearchResult", "known_trials"]
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
-"""Evaluates values; the other arguments are those of Pool.evaluate."""
+"""Evaluates values; the other arguments are those of Workers.evaluate."""
 
 # Random candidates before TPE has something to model, and trials before slow ones are pruned.
 _STARTUP = 10

@@ -27,10 +27,10 @@ from tri_apsp.tune.decision import (
     baselines_of,
     choose_winner,
 )
-from tri_apsp.tune.measurement import protocol_of
+from tri_apsp.tune.measurement import protocol_of, round_seconds
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.plan import Plan
-from tri_apsp.tune.pool import Pool
+from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
 from tri_apsp.tune.search import Search, SearchResult, known_trials
@@ -40,13 +40,12 @@ from tri_apsp.tuned.records import Values
 
 __all__ = ["sweep"]
 
-# The share of a task's time that is kept for its final, and the runs of each of its configurations
-# that must fit in any case: three comparisons and four timed runs.
-_FINAL_SHARE = 0.25
-_FINAL_RUNS = 7
+# A task keeps the time of its final's rounds and their preparation free, at most this share of its
+# time, but in any case enough for three comparisons and four timed runs of two configurations.
+_PREPARATION_SECONDS, _FINAL_SHARE, _FINAL_RUNS = 3.0, 0.25, 7
 
 
-def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
+def sweep(plan: Plan, make_pool: Callable[[], Workers], progress: Progress) -> SweepResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
     Ctrl-C ends the sweep: the results so far are kept, that of the present task marked as
@@ -110,7 +109,7 @@ def _require_replaceable(plan: Plan) -> None:
 class _Tuner:
     """Tunes tasks with the same storage, pool and files."""
 
-    def __init__(self, plan: Plan, storage: BaseStorage, pool: Pool, progress: Progress) -> None:
+    def __init__(self, plan: Plan, storage: BaseStorage, pool: Workers, progress: Progress) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.devices[0])
         self._driver = driver_version(plan.devices[0])
@@ -180,8 +179,12 @@ class _Tuner:
             return self._pool.evaluate(task, space.config(values, base), is_slow, is_late)
 
         def reserve(best_ms: float) -> float:
-            least = (len(baselines.distinct) + 1) * _FINAL_RUNS * best_ms / 1000
-            return max(least, _FINAL_SHARE * seconds)
+            fixed = len(baselines.distinct)
+            rounds = settings.budget.rounds * round_seconds(
+                fixed + settings.budget.finalists, best_ms
+            )
+            least = (fixed + 1) * _FINAL_RUNS * best_ms / 1000
+            return max(least, min(_FINAL_SHARE * seconds, _PREPARATION_SECONDS + rounds))
 
         search = Search(
             space,

@@ -269,15 +269,21 @@ def _start_process(
             main file of its parent.
         OSError: no process can be started.
     """
-    context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
     # Modules that take long to import, and start nothing that a fork would break: no CUDA, no
     # thread. The server may find another version of this package, which is imported quickly.
-    context.set_forkserver_preload(["torch", "triton"])
-    process: BaseProcess = context.Process(  # type: ignore[attr-defined]
-        target=_call, args=(dict(os.environ), target, arguments), name=name, daemon=True
-    )
-    with _interrupts_blocked():
-        process.start()
+    multiprocessing.set_forkserver_preload(["torch", "triton"])
+    methods = ("forkserver", "spawn") if sys.platform == "linux" else ("spawn",)
+    for method in methods:
+        process: BaseProcess = multiprocessing.get_context(method).Process(  # type: ignore[attr-defined]
+            target=_call, args=(dict(os.environ), target, arguments), name=name, daemon=True
+        )
+        try:
+            with _interrupts_blocked():
+                process.start()
+            break
+        except (EOFError, OSError):  # such as a path that is too long for the server's socket
+            if method == "spawn":
+                raise
     return process
 
 
