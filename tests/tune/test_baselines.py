@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.cli import info
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tune.decision import baselines_of
@@ -39,10 +38,3 @@ def test_a_gpu_without_files_starts_from_those_of_the_nearest(file: Path) -> Non
     baselines = baselines_of(TASK, torch.device("cuda", 0))
     assert baselines.default.product == default_config("nvidia", torch.float32).product
     assert (baselines.incumbent.product.block_m, baselines.incumbent.product.block_n) == (64, 128)
-
-
-def test_info_says_for_what_files_of_another_gpu_are_used(file: Path) -> None:
-    held, reason = info._file(file, [torch.device("cuda", 0)])
-    assert reason is None
-    assert "n = 1024, tuned " in held
-    assert held.endswith(", of another GPU, for what has no entry of this one")

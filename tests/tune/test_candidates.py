@@ -11,7 +11,6 @@ from tri_apsp.configs import (
     CompleteConfig,
     GpuConfig,
     GpuTiles,
-    NvidiaConfig,
     default_config,
     invalid_because,
     is_valid,
@@ -54,18 +53,6 @@ def found(
         space.config(values, base)
         for values in candidates(space, task, device or device_of(task), base)
     ]
-
-
-def test_every_tuned_field_has_a_space() -> None:
-    assert SPACES.keys() == RECORDS.keys()
-    for key, space in SPACES.items():
-        assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(
-            RECORDS[key].fields
-        )
-        for parameter in space.parameters:
-            assert len(set(parameter.choices)) == len(parameter.choices)
-            if parameter.name != "small_product":  # whole tiles
-                assert list(parameter.choices) == sorted(parameter.choices)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
@@ -132,19 +119,6 @@ def test_registers_and_shared_memory_of_other_gpus() -> None:
     assert "must fit the 101376 bytes" in str(invalid_because(wide, SMALL))
 
 
-@pytest.mark.parametrize(
-    ("kernel", "programs"), [("closure", "closure_programs"), ("batch", "batch_programs")]
-)
-def test_closures_fit_side_by_side(kernel: str, programs: str) -> None:
-    configs = found(TuningTask("nvidia", kernel, "float32", "any", 512))
-    assert {getattr(config, programs) for config in configs} >= {1, 2, 3, 4}
-    for config in configs:
-        assert isinstance(config, NvidiaConfig)
-        count = getattr(config, programs)
-        assert config.closure_warps * count <= 32
-        assert count * config.closure_tile * (2 * config.closure_tile + 8) * 4 <= H200.shared_memory
-
-
 def test_solves_that_repeat_are_left_out() -> None:
     task = TuningTask("cpu", "solve", "float32", "any", 512)
     base = default_config("cpu", torch.float32)
@@ -165,16 +139,6 @@ def test_solves_that_repeat_are_left_out() -> None:
         48,
         128,  # the default
     }
-
-
-def test_with_method_takes_the_method_of_auto() -> None:
-    base = default_config("cpu", torch.float32)
-    assert with_method(base, 64).method == "floyd_warshall"
-    assert with_method(base, 2048).method == "kleene"
-    assert (
-        with_method(dataclasses.replace(base, method="floyd_warshall"), 2048).method
-        == "floyd_warshall"
-    )
 
 
 def test_hashes_tell_spaces_apart() -> None:

@@ -175,18 +175,6 @@ def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: Syn
     assert "tuned     1 of 2 tasks" in output.out
 
 
-def test_an_interrupt_keeps_the_results_so_far(
-    cli: Callable[..., Outcome], pool: SyntheticPool
-) -> None:
-    def press() -> None:
-        raise KeyboardInterrupt
-
-    pool.before_final = press
-    output = cli(*FEW)
-    assert output.status == INTERRUPTED
-    assert "interrupted; --resume continues" in output.out
-
-
 def test_dry_run_measures_nothing(
     cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
 ) -> None:

@@ -6,13 +6,11 @@ import dataclasses
 from typing import ClassVar
 
 import pytest
-import torch
 from tune import faulty
 from tune.substitutes import CPU, Faulty, Substitute, complete, make_of, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
 from tri_apsp.engines import Engine, Update
-from tri_apsp.semirings import floor
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
@@ -25,33 +23,6 @@ def short_screening(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time as few runs as possible."""
     monkeypatch.setattr(module, "_SCREEN_SECONDS", {"cpu": 0.01})
     monkeypatch.setattr(module, "_WARM_UP_SECONDS", 0.05)
-
-
-class Allocates(Substitute):
-    """Records the values of new memory."""
-
-    found: ClassVar[list[float]] = []
-
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        memory = torch.stack([self.scratch(updates[0].c, 1, 1), updates[0].c.new_empty((1, 1, 1))])
-        self.found.append(memory.unique().item())
-
-
-def test_new_memory_wins_every_minimum_during_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        torch.Tensor, "new_empty", lambda like, shape: torch.ones(shape, dtype=like.dtype)
-    )
-    measurement = Measurement(task_of("cpu", "product"), CPU, make_of(Allocates))
-    config, lowest = complete(task_of("cpu", "product")), floor(torch.float32)
-    assert set(Allocates.found) == {lowest}
-    Allocates.found.clear()
-    measurement.check(config)
-    assert Allocates.found == [
-        lowest,
-        lowest,
-        1.0,
-    ]  # a small problem, the task's, and the run that is timed
 
 
 class FaultyWhereOdd(Faulty):

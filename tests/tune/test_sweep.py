@@ -84,18 +84,6 @@ def test_the_default_stays_unless_beaten_beyond_the_noise(
     assert stored(home).entries[0].speedup == pytest.approx(result.winner.speedup)
 
 
-def test_the_configuration_in_use_stays_in_a_tie() -> None:
-    run(SyntheticPool())
-    run(
-        SyntheticPool(
-            fails=lambda task, config: (
-                None if config.product in (DEFAULT.product, FASTEST) else OutcomeKind.timeout
-            )
-        )
-    )
-    assert used().product == FASTEST
-
-
 def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) -> None:
     run(SyntheticPool())
     before = stored(home)
@@ -165,14 +153,6 @@ class TestSolve:
             FASTEST,
             DEFAULT.product,
         )
-
-    def test_tiles_saved_in_another_directory_are_used(self, home: Path) -> None:
-        """Later tasks use the tiles also if they are saved where no lookup finds them."""
-        pool = SyntheticPool()
-        run(pool, PRODUCT, SOLVE, save_dir=home / "elsewhere")
-        assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
-        assert len(list((home / "elsewhere").glob("*/*.json"))) == 2
-        assert not (home / "tuned").exists()
 
 
 def test_a_winner_of_another_size_is_tried_early() -> None:
@@ -266,11 +246,6 @@ class TestInterrupt:
         assert run(pool).interrupted
         assert not stored(home).complete
         assert used().product == FASTEST
-
-    def test_interrupt_without_a_gain_stores_nothing(self, home: Path) -> None:
-        for flat, at in ((False, 1), (True, 9)):
-            assert run(SyntheticPool(before=press_ctrl_c(at), flat=flat)).interrupted
-        assert not (home / "tuned").exists()
 
     def test_interrupted_search_does_not_replace_a_complete_entry(self, home: Path) -> None:
         run(SyntheticPool())

@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from tri_apsp.device import Device
-from tri_apsp.tune.tasks import EFFORTS, TuningTask, default_tasks
+from tri_apsp.tune.tasks import TuningTask, default_tasks
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
-
-
-@pytest.mark.parametrize("engine", KERNELS)
-@pytest.mark.parametrize("effort", EFFORTS)
-def test_kernels_come_in_the_order_of_their_use(engine: str, effort: str) -> None:
-    tasks = default_tasks(engine, H200, effort)
-    assert len(set(tasks)) == len(tasks)
-    for dtype in {task.dtype for task in tasks}:
-        kernels = [task.kernel for task in tasks if task.dtype == dtype]
-        sizes = "quick_sizes" if effort == "quick" else "full_sizes"
-        assert list(dict.fromkeys(kernels)) == [
-            name
-            for name in KERNELS[engine]
-            if dtype in RECORDS[engine, name].dtypes and getattr(RECORDS[engine, name], sizes)
-        ]
 
 
 def test_quick_is_one_task_per_kernel() -> None:
@@ -85,11 +68,6 @@ def test_tasks_fit_the_memory() -> None:
     tasks = default_tasks("nvidia", small, "full", ["float32"])
     assert 8192 <= max(task.n for task in tasks) <= 16384
     assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256}
-
-
-def test_batches() -> None:
-    batch_of = RECORDS["nvidia", "batch"].batch
-    assert [batch_of(n) for n in (0, 1, 64, 128, 180, 1024)] == [4096, 4096, 4096, 1024, 517, 256]
 
 
 def test_a_task_is_shown_in_one_line() -> None:

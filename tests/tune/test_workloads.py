@@ -5,8 +5,6 @@ does.
 from __future__ import annotations
 
 import dataclasses
-import time
-from typing import ClassVar
 
 import pytest
 import torch
@@ -25,16 +23,14 @@ from tune.substitutes import (
 )
 
 from tri_apsp import engines
-from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.configs import default_config
 from tri_apsp.engines import Block, Update
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
-from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WORKLOADS, WrongResultError, small_sizes
-from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 
 @pytest.fixture(autouse=True)
@@ -125,114 +121,6 @@ def test_only_whole_solves_block() -> None:
             complete(task), make_of(Substitute)
         )
         assert part.blocks == solves
-
-
-class Ranges:
-    """The value ranges of a solve; `unread` are those that were not read yet."""
-
-    unread: ClassVar[list[Ranges]] = []
-
-    def __init__(self, seconds: float, weights: Block, distances: Block) -> None:
-        self._seconds, self._tensors = seconds, (weights, distances)
-        self.unread.append(self)
-
-    def read(self) -> list[ValueRange]:
-        time.sleep(self._seconds)
-        self.unread.remove(self)
-        if self._tensors[0].device.type == "meta":
-            return [ValueRange(0, 0, 0, 0)] * 2
-        infinity = no_edge(self._tensors[0].dtype)
-        return [value_range(tensor, infinity, diagonal=True) for tensor in self._tensors]
-
-
-class Solving(Substitute):
-    """An engine that solves in one launch; reading the value ranges takes `reading` seconds."""
-
-    reading: ClassVar[float] = 0.0
-    solved: ClassVar[list[int]] = []
-    closed: ClassVar[list[int]] = []
-
-    @classmethod
-    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
-        return True
-
-    @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
-        return True
-
-    def closure(self, d: Block) -> None:
-        self.closed.append(d.shape[1])
-        super().closure(d)
-
-    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
-        assert not Ranges.unread, "each is read before the next solve"
-        self.solved.append(weights.shape[1])
-        distances = weights.new_empty(weights.shape)
-        distances.copy_(weights)
-        Substitute.closure(self, distances)
-        return distances, Ranges(self.reading, weights, distances)
-
-
-class FaultyDistance(Faulty, Solving):
-    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
-        distances, found = super().queue_solve(weights)
-        if not self.default:
-            distances[-1, 0, -1] -= 1
-        return distances, found
-
-
-class Overwrites(Faulty, Solving):
-    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
-        distances, found = super().queue_solve(weights)
-        if not self.default:
-            weights[-1, -1] = 1
-        return distances, found
-
-
-class StraySolve(Faulty, Solving):
-    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
-        distances, found = super().queue_solve(weights)
-        if not self.default and weights.storage_offset():
-            weights.as_strided((1,), (1,), weights.storage_offset() - 1).fill_(0)
-        return distances, found
-
-
-@pytest.mark.parametrize("kernel", ["closure", "batch"])
-class TestSolvesInOneLaunch:
-    """A graph that one closure solves is measured as a call solves it."""
-
-    @pytest.fixture(autouse=True)
-    def nothing_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engines, "type_of", lambda name: Solving)
-        for done in (Solving.solved, Solving.closed, Ranges.unread):
-            done.clear()
-
-    def whole(self, task: TuningTask) -> CompleteConfig:
-        return dataclasses.replace(complete(task), block_size=task.n)
-
-    @pytest.mark.parametrize(
-        ("dtype", "sign"), [("float32", "nonnegative"), ("float64", "any"), ("int16", "any")]
-    )
-    @pytest.mark.parametrize("n", [1, 30, 144])
-    def test_correct_solves_pass_and_are_read_one_by_one(
-        self, kernel: str, dtype: str, sign: str, n: int
-    ) -> None:
-        task = task_of("nvidia", kernel, dtype, sign, n)
-        measurement = Measurement(task, CPU, make_of(Solving))
-        for outcome in (measurement.check(self.whole(task)), measurement.verify(self.whole(task))):
-            assert outcome.kind is OutcomeKind.correct
-        measurement.final([self.whole(task)] * 2, 1, 9.0)
-        assert len(Solving.solved) > 12
-        assert Solving.closed == []
-        assert Ranges.unread == []
-
-    @pytest.mark.parametrize("wrong", [FaultyDistance, Overwrites, StraySolve])
-    def test_faulty_solves_are_detected(self, kernel: str, wrong: type[Solving]) -> None:
-        task = task_of("nvidia", kernel)
-        measurement = Measurement(task, CPU, make_of(wrong))
-        assert measurement.check(self.whole(task)).kind is OutcomeKind.correct
-        with pytest.raises(WrongResultError):
-            measurement.check(dataclasses.replace(self.whole(task), cutoff=77))
 
 
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 48, 100, 256, 1000, 4096])
