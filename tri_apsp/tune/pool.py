@@ -69,7 +69,11 @@ class Workers:
             return None if is_late() else worker.screen(task, config, is_slow)
 
     def final(
-        self, task: TuningTask, configs: Sequence[CompleteConfig], rounds: int, seconds: float
+        self,
+        task: TuningTask,
+        configs: Sequence[CompleteConfig],
+        rounds: int,
+        seconds: float = 600.0,
     ) -> list[Outcome]:
         """Return the outcomes of configurations, timed so that their times can be compared; see
         Worker.final.
