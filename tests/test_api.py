@@ -22,7 +22,6 @@ from tri_apsp import (
     InputError,
     TooLargeError,
     csgraph,
-    tuned,
 )
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
@@ -128,15 +127,11 @@ def test_type_checkers_know_the_methods(call) -> None:
     assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *SYSTEMS, "johnson")
 
 
-def test_type_checkers_know_the_signs_and_objectives() -> None:
+def test_type_checkers_know_the_signs() -> None:
     assert get_args(Sign) == SIGNS
     assert get_type_hints(Case)["sign"] == Sign
-    hints = get_type_hints(
-        tune, localns={"Sign": Sign, "SweepResult": object, "Objective": tuned.Objective}
-    )
-    assert (hints["signs"], hints["objective"]) == (Sequence[Sign], tuned.Objective)
-    assert get_args(tuned.Objective) == tuned.OBJECTIVES
-    assert tuned.DEFAULT_OBJECTIVE in tuned.OBJECTIVES
+    hints = get_type_hints(tune, localns={"Sign": Sign, "SweepResult": object})
+    assert hints["signs"] == Sequence[Sign]
 
 
 def test_results_are_compared_by_identity() -> None:
