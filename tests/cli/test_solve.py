@@ -229,7 +229,7 @@ class TestText:
         assert outcome.status == 0
         assert (
             outcome.err.startswith(
-                "warning: float32 is exact for whole numbers below 16777216 only"
+                "warning: float32 is exact for integers below 16777216 only"
             )
             == warned
         )
@@ -243,7 +243,7 @@ class TestText:
         outcome = cli("solve", save("large.gr", f"p sp 2 1\na 1 2 {2**24 + 1}\n"))
         assert outcome.status == 0
         assert outcome.err == (
-            "warning: float32 is exact for whole numbers below 16777216 only, but a weight is 16777217; use float64 or int64 "
+            "warning: float32 is exact for integers below 16777216 only, but a weight is 16777217; use float64 or int64 "
             "for exact distances.\n"
         )
 

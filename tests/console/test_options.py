@@ -15,5 +15,5 @@ def test_at_least():
 
 @pytest.mark.parametrize("text", ["2", "-3", "3.0", "x", ""])
 def test_below_the_least(text):
-    with pytest.raises(argparse.ArgumentTypeError, match=f"whole number from 3, but is '{text}'"):
+    with pytest.raises(argparse.ArgumentTypeError, match=f"integer from 3, but is '{text}'"):
         at_least(3)(text)

@@ -362,7 +362,7 @@ def test_a_whole_number_that_float32_rounds(recwarn, convert):
     (warning,) = recwarn
     assert (warning.category, warning.filename) == (RoundingWarning, __file__)
     assert str(warning.message) == (
-        "float32 is exact for whole numbers below 16777216 only, but a weight is 16777217; use float64 or int64 for exact "
+        "float32 is exact for integers below 16777216 only, but a weight is 16777217; use float64 or int64 for exact "
         "distances."
     )
 

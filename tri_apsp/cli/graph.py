@@ -47,7 +47,8 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
         "graph",
         metavar="GRAPH",
         help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which needs --format. Of parallel "
-        "edges only the lightest counts, and loops only if they are negative, also in the number of edges that is shown",
+        "edges only the lightest counts, and loops only if they are negative, also in the number "
+        "of edges that is shown",
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"
@@ -163,7 +164,8 @@ def vertex_of(graph: Graph, number: int, name: str) -> int:
         )
     if not 0 <= number - graph.base < graph.n:
         raise InputError(
-            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, but is {number}; "
+            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, "
+            f"but is {number}; "
             "give one of these."
         )
     return number - graph.base
@@ -180,6 +182,7 @@ def _source(graph: str) -> str | BinaryIO:
         return graph
     if sys.stdin is None:
         raise InputError(
-            "a graph must be read from an open file, but standard input is closed; redirect a file to it."
+            "a graph must be read from an open file, but standard input is closed; redirect a "
+            "file to it."
         )
     return sys.stdin.buffer

@@ -29,7 +29,6 @@ from tri_apsp.device import describe, resolve
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
-    VERTEX_FORMATS,
     check_output,
     write_distances,
     write_vertex_values,
@@ -70,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the mean distance of the pairs that have a path",
     )
-    endings = f"ends in one of {', '.join(VERTEX_FORMATS)}"
+    endings = f"ends in one of {', '.join(DISTANCE_FORMATS)}"
     parser.add_argument(
         "--closeness",
         type=Path,
@@ -180,7 +179,8 @@ def _check(args: argparse.Namespace) -> None:
     """Refuse options that exclude each other, and files that cannot be written, before the work."""
     if args.weighted and args.output is not None:
         raise InputError(
-            "--output writes numbers of edges, but --weighted is given; write distances with solve -o."
+            "--output writes numbers of edges, but --weighted is given; write distances with "
+            "solve -o."
         )
     if args.sources is not None and args.output is None:
         raise InputError(
@@ -190,7 +190,7 @@ def _check(args: argparse.Namespace) -> None:
         check_output(args.output)
     for path in (args.closeness, args.eccentricities):
         if path is not None:
-            check_output(path, VERTEX_FORMATS)
+            check_output(path)
 
 
 def _shown(value: float) -> str:

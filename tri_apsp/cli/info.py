@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
     add_json(
         parser,
-        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
+        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
+        "unused with the reasons, "
         "save_directory: null if it is frozen, objective: whose entries solves prefer)",
     )
     parser.set_defaults(run=run)

@@ -32,7 +32,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_json(parser, _KEYS)
     parser.epilog = (
-        "A graph of few edges is solved from the source alone, any other whole, with n^3 operations; in Python, one Result "
+        "A graph of few edges is solved from the source alone, any other whole, with n^3 "
+        "operations; in Python, one Result "
         "answers many queries."
     )
     parser.set_defaults(run=run)

@@ -59,14 +59,18 @@ __all__ = ["configure", "run"]
 
 _TOO_LARGE = "solve from some vertices with the command sssp, or measure the graph with hops"
 _SECONDS = (
-    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the first run alone if it takes "
+    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or "
+    "the first run alone if it takes "
     f"longer than {SHORT_SECONDS:g} s"
 )
 _KEYS = (
-    "n, edges, method, engine, source (of the configuration, null for johnson), exponents (whether large "
+    "n, edges, method, engine, source (of the configuration, null for johnson), exponents "
+    "(whether large "
     f"products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
-    "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, sum_distances (these with the diagonal; "
-    "null if there is no value), unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its "
+    "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, "
+    "sum_distances (these with the diagonal; "
+    "null if there is no value), unbounded_pairs (through a negative cycle; not "
+    "reachable_pairs), negative_cycle (its "
     "vertices, or null)"
 )
 
@@ -157,11 +161,13 @@ def run(args: argparse.Namespace) -> None:
         ("graph", describe_graph(args, n, edges)),
         (
             "method",
-            f"{result.method}: {selection.reason}{', large products by exponents' if result.exponents else ''}",
+            f"{result.method}: "
+            f"{selection.reason}{', large products by exponents' if result.exponents else ''}",
         ),
         (
             "engine",
-            f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}",
+            f"{result.engine} on {describe(device).name} ({device}), "
+            f"{dtype_name(result.distances.dtype)}",
         ),
         ("tuned", tuned if tuned not in ("default", "given") else ""),
         ("preparation", preparation),
@@ -241,5 +247,5 @@ def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:
     if not dtype.is_floating_point or not isinstance(summary.max_distance, int):
         return
-    if summary.max_distance >= whole_end(dtype):  # to which the next whole number is rounded
+    if summary.max_distance >= whole_end(dtype):  # to which the next integer is rounded
         warn_of_rounding(dtype, f"the longest distance is {summary.max_distance}")

@@ -33,8 +33,10 @@ from tri_apsp.sparse.single_source import SOURCE_METHODS
 __all__ = ["configure", "run"]
 
 _KEYS = (
-    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), reachable_pairs, max_distance, "
-    "sum_distances, unbounded_pairs (through a negative cycle), negative_cycle (its vertices, or null)"
+    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), "
+    "reachable_pairs, max_distance, "
+    "sum_distances, unbounded_pairs (through a negative cycle), negative_cycle (its vertices, or "
+    "null)"
 )
 
 
@@ -93,7 +95,8 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it from the sources by one method or all, and print a summary."""
     if args.all_methods and args.method != "auto":
         raise InputError(
-            f"--all-methods runs every method, but --method {args.method} names one; leave one of them out."
+            f"--all-methods runs every method, but --method {args.method} names one; leave one "
+            "of them out."
         )
     device = resolve(args.device)
     outputs = {"--output": args.output, "--predecessors": args.predecessors}

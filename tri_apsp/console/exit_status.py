@@ -57,7 +57,8 @@ def guarded(run: Callable[[], int]) -> int:
             raise
         _discard_stdout()
         print(
-            f"error: the output must be written, but it cannot be ({error.strerror}); free some space, or write it to another "
+            f"error: the output must be written, but it cannot be ({error.strerror}); free some "
+            "space, or write it to another "
             "place.",
             file=sys.stderr,
         )
@@ -66,7 +67,8 @@ def guarded(run: Callable[[], int]) -> int:
         if not _ran_out_of_memory(error):
             raise
         print(
-            "error: the problem must fit the memory of its device, but an allocation failed; use a narrower dtype, a smaller "
+            "error: the problem must fit the memory of its device, but an allocation failed; use "
+            "a narrower dtype, a smaller "
             "graph, or a device with more memory.",
             file=sys.stderr,
         )

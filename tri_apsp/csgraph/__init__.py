@@ -6,7 +6,7 @@ on the CPU in float64.
 Graphs, arguments and results are SciPy's, with two exceptions, in which SciPy's methods differ
 among themselves: an unmasked 0 of a masked array is an edge of weight 0 in every function, and a
 loop of negative weight is a negative cycle in every function (SciPy's Floyd-Warshall takes neither
-into account). Distances are exact for whole numbers below 2**53, else within rounding; of several
+into account). Distances are exact for integers below 2**53, else within rounding; of several
 shortest paths, the predecessors may follow another one than SciPy's.
 """
 

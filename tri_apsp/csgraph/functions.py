@@ -42,7 +42,7 @@ def shortest_path(
         overwrite: with "auto" or "FW", without `indices`, if `csgraph` is a writable C-contiguous
             array of float64: solve in its memory, which then holds the distances (undefined values
             after an error). Ignored for other graphs.
-        indices: sources, whole numbers of any shape in [-n, n), negative ones counted from the end;
+        indices: sources, integers of any shape in [-n, n), negative ones counted from the end;
             None: all vertices.
 
     Returns:

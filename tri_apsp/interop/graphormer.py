@@ -63,7 +63,7 @@ def encodings(
         max_distance: the most edges that are told apart, at least 1.
 
     Raises:
-        InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
+        InputError: as from_edge_index; a `max_distance` that is no integer from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
     Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8
@@ -139,14 +139,16 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
             raise InputError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
     if edge_features.device != edge_paths.device:
         raise InputError(
-            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but are on {edge_features.device}; "
+            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but "
+            f"are on {edge_features.device}; "
             "move them."
         )
     if edge_paths.device.type == "cpu" and edge_paths.numel():
         lowest, highest = (int(value) for value in edge_paths.aminmax())
         if lowest < -1 or highest >= len(edge_features):
             raise InputError(
-                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have features, or -1, but one is "
+                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have "
+                "features, or -1, but one is "
                 f"{lowest if lowest < -1 else highest}; give the features of all edges."
             )
     none = edge_features.new_zeros((1, *edge_features.shape[1:]))
@@ -157,11 +159,11 @@ def check_max_distance(value: Any) -> int:
     """Return the most edges that are told apart.
 
     Raises:
-        InputError: no whole number from 1 on.
+        InputError: no integer from 1 on.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
         raise InputError(
-            f"`max_distance` must be a whole number from 1 on, but is {shown(value)}; give one."
+            f"`max_distance` must be an integer from 1 on, but is {shown(value)}; give one."
         )
     return operator.index(value)
 

@@ -135,7 +135,8 @@ def floyd_warshall_numpy(
         return _floyd_warshall(G, weight, loops=False).distances
     if not (len(nodelist) == len(G) == len(set(nodelist))):
         raise nx.NetworkXError(
-            "nodelist must contain every node in G with no repeats.If you wanted a subgraph of G use G.subgraph(nodelist)"
+            "nodelist must contain every node in G with no repeats.If you wanted a subgraph of G "
+            "use G.subgraph(nodelist)"
         )
     if strange := set(nodelist) - set(G.nodes):
         raise nx.NetworkXError(f"Nodes {strange} in nodelist is not in G")

@@ -32,7 +32,8 @@ FUNCTIONS = (
 """The functions of NetworkX that networkx_backend.py implements."""
 
 _NOTE = (
-    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot serve, such as a callable "
+    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot "
+    "serve, such as a callable "
     "weight, raise NotImplementedError, or are left to the next backend."
 )
 

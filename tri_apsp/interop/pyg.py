@@ -27,7 +27,8 @@ try:
     from torch_geometric.transforms import BaseTransform
 except ImportError as error:
     raise MissingPackageError(
-        f"tri_apsp.interop.pyg needs torch_geometric, but it is not installed; {remedy_of_extra('pyg')}."
+        "tri_apsp.interop.pyg needs torch_geometric, but it is not installed; "
+        f"{remedy_of_extra('pyg')}."
     ) from error
 
 __all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
@@ -56,11 +57,13 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
             not isinstance(max_distance, (int, float)) or not max_distance > 0
         ):
             raise InputError(
-                f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a number, or None."
+                f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such "
+                "a number, or None."
             )
         if any(word in name for word in ("index", "batch", "face", "adj")):
             raise InputError(
-                f"`name` must not contain 'index', 'batch', 'face' or 'adj', since a data loader changes the values of such "
+                "`name` must not contain 'index', 'batch', 'face' or 'adj', since a data loader "
+                "changes the values of such "
                 f"attributes, but is {name!r}; choose another."
             )
         self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
@@ -159,7 +162,8 @@ def padded(
     torch.cumsum(sizes * sizes, 0, out=offsets[1:])
     if values.dim() not in (1, 2) or len(values) != int(offsets[-1]):
         raise InputError(
-            f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph of n vertices, but has shape "
+            f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph "
+            "of n vertices, but has shape "
             f"{tuple(values.shape)}; apply the transform again after vertices were removed."
         )
     columns = values[:, None] if values.dim() == 1 else values
@@ -175,7 +179,8 @@ def padded(
 def _attribute(data: Any, name: str) -> torch.Tensor:
     if name not in data:
         raise InputError(
-            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first."
+            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add "
+            "it first."
         )
     found = data[name]
     if not isinstance(found, torch.Tensor):
@@ -188,12 +193,14 @@ def _attribute(data: Any, name: str) -> torch.Tensor:
 def _check(data: Any) -> None:
     if not isinstance(data, Data):  # as a Batch is, too
         raise InputError(
-            f"the data must be a torch_geometric.data.Data, or a Batch of them, but is {shown(data)}; convert it first, a "
+            "the data must be a torch_geometric.data.Data, or a Batch of them, but is "
+            f"{shown(data)}; convert it first, a "
             "HeteroData with .to_homogeneous()."
         )
     if getattr(data, "edge_index", None) is None:
         raise InputError(
-            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, edges)."
+            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, "
+            "edges)."
         )
 
 
@@ -215,7 +222,8 @@ def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
     graph = data.batch[data.edge_index[0]]
     if bool((graph[1:] < graph[:-1]).any()):
         raise InputError(
-            "the edges of a batch must be grouped by graph, in the order of the graphs, but are not; make the Batch of the "
+            "the edges of a batch must be grouped by graph, in the order of the graphs, but are "
+            "not; make the Batch of the "
             "graphs again, or sort its edges."
         )
     counts = torch.bincount(graph, minlength=graphs)
