@@ -126,6 +126,8 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
 
 def write_weights(graph: Graph, stream: BinaryIO, extension: str) -> None:
     """Write the dense weights of a graph; of an `EdgeList` in float32."""
-    is_dense = isinstance(graph, DenseGraph)
-    weights = graph.weights if is_dense else graph.to_weights(graph.natural_dtype)
+    if isinstance(graph, DenseGraph):
+        weights = graph.weights
+    else:
+        weights = graph.to_weights(graph.natural_dtype)
     write_array(weights, stream, extension, "weights")

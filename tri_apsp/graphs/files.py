@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from tri_apsp.errors import ApspError, InputError, InputTypeError
 from tri_apsp.graphs.text import Text
 
-__all__ = ["Source", "file_format", "open_output", "to_path"]
+__all__ = ["Format", "Source", "file_format", "open_output", "to_path"]
+
+Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
+"""The formats of files, by their extensions."""
 
 _GZIP = b"\x1f\x8b"
 # Control characters other than tabs, line feeds and form feeds.
@@ -34,7 +37,7 @@ class Source:
     """
 
     place: Path | BinaryIO
-    format: str
+    format: Format
 
     def __str__(self) -> str:
         """Return what messages call it."""
@@ -80,18 +83,18 @@ class Source:
                 f"a stream must be binary, but {self} returns {type(data).__name__}; open it in "
                 "mode 'rb', or give its .buffer."
             )
-        data = bytes(data)
-        if data.startswith(_GZIP):
+        content = bytes(data)
+        if content.startswith(_GZIP):
             try:
-                data = gzip.decompress(data)
+                content = gzip.decompress(content)
             except (OSError, EOFError, zlib.error) as error:
                 raise InputError(
                     f"a compressed file must be a whole gzip file, but {self} is damaged; copy or "
                     "compress it again."
                 ) from error
-        if not data:
+        if not content:
             raise InputError(f"a graph file must not be empty, but {self} is; write it again.")
-        return data
+        return content
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO | Path]:

@@ -1,23 +1,22 @@
 """The table of file formats: what reads and what writes each of them.
 
-To add one: a name in `Format`, an entry in `FILE_FORMATS`, and a row in README's table.
+To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and a row in README's table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias, get_args
+from typing import BinaryIO, NamedTuple, get_args
 
 from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
 from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
+from tri_apsp.graphs.files import Format
 from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
 
-__all__ = ["FILE_FORMATS", "FORMATS", "GRAPH_FORMATS", "READ_FORMATS", "FileFormat", "Format"]
-
-Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
+__all__ = ["FILE_FORMATS", "FORMATS", "GRAPH_FORMATS", "READ_FORMATS", "FileFormat"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""

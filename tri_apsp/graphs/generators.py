@@ -122,7 +122,7 @@ def sparse_rows(n: int, seed: int = 0) -> EdgeList:
 
 
 def _rows(n: int, degrees: npt.NDArray[np.int64], rng: np.random.Generator) -> EdgeList:
-    """Draw `degrees[i]` different targets j != i for each row i, ascending, and then all weights."""
+    """Draw `degrees[i]` different targets j != i for each row i, ascending, then all weights."""
     targets = np.empty(int(degrees.sum()), np.int64)
     end = 0
     for row, degree in enumerate(degrees.tolist()):
@@ -224,7 +224,8 @@ def _check_edges(n: int, edges: float) -> None:
     Raises:
         TooLargeError: with the bytes needed and the bytes free.
     """
-    what = f"a graph of {counted(n, 'vertex', 'vertices')} and about {edges:.3g} edges, while it is generated,"
+    vertices = counted(n, "vertex", "vertices")
+    what = f"a graph of {vertices} and about {edges:.3g} edges, while it is generated,"
     require_memory(
         what,
         _VERTEX_BYTES * n + _EDGE_BYTES * edges,

@@ -10,8 +10,8 @@ import torch
 
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.files import Source, file_format, to_path
-from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS, Format
+from tri_apsp.graphs.files import Format, Source, file_format, to_path
+from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 
 __all__ = ["load_graph", "read_graph"]
 
