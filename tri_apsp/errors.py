@@ -91,8 +91,8 @@ class NegativeCycleError(ApspError, ValueError):
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
-            f"through {noun} {shown}{where}; "
-            f"remove or raise one of its edges{mark and f', or mark such pairs: {mark}'}."
+            f"through {noun} {shown}{where}; remove or raise one of its "
+            f"edges{mark and f', or mark such pairs: {mark}'}."
         )
 
     def reworded(self, mark: str, base: int = 0) -> NegativeCycleError:

@@ -33,8 +33,7 @@ def remedy_of_sparse() -> str:
     """
     return (
         "give from_scipy(scipy.sparse.csr_array((x.values(), x.col_indices(), x.crow_indices()), "
-        "x.shape)), x being its "
-        ".cpu().to_sparse_csr()"
+        "x.shape)), x being its .cpu().to_sparse_csr()"
     )
 
 

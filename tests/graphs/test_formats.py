@@ -154,7 +154,7 @@ def test_a_stream_of_another_buffer():
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),
         ("g.txt", {"base": 2}, "`base` must be 0 or 1, but is 2", False),
         ("g.txt", {"vertices": 2.5}, "`vertices` must be an integer, but is 2.5", True),
-        ("g.txt", {"vertices": -1}, "`vertices` must not be negative, but is -1", False),
+        ("g.txt", {"vertices": -1}, "`vertices` must be at least 0, but is -1", False),
     ],
 )
 def test_refused(tmp_path, refuses, source, options, part, is_type_error):

@@ -45,9 +45,9 @@ def test_every_kind(kind, refuses):
     weights = made(kind, 400).to_weights(torch.float32)
     off = weights[~torch.eye(400, dtype=torch.bool)]
     assert set(off[off < float("inf")].tolist()) == set(range(1, 17))
-    with refuses("`n` must not be negative, but is -1"):
+    with refuses("`n` must be at least 0, but is -1"):
         made(kind, -1)
-    with refuses("`seed` must not be negative, but is -3"):
+    with refuses("`seed` must be at least 0, but is -3"):
         made(kind, 4, seed=-3)
     with pytest.raises(TooLargeError, match="1000000000000 vertices"):
         made(kind, 10**12)

@@ -129,7 +129,7 @@ class TestCheckOutput:
         [
             ("d.npz.gz", ".npy, .npz, .pt, .csv, .npy.gz, .csv.gz"),
             ("d", "ends in none; rename it"),
-            ("none/d.npy", "does not or is not; create it"),
+            ("none/d.npy", "none is not; create it"),
             ("folder.npy", "is a folder, a device or a pipe; name a file"),
             ("link.csv", "is a folder, a device or a pipe; name a file"),
             ("x" * 300 + ".npy", "ame too long"),

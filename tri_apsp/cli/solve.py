@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -26,28 +24,24 @@ from tri_apsp.cli.graph import (
     MARK,
     add_graph,
     add_negative_cycles,
+    add_outputs,
     add_solver,
     check_outputs,
+    describe_device,
     describe_graph,
     edges_of,
+    numbered_from,
     read,
     weights_of,
 )
-from tri_apsp.cli.summary import Summary, cycle_of, result_fields, summarise
+from tri_apsp.cli.summary import write_result
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import amount, print_fields, print_json
+from tri_apsp.console.output import amount, print_result
 from tri_apsp.console.progress import progress
-from tri_apsp.device import describe, resolve
-from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
-from tri_apsp.graphs import (
-    DISTANCE_FORMATS,
-    check_output,
-    warn_of_rounding,
-    whole_end,
-    write_distances,
-    write_predecessors,
-)
+from tri_apsp.device import resolve
+from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.graphs import warn_of_rounding, whole_end
 from tri_apsp.semirings import dtype_name
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import solve
@@ -59,19 +53,15 @@ __all__ = ["configure", "run"]
 
 _TOO_LARGE = "solve from some vertices with the command sssp, or measure the graph with hops"
 _SECONDS = (
-    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or "
-    "the first run alone if it takes "
-    f"longer than {SHORT_SECONDS:g} s"
+    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the "
+    f"first run alone if it takes longer than {SHORT_SECONDS:g} s"
 )
 _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for johnson), exponents "
-    "(whether large "
-    f"products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
+    f"(whether large products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
     "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, "
-    "sum_distances (these with the diagonal; "
-    "null if there is no value), unbounded_pairs (through a negative cycle; not "
-    "reachable_pairs), negative_cycle (its "
-    "vertices, or null)"
+    "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
+    "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
 )
 
 
@@ -81,19 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_solver(parser)
     add_device(parser)
     add_negative_cycles(parser)
-    parser.add_argument(
-        "--predecessors",
-        type=Path,
-        metavar="FILE",
-        help="write, for each pair, the vertex before the last, or -1; numbered from 0",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
-    )
+    add_outputs(parser)
     add_json(parser, _KEYS)
     parser.set_defaults(run=run)
 
@@ -103,11 +81,8 @@ def run(args: argparse.Namespace) -> None:
     device, config = resolve(args.device), Config(engine=args.engine)
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
-    for path in (args.output, args.predecessors):
-        if path is not None:
-            check_output(path)
+    written = check_outputs(args, "--output", "--predecessors")
     graph = read(args)
-    check_outputs(args, {"--output": args.output, "--predecessors": args.predecessors})
     n, base = graph.n, graph.base
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
@@ -119,66 +94,46 @@ def run(args: argparse.Namespace) -> None:
         "predecessors": args.predecessors is not None,
         "negative_cycles": args.negative_cycles,
     }
-    try:
+    with numbered_from(base, MARK):
         call = _call_of(weights, selection, args.method, config, options)
         del weights
         result, seconds, runs = _timed_solve(call, show_progress=not args.json)
-    except NegativeCycleError as error:
-        raise error.reworded(MARK, base) from None
-
-    summary = summarise(result.distances)
-    if args.output is not None:
-        write_distances(result.distances, args.output)
-    if result.predecessors is not None:
-        write_predecessors(result.predecessors, args.predecessors)
-    _warn_of_rounding(summary, result.distances.dtype)
-    cycle = cycle_of(result, base)
+    facts, fields = write_result(result, args, base, written)
+    dtype = result.distances.dtype
+    _warn_of_rounding(facts["max_distance"], dtype)
     operations = n**3 / seconds if isinstance(selection, DenseSelection) else None
-    if args.json:
-        facts: dict[str, object] = {
-            "n": n,
-            "edges": edges,
-            "method": result.method,
-            "engine": result.engine,
-            "source": result.config.source if result.config is not None else None,
-            "exponents": result.exponents,
-        }
-        facts |= {"device": str(device), "dtype": dtype_name(result.distances.dtype)}
-        facts |= {"seconds": seconds, "ops_per_second": operations}
-        print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
-        return
+    source = result.config.source if result.config is not None else None
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(
         runs, f"median of {runs} runs"
     )
-    tuned = result.config.source if result.config is not None else ""
-    preparation = (
-        f"{call.compilation:.1f} s to compile and load kernels, not counted below"
-        if call.compilation > 1
-        else ""
-    )
     rate = f", {amount(operations)} operations/s" if operations is not None else ""
-    fields = [
-        ("graph", describe_graph(args, n, edges)),
-        (
-            "method",
-            f"{result.method}: "
-            f"{selection.reason}{', large products by exponents' if result.exponents else ''}",
-        ),
-        (
-            "engine",
-            f"{result.engine} on {describe(device).name} ({device}), "
-            f"{dtype_name(result.distances.dtype)}",
-        ),
-        ("tuned", tuned if tuned not in ("default", "given") else ""),
-        ("preparation", preparation),
-        ("time", f"{seconds:.4g} s ({timing}){rate}"),
-        *result_fields(result, summary, cycle),
-        (
-            "written",
-            ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None),
-        ),
-    ]
-    print_fields((label, value) for label, value in fields if value)
+    by_exponents = ", large products by exponents" if result.exponents else ""
+    preparation = f"{call.compilation:.1f} s to compile and load kernels, not counted below"
+    head = {
+        "n": n,
+        "edges": edges,
+        "method": result.method,
+        "engine": result.engine,
+        "source": source,
+        "exponents": result.exponents,
+        "device": str(device),
+        "dtype": dtype_name(dtype),
+        "seconds": seconds,
+        "ops_per_second": operations,
+    }
+    print_result(
+        args.json,
+        head | facts,
+        [
+            ("graph", describe_graph(args, n, edges)),
+            ("method", f"{result.method}: {selection.reason}{by_exponents}"),
+            ("engine", f"{result.engine} on {describe_device(device)}, {dtype_name(dtype)}"),
+            ("tuned", "" if source in (None, "default", "given") else source),
+            ("preparation", preparation if call.compilation > 1 else ""),
+            ("time", f"{seconds:.4g} s ({timing}){rate}"),
+            *fields,
+        ],
+    )
 
 
 class _Call(NamedTuple):
@@ -244,8 +199,7 @@ def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:
             raise error from None
 
 
-def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:
-    if not dtype.is_floating_point or not isinstance(summary.max_distance, int):
-        return
-    if summary.max_distance >= whole_end(dtype):  # to which the next integer is rounded
-        warn_of_rounding(dtype, f"the longest distance is {summary.max_distance}")
+def _warn_of_rounding(longest: float | None, dtype: torch.dtype) -> None:
+    # From this end on, an integer may be the one to which the next is rounded.
+    if dtype.is_floating_point and isinstance(longest, int) and longest >= whole_end(dtype):
+        warn_of_rounding(dtype, f"the longest distance is {longest}")

@@ -1,4 +1,4 @@
-"""Exit statuses, and the guard that turns an error into one sentence on stderr and an exit status."""
+"""Exit statuses, and the guard that turns an error into a sentence on stderr and a status."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ def guarded(run: Callable[[], int]) -> int:
         _discard_stdout()
         print(
             f"error: the output must be written, but it cannot be ({error.strerror}); free some "
-            "space, or write it to another "
-            "place.",
+            "space, or write it to another place.",
             file=sys.stderr,
         )
         return BAD_INPUT
@@ -68,8 +67,7 @@ def guarded(run: Callable[[], int]) -> int:
             raise
         print(
             "error: the problem must fit the memory of its device, but an allocation failed; use "
-            "a narrower dtype, a smaller "
-            "graph, or a device with more memory.",
+            "a narrower dtype, a smaller graph, or a device with more memory.",
             file=sys.stderr,
         )
         return FAILED

@@ -1,4 +1,4 @@
-"""Argument types, the options that several command lines take, and the folders that options name."""
+"""Argument types, options that several command lines take, and folders that options name."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ shortest paths, the predecessors may follow another one than SciPy's.
 
 from __future__ import annotations
 
-from scipy.sparse.csgraph import construct_dist_matrix, reconstruct_path
+from scipy.sparse.csgraph import NegativeCycleError, construct_dist_matrix, reconstruct_path
 
 from tri_apsp.csgraph.functions import (
     bellman_ford,
@@ -21,7 +21,6 @@ from tri_apsp.csgraph.functions import (
     johnson,
     shortest_path,
 )
-from tri_apsp.csgraph.solve import NegativeCycleError
 
 __all__ = [
     "NegativeCycleError",

@@ -4,23 +4,47 @@ cannot hold is refused.
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory
-from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
-from tri_apsp.messages import remedy_of_sparse, warn_caller
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
+from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
-__all__ = ["Cast", "cast_weights", "check_dense", "warn_of_rounding", "whole_end", "widen"]
+__all__ = [
+    "Cast",
+    "as_integer",
+    "cast_weights",
+    "check_dense",
+    "warn_of_rounding",
+    "whole_end",
+    "widen",
+]
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
+
+
+def as_integer(value: Any, name: str, least: int = 0) -> int:
+    """Return an argument of any integer type, such as one of NumPy, as an int.
+
+    Raises:
+        InputTypeError: for another type, and for a bool.
+        InputError: for an integer below `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
+    number = operator.index(value)
+    if number < least:
+        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
+    return number
 
 
 def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -97,8 +121,7 @@ def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
     remedy = "float64 or int64" if dtype == torch.float32 else "int64"
     warn_caller(
         f"{dtype_name(dtype)} is exact for integers below {whole_end(dtype)} only, but {found}; "
-        f"use {remedy} for exact "
-        "distances.",
+        f"use {remedy} for exact distances.",
         RoundingWarning,
     )
 
@@ -166,9 +189,8 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
     if outside.any():
         limit = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
         raise DistanceRangeError(
-            f"weights must be less than {limit} in magnitude to be stored as "
-            f"{dtype_name(dtype)}, but one is "
-            f"{values[outside][0].item()}; {remedy_beyond(dtype)}."
+            f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, "
+            f"but one is {values[outside][0].item()}; {remedy_beyond(dtype)}."
         )
 
 
@@ -192,8 +214,7 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
             f"{name} must be square, (n, n) or (batch, n, n), but has shape "
-            f"{tuple(weights.shape)}; "
-            "pad missing vertices with rows and columns of no edge."
+            f"{tuple(weights.shape)}; pad missing vertices with rows and columns of no edge."
         )
     missing = no_edge(weights.dtype)
     if not weights.numel():
@@ -209,10 +230,8 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     if not weights.is_floating_point() and (low < -missing or high > missing):
         raise InputError(
             f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where "
-            f"{missing} means no "
-            f"edge, but one is {low if low < -missing else high}; "
-            f"{remedy_beyond(weights.dtype)}, or give {missing} for a "
-            "missing edge."
+            f"{missing} means no edge, but one is {low if low < -missing else high}; "
+            f"{remedy_beyond(weights.dtype)}, or give {missing} for a missing edge."
         )
 
 

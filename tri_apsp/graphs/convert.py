@@ -213,8 +213,7 @@ def _number(value: object, source: object, target: object) -> float | int:
             return number
     raise InputError(
         f"edge weights must be real numbers and neither NaN nor -inf, but edge ({source!r}, "
-        f"{target!r}) has {value!r}; "
-        "correct it, or name another attribute in `weight`."
+        f"{target!r}) has {value!r}; correct it, or name another attribute in `weight`."
     )
 
 
@@ -315,8 +314,7 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
     if source.name not in DTYPES_BY_NAME:
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
-            f"{source.name}; "
-            "name the one to convert it to in `dtype`, such as dtype=torch.float32."
+            f"{source.name}; name the one to convert it to in `dtype`, such as dtype=torch.float32."
         )
     return DTYPES_BY_NAME[source.name]
 

@@ -42,8 +42,8 @@ class DenseGraph:
         if self.weights.ndim != 2:
             shape = tuple(self.weights.shape)
             raise InputError(
-                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of "
-                "the batch."
+                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the "
+                "batch."
             )
 
     @property

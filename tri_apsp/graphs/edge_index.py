@@ -4,13 +4,13 @@ graph of each vertex.
 
 from __future__ import annotations
 
-import operator
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 
 import torch
 
 from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge, remedy_for
 
@@ -167,8 +167,7 @@ def _check_values(
     if values.crossing:
         raise InputError(
             f"`edge_index` must join vertices of the same graph, but {values.crossing} of its "
-            "edges lead from one graph to "
-            "another; remove them, or correct `batch`."
+            "edges lead from one graph to another; remove them, or correct `batch`."
         )
     if has_batch and batch_size is not None and values.graphs > batch_size:
         raise InputError(
@@ -223,15 +222,8 @@ def _with_edges(
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (
-            not isinstance(value, SupportsIndex)
-            or isinstance(value, bool)
-            or operator.index(value) < 0
-        ):
-            raise InputError(
-                f"`{name}` must be an integer from 0 on, but is {shown(value)}; give one, or "
-                "leave it out."
-            )
+        if value is not None:
+            as_integer(value, name)
     if batch is not None and counts["num_nodes"] not in (None, len(batch)):
         raise InputError(
             f"`num_nodes` must be {len(batch)}, the length of `batch`, but is "
@@ -278,15 +270,13 @@ def _check_tensors(
     if edge_weight.shape != edge_index.shape[1:]:
         raise InputError(
             f"`edge_weight` must have shape ({edge_index.shape[1]},), one weight for each edge, "
-            "but has "
-            f"{tuple(edge_weight.shape)}; choose one value of each edge."
+            f"but has {tuple(edge_weight.shape)}; choose one value of each edge."
         )
     if edge_weight.dtype not in DTYPES:
         names = ", ".join(map(dtype_name, DTYPES))
         raise InputError(
             f"`edge_weight` must have one of the dtypes {names}, but has "
-            f"{dtype_name(edge_weight.dtype)}; "
-            f"{remedy_for(edge_weight.dtype)}."
+            f"{dtype_name(edge_weight.dtype)}; {remedy_for(edge_weight.dtype)}."
         )
     if dtype is not None and dtype != edge_weight.dtype:
         raise InputError(

@@ -68,9 +68,8 @@ class EdgeList:
                 or array.dtype.kind not in kinds
             ):
                 raise InputError(
-                    f"`{name}` must be a 1-D array of "
-                    f"{'numbers' if 'f' in kinds else 'integers'}, one per edge, "
-                    f"but has shape {array.shape} and dtype {array.dtype} for "
+                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, "
+                    f"one per edge, but has shape {array.shape} and dtype {array.dtype} for "
                     f"{counted(self.sources.size, 'edge')}; convert it."
                 )
         for name in ("sources", "targets"):
@@ -78,8 +77,8 @@ class EdgeList:
             if array.size and not (array.min() >= 0 and array.max() < self.n):
                 wrong = int(array[(array < 0) | (array >= self.n)][0])
                 raise InputError(
-                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; "
-                    "count from 0, or raise n."
+                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; count "
+                    "from 0, or raise n."
                 )
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
         weights = widen(self.weights)
@@ -165,15 +164,13 @@ def outside_error(name: str, n: int, source: int, target: int) -> InputError:
     """
     return InputError(
         f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to "
-        f"{target}; correct it, or enlarge "
-        f"{name}."
+        f"{target}; correct it, or enlarge {name}."
     )
 
 
 def weight_error(name: str, weight: float, source: int, target: int) -> InputError:
     """Return the error of a weight of `name` that is NaN or -inf."""
     return InputError(
-        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; "
-        "replace it by a weight, or by inf "
-        "for no edge."
+        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; replace "
+        "it by a weight, or by inf for no edge."
     )

@@ -16,6 +16,7 @@ import torch
 
 from tri_apsp.device import check_memory, require_memory
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
@@ -207,9 +208,8 @@ def chain(n: int, seed: int = 0) -> EdgeList:
 
 
 def _generator(n: int, seed: int) -> np.random.Generator:
-    for name, value in (("n", n), ("seed", seed)):
-        if value < 0:
-            raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
+    as_integer(n, "n")
+    as_integer(seed, "seed")
     if n > MAX_VERTICES:
         raise InputError(
             "`n` must be at most 2**62, the largest number of vertices, but is greater; pass "

@@ -57,8 +57,8 @@ def read_matrix_market(source: Source) -> Graph:
         )
     if n != columns:
         raise InputError(
-            f"the matrix in {source} must be square, but its header says {n} x {columns}; "
-            "add empty rows or columns for missing vertices."
+            f"the matrix in {source} must be square, but its header says {n} x {columns}; add "
+            "empty rows or columns for missing vertices."
         )
     size = next(number for number, line in text.lines() if not line.lstrip().startswith("%"))
     rows, is_symmetric = Rows(text.after(size), "%"), symmetry == "symmetric"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
-from typing import Any, BinaryIO, Literal, cast
+from typing import BinaryIO, Literal, cast
 
 import torch
 
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Format, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
@@ -82,7 +82,7 @@ def load_graph(
     opened = _source(source, format)
     kind = FILE_FORMATS[opened.format]
     options = {
-        name: _integer(value, name)
+        name: as_integer(value, name)
         for name, value in (("base", base), ("vertices", vertices))
         if value is not None
     }
@@ -95,10 +95,6 @@ def load_graph(
     if options.get("base", 0) not in (0, 1):
         raise InputError(
             f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
-        )
-    if options.get("vertices", 0) < 0:
-        raise InputError(
-            f"`vertices` must not be negative, but is {vertices!r}; pass the number of vertices."
         )
     graph = kind.read(opened, **options)
     if directed:
@@ -132,13 +128,3 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
             f"with one of {', '.join(FORMATS)} (`format` in Python)."
         )
     return Source(source, format)
-
-
-def _integer(value: Any, name: str) -> int:
-    """Return an integer of any type, such as one of NumPy, as an int."""
-    try:
-        if not isinstance(value, bool):
-            return operator.index(value)
-    except TypeError:
-        pass
-    raise InputTypeError(f"`{name}` must be an integer, but is {value!r}; convert it.")

@@ -62,8 +62,8 @@ def check_output(
     extension = file_format(target, formats)
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(
-            "the folder of an output must exist and be writable, but "
-            f"{target.parent} does not or is not; create it, or choose another."
+            f"the folder of an output must exist and be writable, but {target.parent} is not; "
+            "create it, or choose another."
         )
     return target, extension
 

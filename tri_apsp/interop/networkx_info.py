@@ -33,8 +33,7 @@ FUNCTIONS = (
 
 _NOTE = (
     "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot "
-    "serve, such as a callable "
-    "weight, raise NotImplementedError, or are left to the next backend."
+    "serve, such as a callable weight, raise NotImplementedError, or are left to the next backend."
 )
 
 
@@ -45,7 +44,7 @@ def backend_info() -> dict[str, Any]:
         "project": "tri_apsp",
         "package": "tri_apsp",
         "url": "https://github.com/tri-apsp/tri_apsp",
-        "short_summary": "All-pairs shortest paths as one dense solve on a GPU or all cores of a CPU.",
+        "short_summary": "All-pairs shortest paths by a dense solve on a GPU or every CPU core.",
         "default_config": {"device": "auto"},  # or "cpu", "cuda", "cuda:1"
         "functions": {name: {"additional_docs": _NOTE} for name in FUNCTIONS},
     }
