@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
-class _Call(NamedTuple):
+class _TimedCall(NamedTuple):
     """What is timed: the call, its graph, the seconds to compile its kernels, and whether that
     solved a graph of this size.
     """
@@ -153,15 +153,17 @@ def _call_of(
     method: MethodChoice,
     config: Config,
     options: Mapping[str, Any],
-) -> _Call:
+) -> _TimedCall:
     if not isinstance(selection, DenseSelection):
         graph = sparse_graph(weights)
         seconds = compile_sparse(graph, predecessors=options["predecessors"])
-        return _Call(partial(johnson, graph, remedy=_TOO_LARGE, **options), graph, seconds, False)
+        return _TimedCall(
+            partial(johnson, graph, remedy=_TOO_LARGE, **options), graph, seconds, False
+        )
     dense = weights.dense() if isinstance(weights, SparseGraph) else weights
     seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
     is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)
-    return _Call(
+    return _TimedCall(
         partial(_solve_dense, dense, method=method, config=config, **options),
         dense,
         seconds,
@@ -169,7 +171,7 @@ def _call_of(
     )
 
 
-def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, int]:
+def _timed_solve(call: _TimedCall, *, show_progress: bool) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they
     are the median of.
 

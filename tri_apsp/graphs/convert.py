@@ -179,7 +179,7 @@ def from_networkx(
         nodes = list(graph.nodes if nodelist is None else nodelist)
         index = {node: position for position, node in enumerate(nodes)}
     except TypeError:
-        raise InputError(
+        raise InputTypeError(
             f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes."
         ) from None
     if len(index) < len(nodes):
@@ -242,7 +242,7 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
         remedy = (
             "convert an array with from_numpy" if layout is None else "convert it with .tocsr()"
         )
-        raise InputError(
+        raise InputTypeError(
             f"{name} must be a SciPy sparse matrix in one of the formats "
             f"{', '.join(_SPARSE_FORMATS)}, but is "
             f"{type(matrix).__name__ if layout is None else layout}; {remedy}."
@@ -265,24 +265,13 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
     _check_entries(entries, name)
-    weights = entries.data
-    if matrix.dtype == np.bool_:
-        return EdgeList(
-            matrix.shape[0],
-            entries.row[weights],
-            entries.col[weights],
-            np.ones(int(weights.sum()), np.int64),
-        )
+    weights, present = entries.data, np.ones(len(entries.data), np.bool_)
     dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if (
-        dtype is not None
-        and not dtype.is_floating_point
-        and (absent := weights == no_edge(dtype)).any()
-    ):
-        return EdgeList(
-            matrix.shape[0], entries.row[~absent], entries.col[~absent], weights[~absent]
-        )
-    return EdgeList(matrix.shape[0], entries.row, entries.col, weights)
+    if matrix.dtype == np.bool_:
+        weights, present = weights.astype(np.int64), weights
+    elif dtype is not None and not dtype.is_floating_point:
+        present = weights != no_edge(dtype)
+    return EdgeList(matrix.shape[0], entries.row[present], entries.col[present], weights[present])
 
 
 def _check_entries(entries: Any, name: str) -> None:
