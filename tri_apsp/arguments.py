@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import Config
-from tri_apsp.device import require_memory
+from tri_apsp.device import check_device, require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
@@ -25,7 +25,6 @@ __all__ = [
     "sources_of",
     "check_adjacency",
     "check_config",
-    "check_device",
     "check_flags",
     "check_method",
     "check_numbering",
@@ -292,18 +291,6 @@ def check_config(config: object) -> None:
     if config is not None and not isinstance(config, Config):
         raise InputError(
             f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out."
-        )
-
-
-def check_device(tensor: torch.Tensor, name: str) -> None:
-    """Check that a tensor is on a device that some engine may run on.
-
-    Raises:
-        InputError: it is on another.
-    """
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise InputError(
-            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
         )
 
 
