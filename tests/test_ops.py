@@ -270,9 +270,9 @@ class TestGradients:
         for function, at in functions:
             given = at.clone().requires_grad_()
             found = function(given)
+            one = torch.ones_like(found)
             with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
-                dual = forward_ad.make_dual(torch.ones_like(found), torch.ones_like(found))
-                torch.autograd.grad(found, given, dual)
+                torch.autograd.grad(found, given, forward_ad.make_dual(one, one))
 
     def test_batched_gradients(self) -> None:
         """Of many gradients at once, which torch batches by other tensors than torch.func does."""
@@ -339,16 +339,6 @@ class TestGradients:
         with torch.no_grad():
             assert distances(weights).grad_fn is None
             assert tri_apsp.min_plus(weights, weights).grad_fn is None
-
-    @CPU_OR_GPU
-    def test_infinite_and_tiny_gradients(self, device: str) -> None:
-        weights = random_weights(2, 20, 20, device=device, dtype=torch.float32).requires_grad_()
-        gradient = torch.full((2, 20, 20), 1e-30, device=device)
-        gradient[1, 0, 1] = INF
-        distances(weights).backward(gradient)
-        assert weights.grad[0].sum() > 0
-        assert weights.grad[0].isfinite().all()
-        assert not weights.grad[1].isfinite().all()
 
     @CPU_OR_GPU
     def test_every_run_has_the_same_bits(self, device: str) -> None:
@@ -462,16 +452,6 @@ class TestCompile:
         for n in (5, 9, 5):  # constants of the trace
             weights = random_weights(n, n, device=device, dtype=torch.float32)
             assert torch.equal(solve(weights), 2 * distances(weights.abs() + 1))
-
-    def test_names_are_constants(self, device: str) -> None:
-        def solve(weights: torch.Tensor) -> torch.Tensor:
-            result = tri_apsp.shortest_paths(weights, method="kleene")
-            assert result.method == "kleene"
-            return result.distances + len(result.engine)
-
-        weights = random_weights(6, 6, device=device)
-        expected = distances(weights) + len(tri_apsp.select(weights).engine)
-        assert torch.equal(self.compiled(solve, device)(weights), expected)
 
     def test_gradients(self, device: str) -> None:
         def loss(weights: torch.Tensor) -> torch.Tensor:

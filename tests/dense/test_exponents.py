@@ -221,10 +221,8 @@ class TestCalls:
     def test_methods(self, method: str) -> None:
         self.check(self.random(torch.int16, 16), True, method=method)
 
-    def test_heavy_weights(self) -> None:
-        self.check(self.random(torch.int16, 3000), False)
-
     def test_other_weights(self) -> None:
+        self.check(self.random(torch.int16, 3000), False)  # heavy ones
         weights = self.random(torch.float32, 4)
         weights[: self.N // 2] += 0.5
         assert not tri_apsp.shortest_paths(weights).exponents
@@ -234,38 +232,16 @@ class TestCalls:
         assert not tri_apsp.shortest_paths(weights, negative_cycles="mark").exponents
         assert not tri_apsp.select(weights, read_values=True).exponents
 
-    def test_refused_weights_free_their_result_buffers(self) -> None:
-        from tri_apsp.gpu import result_buffers
-
-        weights = self.random(torch.float32, 4)
-        weights[3, 4] = float("nan")
-        used = len(result_buffers._IN_USE)
-        with pytest.raises(tri_apsp.InputError):
-            tri_apsp.shortest_paths(weights)
-        assert len(result_buffers._IN_USE) == used
-
-    def test_unread_values(self) -> None:
+    def test_overwritten_and_padded_weights(self) -> None:
         weights = self.random(torch.int16, 4)
-        assert not tri_apsp.select(weights).exponents
-        assert not tri_apsp.shortest_paths(weights, check=False).exponents
-
-    def test_overwrite(self) -> None:
-        weights = self.random(torch.int16, 4)
-        expected = tri_apsp.shortest_paths(weights).distances
-        found = tri_apsp.shortest_paths(weights, overwrite=True)
+        batch, sizes = weights.expand(2, self.N, self.N), torch.tensor([self.N, 5000]).cuda()
+        padded = tri_apsp.shortest_paths(batch, sizes=sizes)
+        found = tri_apsp.shortest_paths(weights.clone(), overwrite=True)
+        assert padded.exponents
         assert found.exponents
-        assert torch.equal(found.distances, expected)
-
-    def test_sizes(self) -> None:
-        weights, sizes = (
-            torch.stack((self.random(torch.int16, 4),) * 2),
-            torch.tensor([self.N, 5000], device="cuda"),
-        )
-        found = tri_apsp.shortest_paths(weights, sizes=sizes)
-        assert found.exponents
-        assert torch.equal(
-            found.distances, tri_apsp.shortest_paths(weights, sizes=sizes, check=False).distances
-        )
+        assert torch.equal(found.distances, padded.distances[0])
+        expected = tri_apsp.shortest_paths(weights[:5000, :5000], check=False).distances
+        assert torch.equal(padded.distances[1, :5000, :5000], expected)
 
     def test_predecessors(self) -> None:
         weights = self.random(torch.int16, 4)

@@ -147,18 +147,12 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
         distance_blocks(WEIGHTS, out=path)
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
+    distance_blocks(WEIGHTS + 1, out=path)  # a file without rows, which is replaced
     next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     with pytest.raises(
         InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"
     ):
         distance_blocks(WEIGHTS + 1, out=path)
-
-
-def test_a_file_without_rows_of_another_graph_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "distances.npy"
-    distance_blocks(WEIGHTS + 1, out=path)
-    list(distance_blocks(WEIGHTS, out=path))
-    assert np.array_equal(np.load(path), EXPECTED.numpy())
 
 
 def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,17 +213,6 @@ def test_a_truncated_file(tmp_path: Path, missing: int) -> None:
     message = r"is shorter than it was; remove it and 'distances\.npy\.partial', or name"
     with pytest.raises(InputError, match=message):
         distance_blocks(WEIGHTS, out=path)
-
-
-def test_a_complete_file_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "distances.npy"
-    list(distance_blocks(WEIGHTS, out=path))
-    with pytest.raises(
-        InputError,
-        match=r"is there without .*, so complete or another file; remove it, or name another",
-    ):
-        distance_blocks(WEIGHTS, out=path)
-    assert np.array_equal(np.load(path), EXPECTED.numpy())
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -294,24 +277,5 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
     expected = tri_apsp.shortest_paths(weights).distances
     blocks = list(distance_blocks(weights.cuda(), rows_per_block=64, out=path))
     assert all(block.distances.is_pinned() for block in blocks)
-    assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
-    assert np.array_equal(np.load(path), expected.numpy())
-
-
-@pytest.mark.gpu
-def test_slabs_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that elimination solves together are copied and written one by one, while the next
-    ones are solved.
-    """
-    from tri_apsp.sparse.triton import TritonSparseEngine
-
-    monkeypatch.setattr(TritonSparseEngine, "rows_together", lambda engine, method: 200)
-    path = tmp_path / "distances.npy"
-    weights = cases.tensor(cases.grid(900), torch.float32)
-    expected = tri_apsp.shortest_paths(weights, method="kleene").distances
-    blocks = list(
-        distance_blocks(weights.cuda(), method="elimination", rows_per_block=64, out=path)
-    )
-    assert [block.first for block in blocks] == list(range(0, 900, 64))
     assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
     assert np.array_equal(np.load(path), expected.numpy())
