@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "engines": "errors messages device semirings value_range configs kernels gpu",
     "methods": "configs engines methods.papers",
     "methods.papers": "errors device semirings configs kernels gpu engines methods",
-    "solver": "errors messages device semirings value_range paths configs tuned engines methods",
+    "solver": "errors messages device semirings value_range paths configs tuned gpu engines methods",
     "sparse": "errors messages device semirings configs tuned graphs kernels gpu engines solver",
     "dispatch": "",
     "ops": "errors configs solver dispatch",

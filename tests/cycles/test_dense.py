@@ -121,7 +121,7 @@ def test_rows(method: str, dtype: torch.dtype, n: int) -> None:
             tensor,
             sources=sources,
             method=method,
-            config=SMALL,
+            config=cases.config_for(method, SMALL),
             predecessors=True,
             negative_cycles=negative_cycles,
         )

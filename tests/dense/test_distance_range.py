@@ -36,7 +36,9 @@ def test_the_longest_distance_that_fits(dtype: torch.dtype, method: str, extra: 
     limit = int(tri_apsp.no_edge(dtype))
     first = limit // 2
     fits = tri_apsp.shortest_paths(
-        path(dtype, first, limit - 1 - first, extra=extra), method=method, config=SMALL
+        path(dtype, first, limit - 1 - first, extra=extra),
+        method=method,
+        config=cases.config_for(method, SMALL),
     ).distances
     assert fits[0, 2] == limit - 1
     assert fits[2, 0] == limit
@@ -45,10 +47,12 @@ def test_the_longest_distance_that_fits(dtype: torch.dtype, method: str, extra: 
     with pytest.raises(
         DistanceRangeError, match="use float64" if dtype == torch.int64 else "use a wider dtype"
     ):
-        tri_apsp.shortest_paths(too_long, method=method, config=SMALL)
+        tri_apsp.shortest_paths(too_long, method=method, config=cases.config_for(method, SMALL))
     assert torch.equal(too_long, before)
     with pytest.raises(DistanceRangeError):
-        tri_apsp.shortest_paths(too_long, method=method, config=SMALL, overwrite=True)
+        tri_apsp.shortest_paths(
+            too_long, method=method, config=cases.config_for(method, SMALL), overwrite=True
+        )
 
 
 def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +65,11 @@ def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch)
     doubtful = path(
         torch.int16, 9000, 7000, extra=3
     )  # 16000 plus an edge of 9000 could have gone over
-    tri_apsp.shortest_paths(clear, method="floyd_warshall", config=SMALL)
+    tri_apsp.shortest_paths(clear, method="floyd_warshall", config=tri_apsp.Config(block_size=4))
     assert len(solves) == 1
-    distances = tri_apsp.shortest_paths(doubtful, method="floyd_warshall", config=SMALL).distances
+    distances = tri_apsp.shortest_paths(
+        doubtful, method="floyd_warshall", config=tri_apsp.Config(block_size=4)
+    ).distances
     assert len(solves) == 3
     assert distances[0, 2] == 16000
     assert distances[0, 3] == 16383
@@ -104,11 +110,14 @@ def test_int16_gives_the_distances_or_refuses(
     tensor = cases.tensor(np.minimum(weights, 16383), torch.int16)
     if fits:
         cases.assert_distances(
-            tri_apsp.shortest_paths(tensor, method=method, config=SMALL).distances, weights
+            tri_apsp.shortest_paths(
+                tensor, method=method, config=cases.config_for(method, SMALL)
+            ).distances,
+            weights,
         )
     else:
         with pytest.raises(DistanceRangeError):
-            tri_apsp.shortest_paths(tensor, method=method, config=SMALL)
+            tri_apsp.shortest_paths(tensor, method=method, config=cases.config_for(method, SMALL))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
@@ -117,15 +126,21 @@ def test_negative_distances_at_the_limit(dtype: torch.dtype, method: str) -> Non
     quarter = int(tri_apsp.no_edge(dtype)) // 4
     half = quarter // 2
     distances = tri_apsp.shortest_paths(
-        path(dtype, -half, half - quarter), method=method, config=SMALL
+        path(dtype, -half, half - quarter), method=method, config=cases.config_for(method, SMALL)
     ).distances
     assert distances[0, 2] == -quarter
     assert distances[2, 0] == tri_apsp.no_edge(dtype)
     with pytest.raises(DistanceRangeError, match="less than"):
-        tri_apsp.shortest_paths(path(dtype, -half, half - quarter - 1), method=method, config=SMALL)
+        tri_apsp.shortest_paths(
+            path(dtype, -half, half - quarter - 1),
+            method=method,
+            config=cases.config_for(method, SMALL),
+        )
     with pytest.raises(DistanceRangeError, match="beside negative weights"):
         tri_apsp.shortest_paths(
-            path(dtype, -1, int(tri_apsp.no_edge(dtype)) - 1), method=method, config=SMALL
+            path(dtype, -1, int(tri_apsp.no_edge(dtype)) - 1),
+            method=method,
+            config=cases.config_for(method, SMALL),
         )
 
 
@@ -155,7 +170,7 @@ def test_a_path_too_negative_is_no_negative_cycle() -> None:
     weights = path(torch.int16, *[-4000] * 12)
     for method in METHODS:
         with pytest.raises(DistanceRangeError):
-            tri_apsp.shortest_paths(weights, method=method, config=SMALL)
+            tri_apsp.shortest_paths(weights, method=method, config=cases.config_for(method, SMALL))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -27,7 +27,7 @@ class BySign(CpuEngine):
     """Whether each solve was for weights of which none is negative."""
 
     @classmethod
-    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
+    def by_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
     def queue_solve(

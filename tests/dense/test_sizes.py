@@ -105,7 +105,9 @@ def test_every_dtype(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
 def test_every_method_in_blocks_smaller_than_the_graphs(method: str, dtype: torch.dtype) -> None:
     weights, sizes = pad(graphs(negative=True), N, dtype, -1)
-    result = tri_apsp.shortest_paths(weights, sizes=sizes, method=method, config=SMALL)
+    result = tri_apsp.shortest_paths(
+        weights, sizes=sizes, method=method, config=cases.config_for(method, SMALL)
+    )
     assert torch.equal(result.distances, solved_alone(weights, sizes))
 
 
@@ -290,9 +292,10 @@ def test_distances_out_of_range(overwrite: bool, method: str, steps: list[int]) 
     chain[np.arange(n - 1), np.arange(1, n)] = steps
     weights, sizes = pad([graphs(sizes=(4,))[0], chain], 16, torch.int16, 0)
     errors = (DistanceRangeError, NegativeCycleError) if overwrite else DistanceRangeError
+    config = cases.config_for(method, SMALL)
     with pytest.raises(errors):
         tri_apsp.shortest_paths(
-            weights, sizes=sizes, method=method, config=SMALL, overwrite=overwrite
+            weights, sizes=sizes, method=method, config=config, overwrite=overwrite
         )
 
 

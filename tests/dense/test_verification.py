@@ -35,10 +35,6 @@ class ReadingEngine(CpuEngine):
     log: ClassVar[Log] = []
 
     @classmethod
-    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
-        return weights.shape[1] == 1  # a diagonal
-
-    @classmethod
     def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
         number = sum(what == "queue" for what, _ in cls.log)
         cls.log.append(("queue", number))

@@ -140,7 +140,7 @@ def test_a_solve_in_a_padded_matrix(
     result = tri_apsp.shortest_paths(
         cases.tensor(weights, dtype),
         method=method,
-        config=tri_apsp.Config(block_size=32, cutoff=64),
+        config=cases.config_for(method, tri_apsp.Config(block_size=32, cutoff=64)),
     ).distances
     assert result.is_contiguous()
     cases.assert_distances(result, weights)

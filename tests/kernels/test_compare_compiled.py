@@ -41,7 +41,6 @@ def test_every_kernel_has_variants() -> None:
         "shared.gradients",
         "shared.product_predecessors",
         "nvidia.exponents",
-        "portable.exponents",
         "shared.exponents",
         "shared.edge_count",
         "nvidia.counting",

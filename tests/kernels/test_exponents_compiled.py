@@ -13,71 +13,47 @@ from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product, sample_exponents
 
 from tri_apsp.configs import default_config, exponents_bytes
-from tri_apsp.device import Device
-from tri_apsp.engines.triton_exponents import _product_launcher
 
-every_dtype_and_capability = cases(
-    "dtype, capability",
-    [
-        (dtype, capability)
-        for capability in (80, 90, 100)
-        for dtype in (torch.int16, torch.int32, torch.float32)
-    ],
-    quick=lambda dtype, capability: dtype == torch.int16,
+DTYPES = [torch.int16, torch.int32, torch.float32]
+every_dtype = cases(
+    "dtype", [(dtype,) for dtype in DTYPES], quick=lambda dtype: dtype == torch.int16
 )
 
 
 @needs_disassembler
-@every_dtype_and_capability
-def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
+@every_dtype
+def test_instructions_of_a_product(dtype: torch.dtype) -> None:
     """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two
     results.
     """
-    compiled = exponent_product(dtype, capability).compile()
-    loop = max(compiled.loops, key=lambda loop: loop["HGMMA"] + loop["HMMA"] + loop["UTCHMMA"])
+    compiled = exponent_product(dtype, 90).compile()
+    loop = max(compiled.loops, key=lambda loop: loop["HGMMA"])
     results = 128 * 128 // 256  # of a thread
-    if capability == 90:
-        assert loop["HGMMA"] == 8
-        assert results // 2 <= loop["PRMT"] <= results // 2 + 2
-        assert loop["VIADDMNMX"] == results // 2
-        assert loop["LDGSTS"] == 16  # 16 bytes each
-        assert (
-            loop["WARPGROUP"] <= 8
-        )  # a part starts and ends one; the compiler does not wait for each instruction
-        assert compiled.spills <= 4
-        assert loop.total() <= 6 * results
-        assert compiled.registers <= 128  # two programs per multiprocessor
-    else:
-        assert compiled.spills <= 12
-        assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
-
-
-TILES = default_config("nvidia", torch.int16).exponents
+    assert loop["HGMMA"] == 8
+    assert results // 2 <= loop["PRMT"] <= results // 2 + 2
+    assert loop["VIADDMNMX"] == results // 2
+    assert loop["LDGSTS"] == 16  # 16 bytes each
+    # A part starts and ends one; the compiler does not wait for each instruction.
+    assert loop["WARPGROUP"] <= 8
+    assert compiled.spills <= 4
+    assert loop.total() <= 6 * results
+    assert compiled.registers <= 128  # two programs per multiprocessor
 
 
 @needs_disassembler
 @cases(
-    "columns, slice_length, capability",
-    [(128, 128, 80), (256, 128, 90), (128, 512, 90), (256, 512, 90), (128, 128, 100)],
-    quick=lambda columns, slice_length, capability: capability != 90 or columns == 256,
+    "columns, slice_length",
+    [(256, 128), (128, 512), (256, 512)],
+    quick=lambda columns, slice_length: columns == slice_length // 2,
 )
 def test_every_tile_takes_the_shared_memory_that_is_counted(
-    columns: int, slice_length: int, capability: int
+    columns: int, slice_length: int
 ) -> None:
-    tiles = dataclasses.replace(TILES, block_n=columns, block_k=slice_length)
-    compiled = exponent_product(
-        torch.int16, capability, BLOCK_N=columns, SLICE=slice_length
-    ).compile()
-    device = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=(capability // 10, 0))
-    assert 0 <= compiled.shared - exponents_bytes(tiles, device) <= 16
+    tiles = default_config("nvidia", torch.int16).exponents
+    tiles = dataclasses.replace(tiles, block_n=columns, block_k=slice_length)
+    compiled = exponent_product(torch.int16, 90, block_n=columns, block_k=slice_length).compile()
+    assert 0 <= compiled.shared - exponents_bytes(tiles) <= 16
     assert compiled.spills <= 12
-
-
-def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
-    """With one stage, as all kernels are compiled here; by default Triton copies slices to three
-    buffers.
-    """
-    assert _product_launcher(torch.int16, TILES, gluon=False)._constants["num_stages"] == 1
 
 
 @needs_disassembler
@@ -85,7 +61,7 @@ def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
     "dtype, columns, slice_length",
     [
         (dtype, columns, slice_length)
-        for dtype in (torch.int16, torch.int32, torch.float32)
+        for dtype in DTYPES
         for columns in (128, 256)
         for slice_length in (128, 512)
     ],
@@ -102,12 +78,12 @@ def test_encoding(dtype: torch.dtype, columns: int, slice_length: int) -> None:
 
 
 @needs_disassembler
-@every_dtype_and_capability
-def test_samples(dtype: torch.dtype, capability: int) -> None:
+@every_dtype
+def test_samples(dtype: torch.dtype) -> None:
     """A thread forms 64 sums and their minima in each iteration, while later values are copied to
     shared memory.
     """
-    compiled = sample_exponents(dtype, capability).compile()
+    compiled = sample_exponents(dtype, 90).compile()
     loop = max(compiled.loops, key=lambda loop: loop.total())
     assert not compiled.spills
     assert loop["LDG"] == 0

@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, product_registers
+from tri_apsp.configs import GpuTiles, default_config, product_registers
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
+from tri_apsp.engines.exponents import _encode_launcher, _product_launcher, _sample_launcher
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -34,12 +35,10 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
 from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
-from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
@@ -49,7 +48,6 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.portable import boolean as portable_boolean
-from tri_apsp.kernels.portable import exponents as portable_exponents
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
@@ -65,7 +63,7 @@ from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
-from tri_apsp.kernels.shared.packed import _packed_kernel
+from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
@@ -442,42 +440,17 @@ def nvidia_argmin(
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
-
-
-def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
-    """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are
-    constants.
-    """
-    constants: dict[str, Any] = {
-        "NO_EDGE": no_edge(dtype),
-        **EXPONENT_TILE,
-        "LEAST_TRIED": 64,
-        "WORTHWHILE": 8,
-    } | more
-    constants |= exponents_of(constants["SLICE"])._asdict()
+def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
+    """The product by exponents; `fields` are of its tiles."""
+    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
     pointers = {
         "a_ptr": "*bf16",
         "b_ptr": "*bf16",
-        **dict.fromkeys(("uncertain_ptr", "counts_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32"),
+        "a_scores_ptr": "*i16",
+        **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
+        **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
     }
-    pointers |= {"a_scores_ptr": "*i16", "b_scores_ptr": "*i32" if capability == 90 else "*i16"}
-    if capability != 90:
-        kernel = portable_exponents._exponent_product_kernel
-        return Variant(
-            kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8
-        )
-    kernel = nvidia_exponents._exponent_product_kernel
-    constants = {"PART": EXPONENTS_PART, "BUFFERS": 6} | constants
-    registers = 128 if constants["BLOCK_N"] == 128 else 255
-    return Variant(
-        kernel,
-        _signature(kernel, dtype, constants, **pointers),
-        constants,
-        capability,
-        8,
-        registers,
-    )
+    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
@@ -490,7 +463,7 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         "b_powers_ptr": "*bf16",
         "b_scores_ptr": "*i16",
     }
-    return _launched(_encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
+    return _launched(_encode_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
@@ -507,14 +480,9 @@ def _launched(
 ) -> Variant:
     """The kernel of a launcher, with its constants; `pointers` are those that are not of `dtype`."""
     constants = dict(launcher._constants)
-    warps = constants.pop("num_warps")
-    return Variant(
-        launcher._kernel,
-        _signature(launcher._kernel, dtype, constants, **pointers),
-        constants,
-        capability,
-        warps,
-    )
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg") if name in constants}
+    signature = _signature(launcher._kernel, dtype, constants, **pointers)
+    return Variant(launcher._kernel, signature, constants, capability, **options)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
@@ -554,9 +522,9 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
     signature = _signature(
-        _packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
+        _copy_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
     )
-    return Variant(_packed_kernel, signature, constants, capability, 4)
+    return Variant(_copy_packed_kernel, signature, constants, capability, 4)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
@@ -693,8 +661,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype, size in ((torch.float32, 32), (torch.float32, 64), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
     add(small_gradients, "small gradients", 32, torch.float32, 90)
-    for capability in (80, 90):
-        add(exponent_product, "exponents product", torch.int16, capability)
+    add(exponent_product, "exponents product", torch.int16, 90)
     add(encode_exponents, "exponents encode", torch.int16, 90)
     add(sample_exponents, "exponents sample", torch.int16, 90)
     add(count_edges, "exponents count_edges", torch.int16, 90)

@@ -127,7 +127,7 @@ class TestMethodsOnNvidia(MethodContract):
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16], ids=str)
     @pytest.mark.parametrize(
-        ("n", "method"),
+        ("n", "name"),
         [
             (100, "floyd_warshall"),
             (1000, "floyd_warshall"),
@@ -137,7 +137,7 @@ class TestMethodsOnNvidia(MethodContract):
         ],
     )
     def test_padding_changes_no_bit(
-        self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, method: str
+        self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, name: str
     ) -> None:
         """In a solve in one launch, in the recursion, and in a product; with and without a negative
         edge.
@@ -149,7 +149,7 @@ class TestMethodsOnNvidia(MethodContract):
             weights[0, n - 1] = lowest
             before = weights.clone()
             found = (
-                self.solve(weights, method).distances,
+                self.solve(weights, name).distances,
                 tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:]),
             )
             assert all(tensor.is_contiguous() for tensor in found)
@@ -157,7 +157,7 @@ class TestMethodsOnNvidia(MethodContract):
             with monkeypatch.context() as patch:
                 patch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
                 expected = (
-                    self.solve(weights, method).distances,
+                    self.solve(weights, name).distances,
                     tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:]),
                 )
             assert all(map(torch.equal, found, expected)), lowest

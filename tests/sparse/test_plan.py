@@ -188,9 +188,9 @@ def test_auto_counts_the_edges() -> None:
         ({"config": Config(engine="cpu")}, "sparse"),  # which runs on it
         ({"config": Config(engine="cpu", block_size=16)}, "dense"),
         ({"method": "kleene"}, "dense"),
-        ({"sources": range(101)}, "one launch"),  # more than a quarter of the rows
-        ({"dtype": torch.int16}, "one launch"),
-        ({"sources": None, "check": False}, "one launch"),
+        ({"sources": range(101)}, "dense"),  # more than a quarter of the rows
+        ({"dtype": torch.int16}, "dense"),
+        ({"sources": None, "check": False}, "dense"),
     ],
     ids=str,
 )
@@ -222,7 +222,7 @@ def test_one_row_of_a_complete_graph() -> None:
     found = [
         tri_apsp.shortest_paths(given, sources=7) for given in (weights, sparse_graph(weights))
     ]
-    assert [result.plan.way for result in found] == ["one launch", "sparse"]
+    assert [result.plan.way for result in found] == ["dense", "sparse"]
     assert torch.equal(found[0].distances, found[1].distances)
 
 

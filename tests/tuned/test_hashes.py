@@ -82,7 +82,7 @@ def test_every_kernel_has_sources(engine):
     [
         (
             "portable/tiles.py",
-            {"portable": {"product", "closure", "panels", "solve"}, "nvidia": {"exponents"}},
+            {"portable": {"product", "closure", "panels", "solve"}},
         ),
         ("nvidia/solve.py", {"nvidia": {"closure", "batch", "solve"}}),
         ("nvidia/closure.py", {"nvidia": {"closure", "batch", "solve"}}),

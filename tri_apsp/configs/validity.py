@@ -8,10 +8,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TypeVar
 
+import torch
+
 from tri_apsp.configs.types import (
     METHOD_NAMES,
-    PAPER_METHOD_NAMES,
     TILE_FIELDS,
+    USED_FIELDS,
     Config,
     CpuTiles,
     GpuTiles,
@@ -21,6 +23,7 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "closure_bytes",
     "exponents_bytes",
     "invalid_because",
@@ -38,12 +41,8 @@ _WORD = 4
 # Registers of a multiprocessor of an NVIDIA GPU.
 _REGISTER_FILE = 1 << 16
 
-
-_COUNTS = [
-    field.name
-    for field in dataclasses.fields(Config)
-    if field.name not in ("engine", "method", *TILE_FIELDS, "source")
-]
+_FIELDS = [field.name for field in dataclasses.fields(Config)]
+_COUNTS = [name for name in _FIELDS if name not in ("engine", "method", *TILE_FIELDS)]
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
@@ -63,22 +62,24 @@ def invalid_because(config: Config, device: Device) -> str | None:
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
-        known = str(config.method) in PAPER_METHOD_NAMES
-        remedy = (
-            "give a system of a paper as the argument `method`" if known else "choose one of these"
-        )
         return (
-            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
+            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; "
+            "choose one of these."
         )
+    if config.engine is None:
+        return None
+    for name in _FIELDS:
+        value = getattr(config, name)
+        if value is not None and name not in USED_FIELDS[config.engine]:
+            return (
+                f"{name} must be left out for the {config.engine} engine, which does not use it, "
+                f"but is {value!r}; leave it out."
+            )
     if config.engine == "cpu":
         return _invalid_cpu(config)
-    if config.engine is not None:
-        return _invalid_gpu(config) or (
-            _invalid_nvidia(config, device)
-            if config.engine == "nvidia"
-            else _invalid_portable(config)
-        )
-    return None
+    return _invalid_gpu(config) or (
+        _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
+    )
 
 
 def _invalid_cpu(config: Config) -> str | None:
@@ -175,13 +176,10 @@ _EXPONENTS: dict[str, Sequence[int]] = {
     "num_warps": (8,),
     "num_stages": range(3, 17),
 }
-# Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
-_PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    rules = _EXPONENTS if device.has_wgmma else _PLAIN_EXPONENTS
-    for field, allowed in rules.items():
+    for field, allowed in _EXPONENTS.items():
         value = getattr(tiles, field)
         if value not in allowed:
             if isinstance(allowed, range):
@@ -189,26 +187,22 @@ def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
             else:
                 rule = f"be {' or '.join(map(str, allowed))}"
             return f"exponents.{field} must {rule}, but is {value}; choose such a number."
-    needed = exponents_bytes(tiles, device)
-    return (
-        _too_much_shared_memory("exponents", needed, device, itemsize=2)
-        if needed > device.shared_memory
-        else None
-    )
+    needed = exponents_bytes(tiles)
+    if device.has_wgmma and needed > device.shared_memory:
+        return _too_much_shared_memory("exponents", needed, device, itemsize=2)
+    return None  # on other GPUs there are no such products
 
 
 EXPONENTS_PART = 32
-"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a
-time.
-"""
+"""Values of k that a product by exponents copies to shared memory at a time."""
+
+EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
+"""The dtypes that products by exponents take, on GPUs of compute capability 9.x."""
 
 
-def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts,
-    or one slice.
-    """
-    depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
-    return 2 * (tiles.block_m + tiles.block_n) * depth
+def exponents_bytes(tiles: GpuTiles) -> int:
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts."""
+    return 2 * (tiles.block_m + tiles.block_n) * tiles.num_stages * EXPONENTS_PART
 
 
 def _too_much_shared_memory(what: str, needed: int, device: Device, itemsize: int = _WORD) -> str:

@@ -1,35 +1,42 @@
 """Whether a solve or a product is computed by exponents: the rules, and the cheap statistics that
 they read.
+
+Tensor cores add powers of two, and the exponent of a sum is a minimum: kernels.shared.exponents has
+the arithmetic and its proof, engines.exponents the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 import torch
 
-from tri_apsp.configs import METHOD_NAMES
+from tri_apsp.configs import EXPONENT_DTYPES
 from tri_apsp.dense.plan import DensePlan
-from tri_apsp.device import fits_memory
-from tri_apsp.engines import type_of
-from tri_apsp.methods import method_of
+from tri_apsp.device import describe, fits_memory
+from tri_apsp.engines import Engine
+from tri_apsp.gpu.edge_count import queue_edge_count
+from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import value_range
 from tri_apsp.values import Bounds
 
 __all__ = [
-    "least_by_exponents",
-    "least_of_product",
+    "are_supported",
+    "by_exponents",
     "may_multiply_by_exponents",
     "ordinary_products",
+    "product_threshold",
     "queue_edges_per_vertex",
+    "solve_threshold",
     "with_exponents",
+    "with_threshold",
 ]
 
-# Smaller products gain nothing: in int16, one of 1024 by exponents takes 35 us on an H100, an
-# ordinary one 37 us on an H200.
+# Smaller products gain nothing: in int16, one of 1024 by exponents takes 35 us on an H100, a direct
+# one 37 us on an H200.
 _LEAST = 2048
 # With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES of any weight,
 # few tiles of products of 2048 are certain: on an H100, grids of 8192 vertices in random order, of
@@ -47,8 +54,7 @@ _FEWEST_EDGES = 2.5
 # certain, and 8192 vertices with 16 edges per vertex take 2% longer.
 _FEWEST_LIGHT = 0.95
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16
-# an ordinary one of 2048 of each takes 0.3 ms, to which counting edges would add 0.05 ms per
-# matrix.
+# a direct one of 2048 of each takes 0.3 ms, to which counting edges would add 0.05 ms per matrix.
 _LEAST_ALONE = 4096
 # A result is certain up to _WINDOW above the sum of the least values of A and B, with slices of
 # 128, which is the default. A product of two given matrices is tried where more than _FEWEST_SUMS
@@ -56,28 +62,56 @@ _LEAST_ALONE = 4096
 _WINDOW, _FEWEST_SUMS = 23, 16
 # A least value of _ZERO or more counts as _ZERO - 1, so that results far above are never certain.
 _ZERO = 2700
-# Rows of each matrix in which edges are counted: so many that the mean of 16 edges per vertex with
-# a power law is known to 3%.
+# Rows of each matrix in which edges are counted: the mean of 16 edges per vertex with a power law
+# is then known to 3%.
 _ROWS = 2048
 # Bytes for each value that is encoded.
 _BYTES = 2
 
-_allowed = ContextVar("products by exponents", default=True)
+# 0: no product is computed by exponents; more: the threshold of every solve; None: the values
+# decide.
+_GIVEN: ContextVar[int | None] = ContextVar("threshold of products by exponents", default=None)
 
 
 @contextmanager
-def ordinary_products() -> Iterator[None]:
+def with_threshold(threshold: int) -> Iterator[None]:
+    """Within it, the solves of this thread have this threshold (see solve_threshold), whatever
+    their weights; 0: none computes a product by exponents, nor does min_plus.
+    """
+    token = _GIVEN.set(threshold)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def ordinary_products() -> AbstractContextManager[None]:
     """Within it, solves and min_plus of this thread compute no product by exponents: for
-    comparisons with the ordinary kernels.
+    comparisons with direct products.
 
     The distances are the same. Otherwise products by exponents are chosen by the values: see
     Result.exponents.
     """
-    token = _allowed.set(False)
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
+    return with_threshold(0)
+
+
+def are_supported(engine: str, like: torch.Tensor) -> bool:
+    """Return whether an engine has products by exponents of matrices like `like`."""
+    return engine == "nvidia" and like.dtype in EXPONENT_DTYPES and describe(like.device).has_wgmma
+
+
+def by_exponents(engine: Engine, threshold: int | None) -> Engine:
+    """Return an engine for the same solve whose products of at least a threshold run by exponents.
+
+    It is `engine` itself without a threshold, or if it has no such products.
+    """
+    if threshold is None or engine.name != "nvidia":
+        return engine
+    from tri_apsp.engines.exponents import ByExponents  # needs Triton
+    from tri_apsp.engines.nvidia import NvidiaEngine
+
+    assert isinstance(engine, NvidiaEngine)
+    return ByExponents(engine, threshold)
 
 
 def may_multiply_by_exponents(plan: DensePlan, n: int, like: torch.Tensor) -> bool:
@@ -89,13 +123,13 @@ def may_multiply_by_exponents(plan: DensePlan, n: int, like: torch.Tensor) -> bo
         n: vertices.
         like: a tensor of the dtype and on the device of the weights.
     """
-    # The papers' systems keep their own products.
-    enough = n >= _FEWEST_VERTICES and _allowed.get() and plan.method in METHOD_NAMES
-    return enough and type_of(plan.engine).multiplies_by_exponents(like)
+    # Systems of tri_apsp.papers keep their own products.
+    decide = n >= _FEWEST_VERTICES and _GIVEN.get() is None and plan.method in METHODS
+    return decide and are_supported(plan.engine, like)
 
 
 def queue_edges_per_vertex(plan: DensePlan, weights: torch.Tensor) -> Callable[[], float] | None:
-    """Queue a count of the edges of graphs, by which least_by_exponents decides.
+    """Queue a count of the edges of graphs, by which solve_threshold decides.
 
     Args:
         plan: of method, engine and configuration.
@@ -103,35 +137,34 @@ def queue_edges_per_vertex(plan: DensePlan, weights: torch.Tensor) -> Callable[[
 
     Returns:
         A function that blocks until the edges are counted, and returns how many there are per
-        vertex; 0 if one in the rows that are read is no whole number. Fractions in other rows cost
-        time alone, since ordinary products compute what depends on
-        them. To be called exactly once. None: no product is tried, whatever the count.
+        vertex; 0 if one in the rows that are read is no integer. Fractions in other rows cost time
+        alone, since direct products compute what depends on them. To be called exactly once. None:
+        no product is tried, whatever the count.
 
     Cost: reads at most 2048 rows of each graph; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if not batch or not may_multiply_by_exponents(plan, n, weights):
         return None
-    size = (2 * _BYTES + method_of(plan.method).workspace * weights.itemsize) * batch * n * n
+    size = (2 * _BYTES + plan.algorithm.workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
-    return _queue_edges_per_row(plan.engine, weights, loops=False)
+    return _queue_edges_per_row(weights, loops=False)
 
 
-def least_by_exponents(edges_per_vertex: float | None, highest: float | int | None) -> int | None:
+def solve_threshold(edges_per_vertex: float | None, highest: float | int | None) -> int | None:
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents;
     None: no product.
 
     A result of such a product is certain if it is at most 23 above the sum of the least values of
-    its row and column; ordinary products compute the tiles that have others: see
-    kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d
+    its row and column; direct products compute the tiles that have others. With d edges per vertex and weights spread evenly from 1 to h, about d
     / h edges per vertex weigh 1, and d s / (h n) among s of the n vertices. Distances are then at
     most about 3 ln(s) h n / (d s) (for complete graphs: Janson, One, two and three times log n / n
     for paths in a complete graph with random weights), which is 23 for s = h n / d = 2048. Of
-    smaller products some tiles are certain; if few tiles of a sample are, the product is an
-    ordinary one. l is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No product
+    smaller products some tiles are certain; if few tiles of a sample are, the product is a
+    direct one. l is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No product
     is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be
-    misjudged, which costs time alone: one heavy edge may keep all products ordinary, and on an H100
+    misjudged, which costs time alone: one heavy edge keeps all products direct, and on an H100
     meshes whose vertices are in random order take up to 5% longer for 8192 vertices, and 1.4% for
     16384.
 
@@ -140,6 +173,9 @@ def least_by_exponents(edges_per_vertex: float | None, highest: float | int | No
             product.
         highest: the greatest of the weights, and of the diagonal; None without an edge.
     """
+    given = _GIVEN.get()
+    if given is not None:
+        return given or None
     if edges_per_vertex is None or highest is None:
         return None
     light = edges_per_vertex / max(highest, 1)  # edges of weight 1 per vertex
@@ -148,10 +184,10 @@ def least_by_exponents(edges_per_vertex: float | None, highest: float | int | No
     return _LEAST if light >= _MANY_LIGHT and edges_per_vertex >= _MANY_EDGES else _LEAST_IF_FEW
 
 
-def least_of_product(
+def product_threshold(
     engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]
 ) -> int | None:
-    """Return l as least_by_exponents does, if the product of two given matrices should be tried by
+    """Return l as solve_threshold does, if the product of two given matrices should be tried by
     exponents; else None.
 
     A result is certain if it is at most 23 above the sum of the least values. Let s be the share of
@@ -169,11 +205,7 @@ def least_of_product(
     rows, columns or k, nor where the bounds decide.
     """
     (batch, m, depth), n = a.shape, b.shape[2]
-    if (
-        min(m, n, depth) < _LEAST_ALONE
-        or not _allowed.get()
-        or not type_of(engine).multiplies_by_exponents(a)
-    ):
+    if min(m, n, depth) < _LEAST_ALONE or _GIVEN.get() is not None or not are_supported(engine, a):
         return None
     (lowest_a, highest_a), (lowest_b, highest_b) = bounds[:2]
     if (
@@ -190,7 +222,7 @@ def least_of_product(
     if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):
         return None
     if not is_exact or a.is_floating_point():
-        for x, edges in [(x, _queue_edges_per_row(engine, x, loops=True)) for x in (a, b)]:
+        for x, edges in [(x, _queue_edges_per_row(x, loops=True)) for x in (a, b)]:
             sums *= edges() / x.shape[2]
     return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) else None
 
@@ -211,14 +243,12 @@ def with_exponents(plan: DensePlan, weights: torch.Tensor) -> DensePlan:
     if pending is None:
         return plan
     highest = value_range(weights, no_edge(weights.dtype)).highest_below
-    return plan.by_exponents(least_by_exponents(pending(), highest))
+    return plan.by_exponents(solve_threshold(pending(), highest))
 
 
-def _queue_edges_per_row(
-    engine: str, matrices: torch.Tensor, *, loops: bool
-) -> Callable[[], float]:
-    """As queue_edge_count of the engine, for edges per row in at most _ROWS rows of each matrix."""
+def _queue_edges_per_row(matrices: torch.Tensor, *, loops: bool) -> Callable[[], float]:
+    """As queue_edge_count, for edges per row in at most _ROWS rows of each matrix."""
     batch, rows, _ = matrices.shape
     step = -(-rows // _ROWS) | 1  # odd: not all rows that are read lie on the border of a grid
-    count = type_of(engine).queue_edge_count(matrices, step, loops=loops)
+    count = queue_edge_count(matrices, step, loops=loops)
     return lambda: count() / (batch * -(-rows // step))

@@ -17,7 +17,7 @@ from tri_apsp.configs import Config
 from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
 from tri_apsp.dense.run import run
 from tri_apsp.engines import choose
-from tri_apsp.engines.packed import pack_into, unpacked
+from tri_apsp.engines.packing import pack_into, unpacked
 from tri_apsp.errors import ApspError, DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.memory import memory_for
 from tri_apsp.messages import shown

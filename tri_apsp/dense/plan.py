@@ -11,7 +11,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_method, check_numbering, check_overwrite
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.methods import METHODS, Method, auto
+from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import Options, Plan
 
 __all__ = ["DensePlan", "plan_dense", "plan_with"]
@@ -37,7 +37,7 @@ class DensePlan(Plan):
         nonnegative: whether no weight is negative; taken for granted until the values are read.
         in_place: whether the solve works in the memory of the weights.
         matrices: what the call allocates, in matrices of the size of the weights.
-        exponents_from: see MatrixSpec; known once the values are read.
+        threshold: of products by exponents, once the values are read; None: no product.
     """
 
     config: CompleteConfig
@@ -48,7 +48,7 @@ class DensePlan(Plan):
     given: tuple[str, Config | None] = field(default=("auto", None), repr=False)
     nonnegative: bool = True
     in_place: bool = False
-    exponents_from: int | None = None
+    threshold: int | None = None
 
     @property
     def is_one_launch(self) -> bool:
@@ -74,11 +74,11 @@ class DensePlan(Plan):
             way=self.way if _is_one_block(method, config, call.n) else "dense",
         )
 
-    def by_exponents(self, least: int | None) -> DensePlan:
-        """Return the plan whose products from `least` on are tried by exponents; None: no product."""
-        if least is None:
+    def by_exponents(self, threshold: int | None) -> DensePlan:
+        """Return the plan whose products of at least a threshold are tried by exponents."""
+        if threshold is None:
             return self
-        return dataclasses.replace(self, exponents_from=least, exponents=True)
+        return dataclasses.replace(self, threshold=threshold, exponents=True)
 
 
 def plan_dense(
@@ -109,6 +109,7 @@ def plan_dense(
         in_place = weights.stride(-1) == 1
     key = (
         weights.shape,
+        weights.stride(),
         weights.dtype,
         weights.device,
         in_place,
@@ -130,6 +131,7 @@ def plan_dense(
 
 def _plan(batch: DenseBatch, method: str, config: Config | None, options: Options) -> DensePlan:
     weights, wanted = batch.weights, tuned.with_forced(config)
+    require_used(method, METHODS.get(method), config)
     engine = engines.choose(weights.device, wanted, weights.dtype)
     call = tuned.call_of(
         engine,
@@ -180,7 +182,8 @@ def plan_with(
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
-        and engine_type.can_queue_solve(weights, check=options.check)
+        and issubclass(engine_type, engines.OneLaunch)
+        and engine_type.takes(weights, batch.sizes, check=options.check)
     )
     return DensePlan(
         way="one launch" if one_launch else "dense",
@@ -193,6 +196,7 @@ def plan_with(
         matrices=matrices,
         options=options,
         in_place=in_place,
+        nonnegative=options.check,
     )
 
 

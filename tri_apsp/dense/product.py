@@ -6,7 +6,7 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import check_operands
-from tri_apsp.dense.exponents import least_of_product
+from tri_apsp.dense.exponents import by_exponents, product_threshold
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.memory import memory_for
@@ -33,11 +33,9 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
     needed = batch * rows * columns * dtype.itemsize
     with memory_for("a product", needed, device, remedy), current(device):
         left, right, initial = engines.type_of(name).operands(left, right, initial)
-        exponents_from = least_of_product(name, left, right, bounds)
-        engine = engines.make(
-            name,
-            MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from),
-            config,
+        engine = by_exponents(
+            engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config),
+            product_threshold(name, left, right, bounds),
         )
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
@@ -57,7 +55,7 @@ def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
     left, right, _, _ = check_operands(a, b, None)
     name, bounds = _engine_and_bounds(left, right, None)
     left, right, _ = engines.type_of(name).operands(left, right, None)
-    return least_of_product(name, left, right, bounds) is not None
+    return product_threshold(name, left, right, bounds) is not None
 
 
 def _engine_and_bounds(

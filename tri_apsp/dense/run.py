@@ -14,7 +14,7 @@ from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import DenseCycles, without_unreached
 from tri_apsp.dense.compilation import compile_solve
-from tri_apsp.dense.exponents import least_by_exponents, queue_edges_per_vertex
+from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
 from tri_apsp.dense.one_launch import solve_in_one_launch
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.staging import stage
@@ -126,15 +126,14 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
     weights, options = batch.weights, plan.options
     engine_type = engines.type_of(plan.engine)
     make_engine = partial(_engine, batch, make)
-    queued = plan.is_one_launch
-    if options.check and batch.sizes is not None and not (queued and engine_type.checks_sizes):
-        check_size_values(batch.sizes, batch.n)
-    if queued:
+    if plan.is_one_launch:
         closed = solve_in_one_launch(batch, plan, partial(make_engine, plan, weights))
         distances, bounds, engine = closed.distances, closed.bounds, closed.engine
         if closed.is_negative:
             return Solved(distances, True, None, plan)
     else:
+        if options.check and batch.sizes is not None:
+            check_size_values(batch.sizes, batch.n)
         workspace = 2 + plan.algorithm.workspace
         staged = stage(
             batch,
@@ -154,10 +153,9 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
             plan = plan.for_any_sign()
             engine = make_engine(plan, staged.matrix, False)
         elif bounds is not None:
-            plan = plan.by_exponents(least_by_exponents(edges_per_vertex, bounds.highest))
-            if plan.exponents:
-                engine = make_engine(plan, staged.matrix, True)
-        compile_solve(batch, plan, staged.matrix, plan.exponents_from)
+            plan = plan.by_exponents(solve_threshold(edges_per_vertex, bounds.highest))
+            engine = by_exponents(engine, plan.threshold)
+        compile_solve(batch, plan, staged.matrix)
         early = EarlyCheck(engine)
         checks = early if bounds is not None and bounds.lowest < 0 else None
         try:
@@ -202,5 +200,5 @@ def _engine(
     batch: DenseBatch, make: Make, plan: DensePlan, matrix: torch.Tensor, nonnegative: bool
 ) -> Engine:
     n, dtype, device = matrix.shape[-1], matrix.dtype, matrix.device
-    spec = MatrixSpec(n, dtype, device, nonnegative, batch.sizes, plan.exponents_from)
+    spec = MatrixSpec(n, dtype, device, nonnegative, batch.sizes)
     return make(plan.engine, spec, plan.config)

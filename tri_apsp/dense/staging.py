@@ -64,27 +64,21 @@ def stage(
         matrices: how many matrices of the size of the copy the solve needs, the copy included.
 
     Raises:
-        InputError, DistanceRangeError: as check_graphs, before the weights change. If the engine
-            reads values asynchronously, Staged.bounds raises instead.
+        InputError, DistanceRangeError: as check_graphs, if in place, before the weights change;
+            otherwise Staged.bounds raises them.
     """
     weights, sizes = batch.weights, batch.sizes
-    if not in_place and engine.reads_values_asynchronously(weights):
+    if not in_place:
         matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
         return Staged(batch, matrix, None, pending)
-    # The values of a copy with padding are checked once its padding is filled, which takes one
-    # plain pass.
-    bounds = _bounds(engine, weights, sizes) if check and (in_place or sizes is None) else None
-    matrix = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
-    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
-    if sizes is None:
-        diagonal.clamp_(max=0)
-        return Staged(batch, matrix, bounds)
-    infinity, padding = no_edge(weights.dtype), padding_of(weights, sizes)
-    matrix.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
-    if check and not in_place:
-        bounds = _bounds(engine, matrix, None)
-    diagonal.clamp_(max=0).masked_fill_(padding, infinity)
-    return Staged(batch, matrix, bounds)
+    bounds = _bounds(engine, weights, sizes) if check else None
+    diagonal = weights.diagonal(dim1=-2, dim2=-1)
+    diagonal.clamp_(max=0)
+    if sizes is not None:
+        infinity, padding = no_edge(weights.dtype), padding_of(weights, sizes)
+        weights.masked_fill_(padding[:, :, None], infinity)
+        weights.masked_fill_(padding[:, None, :], infinity)
+    return Staged(batch, weights, bounds)
 
 
 def _bounds(engine: type[Engine], weights: torch.Tensor, sizes: torch.Tensor | None) -> Bounds:

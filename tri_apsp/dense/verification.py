@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.engines import Engine
 from tri_apsp.semirings import DistanceRange, distance_range, no_edge
-from tri_apsp.value_range import PendingRanges, ValueRange, row_blocks
+from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, row_blocks
 from tri_apsp.values import Bounds, raise_out_of_range
 
 __all__ = ["EarlyCheck", "NegativeDiagonalError", "verify"]
@@ -23,9 +23,8 @@ class NegativeDiagonalError(Exception):
 class EarlyCheck:
     """Checks blocks that a solve has closed, and raises once a diagonal value is negative.
 
-    If the engine reads values asynchronously, each call queues a check and evaluates the previous
-    one. The solve has queued more work in between, so the device does not idle while the host
-    blocks.
+    Where the device is still computing a check, it is evaluated by the next call. The solve has
+    queued more work in between, so the device does not idle while the host blocks.
 
     Raises:
         NegativeDiagonalError: by each call and by finish().
@@ -38,12 +37,10 @@ class EarlyCheck:
     def __call__(self, closed: torch.Tensor) -> None:
         """Check a diagonal block of the distances that was closed."""
         diagonal = closed.diagonal(dim1=-2, dim2=-1)[:, None]
-        if not self._engine.reads_values_asynchronously(diagonal):
-            if diagonal.numel() and diagonal.amin().item() < 0:
-                raise NegativeDiagonalError
-            return
         before, self._queued = self._queued, self._engine.queue_value_range(diagonal)
-        if _is_negative(before):
+        if isinstance(self._queued, KnownRanges):
+            self.finish()
+        elif _is_negative(before):
             self._queued.read()  # frees its buffer
             raise NegativeDiagonalError
 

@@ -55,11 +55,11 @@ def weights_gradient(
         return gradient.new_empty(weights.shape)
     engine = _engine(batch)
     memory = partial(memory_for_matrices, batch.n, batch.count, weights.dtype, weights.device)
-    if predecessors is None and engine.supports_weights_gradient(batch.weights):
+    if predecessors is None:
         with memory(1), current(weights.device):
-            return engine.weights_gradient(gradient, batch.weights, distances).reshape(
-                weights.shape
-            )
+            found = engine.weights_gradient(gradient, batch.weights, distances)
+        if found is not None:
+            return found.reshape(weights.shape)
     matrices = 1 + max(
         _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(batch.weights)
     )

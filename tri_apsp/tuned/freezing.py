@@ -62,7 +62,7 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
     try:
         _require_suitable(folder)
     except InputError:
-        if not os.path.isfile(folder / ".lock"):  # noqa: PTH113 (Path.is_file raises PermissionError)
+        if not os.path.isfile(folder / ".lock"):
             raise  # with a lock, another process may be freezing the directory: wait for it, and check again
     with locked(folder):
         _require_suitable(folder)

@@ -69,7 +69,7 @@ def is_frozen(directory: Path) -> bool:
     """Return whether `tri_apsp.tuned.freeze` wrote a directory, which then holds every file that
     lookups use.
     """
-    return os.path.isfile(directory / FROZEN)  # noqa: PTH113 (Path.is_file raises PermissionError)
+    return os.path.isfile(directory / FROZEN)
 
 
 def save_directory() -> Path:
@@ -107,5 +107,5 @@ def matching(directory: Path, pattern: str) -> list[Path]:
     """Return the paths in a directory that match a pattern, sorted; none if it is no directory, or
     cannot be searched.
     """
-    is_directory = os.path.isdir(directory)  # noqa: PTH112 (Path.is_dir raises PermissionError)
+    is_directory = os.path.isdir(directory)
     return sorted(directory.glob(pattern)) if is_directory else []

@@ -132,7 +132,7 @@ def sources(
     paths = [folder / name for folder in search_folders(device)]
     named = named_directory()
     if named is not None:
-        if not os.path.isdir(named):  # noqa: PTH112 (Path.is_dir raises PermissionError)
+        if not os.path.isdir(named):
             collect(
                 f"TRI_APSP_CONFIG_DIR {named}",
                 f"TRI_APSP_CONFIG_DIR must name a folder of tuned files, but {named} is none; correct the variable, or "

@@ -171,11 +171,7 @@ class Solving(Substitute):
     closed: ClassVar[list[int]] = []
 
     @classmethod
-    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
-        return True
-
-    @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
+    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
         return True
 
     def closure(self, d: Block) -> None:

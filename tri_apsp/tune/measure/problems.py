@@ -17,7 +17,7 @@ import torch
 
 from tri_apsp.arguments import Problem as Graphs
 from tri_apsp.configs import CompleteConfig, MethodName
-from tri_apsp.dense.exponents import ordinary_products
+from tri_apsp.dense.exponents import with_threshold
 from tri_apsp.dense.run import Make
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
@@ -324,9 +324,8 @@ class _Solve(_Distances):
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                # _spec alone decides about products by exponents: weights on "meta" have no values
-                # to decide by.
-                with ordinary_products():
+                # Weights on "meta" have no values that decide about products by exponents.
+                with with_threshold(self._threshold()):
                     self._solved = solver.run(
                         graphs, lambda nonnegative: selection, make=make_for_task
                     ).distances
@@ -345,6 +344,10 @@ class _Solve(_Distances):
     def _spec(self, spec: MatrixSpec) -> MatrixSpec:
         """Return what the engine of the task is made for, instead of what the weights allow."""
         return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
+
+    def _threshold(self) -> int:
+        """Return the threshold of products by exponents; 0: there are none."""
+        return 0
 
     def _method(self, config: CompleteConfig) -> MethodName:
         return config.method or auto.choose(self.task.n, config).method
@@ -366,7 +369,10 @@ class _SolveByExponents(_Solve):
         return weights
 
     def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        return dataclasses.replace(spec, nonnegative=True, exponents_from=max(1, self.n // 4))
+        return dataclasses.replace(spec, nonnegative=True)
+
+    def _threshold(self) -> int:
+        return max(1, self.n // 4)
 
 
 class _Closure(_Solve):

@@ -1,47 +1,50 @@
-"""Products by exponents on a GPU: the launches that sample, encode and multiply; see
-kernels.shared.exponents.
+"""Products by exponents on a GPU of compute capability 9.x: an engine whose large products sample,
+encode and multiply on tensor cores; see kernels.shared.exponents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import NamedTuple
 
 import torch
 
-from tri_apsp.configs import EXPONENTS_PART, GpuTiles
+from tri_apsp.configs import EXPONENT_DTYPES, EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
-from tri_apsp.engines.triton_base import shape_of, strides_of
+from tri_apsp.engines.nvidia import NvidiaEngine
+from tri_apsp.engines.triton_base import in_parts, shape_of, strides_of
+from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel
 from tri_apsp.kernels.shared.exponents import _encode_kernel, _sample_kernel
 from tri_apsp.semirings import no_edge
 
 __all__ = [
     "BLOCK_EDGE",
-    "EXPONENT_DTYPES",
+    "ByExponents",
     "Exponents",
     "Remaining",
     "exponent_product",
     "exponents_of",
+    "recorded_products",
 ]
 
-EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
-"""The dtypes that products by exponents take."""
 BLOCK_EDGE = 128
-"""Edge of a block of C, of which one flag tells whether an ordinary product must compute it; and
-rows of a tile.
+"""Edge of a block of C, of which one flag tells whether a direct product must compute it; and rows
+of a tile.
 """
 # A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in
-# int16, A by itself takes 0.31 and B 0.43 ms; with twice the values and warps 0.31 and 0.48 ms. On
-# an H100, programs that encode four slices each take 10% longer for n = 16384, and 40% for n =
-# 2048.
+# int16, A by itself takes 0.31 and B 0.43 ms; with twice the values and warps 0.31 and 0.48 ms.
 _ENCODED, _ENCODING_WARPS = 2048, 2
 # A product fails, and computes no more tiles, once at least _LEAST_TRIED are computed and fewer
-# than one in _WORTHWHILE of them are certain: an ordinary product takes 8 times as long, on an H200
-# in int16, so that fewer gain nothing.
+# than one in _WORTHWHILE of them are certain: a direct product takes 8 times as long, on an H200 in
+# int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
 # A product does not begin if fewer than one in _SAMPLE_WORTHWHILE of _SAMPLED tiles, a power of 2,
-# seem certain. On an H100 in int16, where an ordinary product of 4096 takes 2 ms, the sample lowers
+# seem certain. On an H100 in int16, where a direct product of 4096 takes 2 ms, the sample lowers
 # the time of a failed product from 0.18 to 0.03 ms, and raises that of one that succeeds from 0.39
 # to 0.40 ms: a fifth of the tiles must be certain to gain. The sample has _SAMPLE_EDGE^2 results of
 # each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of
@@ -51,6 +54,60 @@ _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
 # values are copied three iterations ahead. On an H100, for 2048 and 4096 values of k in int16 and
 # float32, each time is within 7% of the least of ten such triples.
 _SAMPLE_K, _SAMPLE_WARPS, _SAMPLE_STAGES = 256, 8, 4
+
+_RECORDED: ContextVar[list[Remaining] | None] = ContextVar("recorded products", default=None)
+
+
+class ByExponents(NvidiaEngine):
+    """An nvidia engine whose large products run by exponents; a direct product computes the tiles
+    that are not certain. The results are the same.
+
+    Args:
+        engine: of a GPU of compute capability 9.x, for weights of EXPONENT_DTYPES without negative
+            values.
+        threshold: a product (m, k) by (k, n) is large if m n k >= threshold^3, and m, n and k >=
+            threshold / 2.
+    """
+
+    def __init__(self, engine: NvidiaEngine, threshold: int) -> None:
+        assert engine.spec.nonnegative, "weights must not be negative"
+        assert engine.spec.dtype in EXPONENT_DTYPES, "weights must be of another dtype"
+        super().__init__(engine.spec, engine.config)
+        self.threshold = threshold
+
+    def product(self, *updates: Update) -> None:
+        direct = []
+        for update in updates:
+            if not self._is_large(update):
+                direct.append(update)
+                continue
+            for c, a, b in in_parts(*update[:3]):
+                part = update._replace(c=c, a=a, b=b)
+                remaining = exponent_product(part, self.config.exponents)
+                if (found := _RECORDED.get()) is not None:
+                    found.append(remaining)
+                self.product_of_blocks(part, remaining.uncertain, BLOCK_EDGE)
+        super().product(*direct)
+
+    def _is_large(self, update: Update) -> bool:
+        (_, m, n), k = update.c.shape, update.a.shape[2]
+        rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
+        return (
+            min(m, n, k) >= self.threshold // 2
+            and m * n * k >= self.threshold**3
+            and not has_wide_strides(update, rows)
+        )
+
+
+@contextmanager
+def recorded_products() -> Iterator[list[Remaining]]:
+    """Yield a list to which each product by exponents of this thread adds what it leaves."""
+    found: list[Remaining] = []
+    token = _RECORDED.set(found)
+    try:
+        yield found
+    finally:
+        _RECORDED.reset(token)
 
 
 class Exponents(NamedTuple):
@@ -78,11 +135,11 @@ def exponents_of(slice_length: int) -> Exponents:
 
 
 class Remaining(NamedTuple):
-    """What an ordinary product must still compute.
+    """What a direct product must still compute.
 
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a
-            block that an ordinary product must compute; 0 for one that is done, or whose rows or
+            block that a direct product must compute; 0 for one that is done, or whose rows or
             columns are all skipped.
         counts: int32 (2,): the tiles that were computed, and how many of them were certain; 64 and
             0 if too few tiles of the sample were certain.
@@ -92,7 +149,7 @@ class Remaining(NamedTuple):
     counts: torch.Tensor
 
 
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaining:
+def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay
     unchanged.
 
@@ -102,15 +159,12 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
             at most MAX_GRAPHS graphs.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a
             slice.
-        gluon: whether the kernel for compute capability 9.x runs; else that in plain Triton, whose
-            slices have 128 values of k.
 
     Returns:
-        The blocks that an ordinary product must still compute: those with a result that is not
-            certain, and, once the product
-        has failed, all that were not yet computed. No tile is computed if, by a sample of the
-        results, fewer than one in 4 tiles seem certain. A row of A or a column of B with a value
-        that is no whole number from 0 on makes its results uncertain.
+        The blocks that a direct product must still compute: those with a result that is not
+        certain, and, once the product has failed, all that were not yet computed. No tile is
+        computed if, by a sample of the results, fewer than one in 4 tiles seem certain. A row of A
+        or a column of B with a value that is no integer from 0 on makes its results uncertain.
 
     Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32; 64
     results of each of 64 tiles for the sample. Workspace: 2 bytes for each value of A and B, and
@@ -132,9 +186,8 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
     if not uncertain.numel():
         return Remaining(uncertain, work.counts.zero_())
     _sample(work.sample, memory[_SAMPLED:], update, tiles)
-    of_a, of_b = _encode(a, b, work, tiles, EXPONENTS_PART if gluon else tiles.block_k)
-    scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
-    _product_launcher(c.dtype, tiles, gluon=gluon)(
+    of_a, of_b = _encode(a, b, work, tiles)
+    _product_launcher(c.dtype, tiles)(
         (tiles_m * tiles_n, batch, 1),
         c,
         uncertain,
@@ -142,7 +195,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
         of_a.powers,
         of_b.powers,
         of_a.scores,
-        scores_b,
+        of_b.scores.view(torch.int32),
         work.a_ranges,
         work.b_ranges,
         m,
@@ -211,9 +264,9 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
 
 
 def _encode(
-    a: torch.Tensor, b: torch.Tensor, work: _Work, tiles: GpuTiles, part: int
+    a: torch.Tensor, b: torch.Tensor, work: _Work, tiles: GpuTiles
 ) -> tuple[_Encoded, _Encoded]:
-    """Encode A and B, in blocks of `part` values of k, if enough tiles of the sample are certain.
+    """Encode A and B, if enough tiles of the sample are certain.
 
     Otherwise work.counts become those of a product that has failed. The ranges must be zeros.
     """
@@ -225,7 +278,7 @@ def _encode(
     )
     if slices:
         all_lines = of_a.scores.shape[2] + of_b.scores.shape[2]
-        _encode_launcher(a.dtype, tiles, part)(
+        _encode_launcher(a.dtype, tiles)(
             (all_lines // (_ENCODED // length), slices, batch),
             work.counts,
             work.sample,
@@ -246,17 +299,15 @@ def _encode(
 
 
 def _memory_for(a: torch.Tensor, count: int, slices: int, tile: int, length: int) -> _Encoded:
-    """Return memory for so many tiles of `tile` lines, and slices of `length` values of k, for as
+    """Return memory for `count` tiles of `tile` lines, and slices of `length` values of k, for as
     many graphs as A has.
     """
-    # Triton's interpreter, which runs on the CPU, multiplies bfloat16 as if it were uint16.
-    dtype = torch.float32 if a.device.type == "cpu" else torch.bfloat16
-    powers = a.new_empty((len(a), count, slices, tile * length), dtype=dtype)
+    powers = a.new_empty((len(a), count, slices, tile * length), dtype=torch.bfloat16)
     return _Encoded(powers, a.new_empty((len(a), slices, count * tile), dtype=torch.int16))
 
 
 @cache
-def _encode_launcher(dtype: torch.dtype, tiles: GpuTiles, part: int) -> Launcher:
+def _encode_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
     numbers = exponents_of(tiles.block_k)
     constants = {
         "NO_EDGE": no_edge(dtype),
@@ -264,7 +315,7 @@ def _encode_launcher(dtype: torch.dtype, tiles: GpuTiles, part: int) -> Launcher
         "BLOCK_N": tiles.block_n,
         "LINES": _ENCODED // tiles.block_k,
         "SLICE": tiles.block_k,
-        "PART": part,
+        "PART": EXPONENTS_PART,
         "UNITS": numbers.UNITS,
         "WINDOW": numbers.WINDOW,
         "ZERO": numbers.ZERO,
@@ -277,29 +328,20 @@ def _encode_launcher(dtype: torch.dtype, tiles: GpuTiles, part: int) -> Launcher
 
 
 @cache
-def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> Launcher:
-    """Return the launcher of a product by exponents; see exponent_product."""
+def _product_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
     constants = {
         "NO_EDGE": no_edge(dtype),
         **exponents_of(tiles.block_k)._asdict(),
         "BLOCK_M": tiles.block_m,
         "BLOCK_N": tiles.block_n,
         "SLICE": tiles.block_k,
+        "PART": EXPONENTS_PART,
+        "BUFFERS": tiles.num_stages,
         "GROUP_M": tiles.group_m,
         "LEAST_TRIED": _LEAST_TRIED,
         "WORTHWHILE": _WORTHWHILE,
         "num_warps": tiles.num_warps,
+        # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
+        "maxnreg": 128 if tiles.block_n == BLOCK_EDGE else 255,
     }
-    if not gluon:
-        from tri_apsp.kernels.portable.exponents import _exponent_product_kernel as portable_kernel
-
-        # Operands of one slice at a time: more stages need more shared memory than compute
-        # capability 8.6 has.
-        return Launcher(portable_kernel, constants | {"num_stages": 1})
-    from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel as nvidia_kernel
-
-    # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
-    constants |= {"PART": EXPONENTS_PART, "BUFFERS": tiles.num_stages}
-    return Launcher(
-        nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == BLOCK_EDGE else 255}
-    )
+    return Launcher(_exponent_product_kernel, constants)

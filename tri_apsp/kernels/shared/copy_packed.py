@@ -5,15 +5,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["_packed_kernel"]
+__all__ = ["_copy_packed_kernel"]
 
 
 @triton.jit(do_not_specialize=["n", "blocks"])
-def _packed_kernel(
+def _copy_packed_kernel(
     matrices_ptr,  # (graphs, n, n), contiguous
     values_ptr,  # (total,): graph g has size * size values in row order from its start
-    starts_ptr,
-    sizes_ptr,  # (graphs,) of int64
+    starts_ptr,  # (graphs,) of int64, as sizes
+    sizes_ptr,
     n,
     blocks,
     PACK: tl.constexpr,  # whether to write the values; else the matrices
@@ -22,6 +22,7 @@ def _packed_kernel(
     BLOCK: tl.constexpr,
 ):
     """Copy BLOCK elements of one graph, of `blocks` times BLOCK."""
+    # Program id to graph, and to elements [BLOCK] of it.
     pid = tl.program_id(0)
     graph = (pid // blocks).to(tl.int64)
     start, size = tl.load(starts_ptr + graph), tl.load(sizes_ptr + graph)
@@ -33,6 +34,7 @@ def _packed_kernel(
     offs = first * BLOCK + tl.arange(0, BLOCK)
     matrices_ptr += graph * n * n
     values_ptr += start
+    # An element is number i * size + j of the packed graph, and i * n + j of the matrix.
     if PACK:
         i, j = offs // tl.maximum(size, 1), offs % tl.maximum(size, 1)
         inside = offs < size * size

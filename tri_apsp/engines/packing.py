@@ -1,4 +1,4 @@
-"""Moving graphs between a packed tensor, where each has its own values, and padded matrices."""
+"""Copying graphs between a packed tensor, where each has its own values, and padded matrices."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _move(
     if values.device.type != "cpu":
         _move_on_gpu(matrices, values, starts, sizes, fill, pack)
         return
-    from tri_apsp.kernels.cpu import packed as kernels
+    from tri_apsp.kernels.cpu import pack_graphs as kernels
 
     graphs = max(1, _TASK // matrices[0].numel())
     flat = values.numpy()
@@ -105,8 +105,9 @@ def _move_on_gpu(
 @cache
 def _launcher(pack: bool, fill: float | int, wide: bool, block: int) -> Launcher:
     assert has_triton()
-    from tri_apsp.kernels.shared.packed import _packed_kernel
+    from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
 
     return Launcher(
-        _packed_kernel, {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4}
+        _copy_packed_kernel,
+        {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4},
     )
