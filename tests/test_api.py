@@ -302,7 +302,8 @@ BAD_ARGUMENTS = [
     ({"out": "distances.gr"}, r"\.npy"),
     ({"out": "/no/such/folder/d.npy"}, "folder of an output must exist"),
     ({"out": 3}, "path"),
-    ({"graph": BATCH, "out": "distances.csv"}, "csv"),
+    ({"graph": BATCH, "out": "distances.csv"}, r"can hold distances \(2, 4, 4\), .* or write .npy"),
+    ({"graph": torch.ones(4), "offsets": torch.tensor([0, 4]), "out": "d.npy"}, "give a tensor"),
     # A dtype.
     ({"dtype": torch.float16}, "float16"),
     ({"dtype": "float64"}, "dtype"),

@@ -356,6 +356,7 @@ class TestGradients:
             ({"method": "johnson"}, "`method='johnson'` must not be given with weights that"),
             ({"method": "dijkstra"}, "`method='dijkstra'` must not be given with weights that"),
             ({"out": torch.empty(4, 4).double()}, "`out` must not be given with weights that"),
+            ({"dtype": torch.float32}, r"`dtype` must not be given .*; convert them with .to\(\)"),
             ({"sizes": [3]}, "`sizes` must be a dense torch tensor, but is list"),
             ({"check": "no"}, "`check` must be True or False"),
         ],
@@ -373,15 +374,6 @@ class TestGradients:
             distances(weights.log() * INF)
         with pytest.raises(InputError, match="`c` must be a torch tensor, but is str"):
             tri_apsp.min_plus(weights, weights, "c")
-
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    def test_a_converted_dtype_has_a_gradient(self, dtype: torch.dtype) -> None:
-        weights = random_weights(5, 5).requires_grad_()
-        distances(weights, dtype=dtype).sum().backward()
-        assert weights.grad.dtype == torch.float64
-        other = weights.detach().to(dtype).requires_grad_()
-        distances(other).sum().backward()
-        assert torch.equal(weights.grad, other.grad.double())
 
     def test_sparse_weights_have_no_gradient(self) -> None:
         with pytest.raises(InputError, match="must not require a gradient"):
