@@ -59,11 +59,11 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
 @pytest.mark.parametrize(
     ("options", "plan"),
     [
-        ({"graph": torch.zeros(10, 10)}, ("one launch", "floyd_warshall", "one block: n <= 64")),
+        ({"graph": torch.zeros(10, 10)}, ("one launch", "floyd_warshall", "one block: n <=")),
         ({}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"method": "squaring"}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
-        ({"config": Config(block_size=9000)}, ("one launch", "floyd_warshall", "one block: n <=")),
+        ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
         ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "kleene would not divide")),
         ({"method": "johnson"}, ("sparse", "many_sources", BY_NAME)),
         ({"method": "frontier"}, ("sparse", "frontier", BY_NAME)),
@@ -82,7 +82,7 @@ def test_select_returns_the_plan_of_a_call(
     chosen = tri_apsp.select(**arguments)
     way, method, reason = plan
     assert (chosen.way, chosen.method, chosen.engine) == (way, method, "cpu")
-    assert chosen.reason.startswith(reason.format(block_size=64))
+    assert chosen.reason.startswith(reason)
     assert chosen.memory > 0
     assert (chosen.config is None) == (way == "sparse")
     ran = tri_apsp.shortest_paths(**arguments).plan

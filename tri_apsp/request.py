@@ -19,6 +19,7 @@ from tri_apsp.arguments import (
     check_method,
     check_options,
     check_overlap,
+    check_overwrite,
     check_weights,
     sources_of,
     with_sizes,
@@ -125,6 +126,8 @@ class Request:
                 _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
+            if overwrite:
+                check_overwrite(graph)
             if sizes is not None:
                 batch = with_sizes(batch, sizes, check=check)
         weights = None if sparse_graph_given else graph

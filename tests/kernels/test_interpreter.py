@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 # Files with tests named "interpreted", and how many there are at least, without and with those
 # marked slow.
 INTERPRETED = {
-    "engines/test_bellman_ford.py": (8, 0),
+    "cycles/test_search.py": (6, 0),
+    "dense/test_packed_graphs.py": (6, 0),
+    "dense/test_staging.py": (17, 24),
     "engines/test_boolean.py": (2, 0),
     "engines/test_exponents.py": (38, 0),
     "engines/test_gradients.py": (25, 0),
@@ -27,9 +29,7 @@ INTERPRETED = {
     "papers/test_contract.py": (35, 35),
     "gpu/test_edge_count.py": (5, 0),
     "gpu/test_value_range.py": (65, 6),
-    "solver/test_packed.py": (6, 0),
-    "solver/test_staging.py": (17, 24),
-    "sparse/test_triton.py": (10, 1),
+    "sparse/test_triton.py": (9, 1),
     "test_reachability.py": (12, 12),
 }
 
