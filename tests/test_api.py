@@ -234,10 +234,10 @@ BAD_ARGUMENTS = [
     ({"graph": torch.tensor([[[0.0]], [[NAN]]])}, r"NaN at \(1, 0, 0\)"),
     ({"method": "bfs"}, re.escape(", ".join(("auto", *METHODS, "johnson", *ROW_METHODS)))),
     ({"config": Config(engine="tpu")}, "cpu, nvidia, portable, but is 'tpu'"),
-    ({"config": Config(block_size=0)}, "block_size must be .* from 1, but is 0"),
-    ({"config": Config(cutoff=2.5)}, "cutoff must be .* from 1, but is 2.5"),
+    ({"config": Config(block_size=0)}, "block_size must be .*, but is 0"),
+    ({"config": Config(cutoff=2.5)}, "cutoff must be .*, but is 2.5"),
     ({"config": Config(cutoff=64.0)}, "cutoff must be"),  # which equals a valid one
-    ({"config": Config(product=CpuTiles(0, 1, 1))}, "product.block_m must be .* from 1, but is 0"),
+    ({"config": Config(product=CpuTiles(0, 1, 1))}, "product.block_m must be .*, but is 0"),
     ({"config": Config(product=GpuTiles(16, 16))}, "takes CpuTiles, but product is GpuTiles"),
     ({"config": {"cutoff": 3}}, "must be a tri_apsp.Config, but is dict"),
     ({"overwrite": 1}, "`overwrite` must be True or False"),

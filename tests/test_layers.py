@@ -46,7 +46,7 @@ MAY_IMPORT = {
         "__init__"
     ),
     "__main__": "cli",
-    "tune": "errors messages device energy semirings configs tuned engines methods solver console",
+    "tune": "errors messages device semirings configs tuned engines methods solver console",
     "report": (
         "errors messages python_process device energy semirings reference configs tuned engines methods solver sparse api "
         "graphs console bench tune"

@@ -23,7 +23,7 @@ class Interrupt:
 sys.meta_path.insert(0, Interrupt())
 """
 SOLVE = ["tri_apsp", "solve", "graph.gr"]
-TUNE = ["tri_apsp.tune", "--list"]
+TUNE = ["tri_apsp.tune", "--show"]
 REPORT = ["tri_apsp.report", "index"]
 
 

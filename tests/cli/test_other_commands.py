@@ -18,7 +18,7 @@ MAIN = {"tune": tune, "report": report}
     "words",
     [
         ["tune", "--help"],
-        ["tune", "--list"],
+        ["tune", "--show"],
         ["tune", "--dry-run", "--n", "64"],
         ["tune", "--n", "-5"],
         ["tune", "--nn"],

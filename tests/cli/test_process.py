@@ -52,7 +52,7 @@ BENCH = ["bench", "--device", "cpu", "--n", "8", "--repeat", "3", "--method", "k
         ["info", "--json"],
         BENCH,
         ["--help"],
-        ["tune", "--list"],
+        ["tune", "--show"],
         ["--version"],
     ],
 )

@@ -162,19 +162,6 @@ class MethodContract(SolveContract):
         config = dataclasses.replace(cases.config_for(method, self.config), engine=self.engine)
         return tri_apsp.shortest_paths(weights, method=method, config=config, **options)
 
-    def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:
-        """Return the bytes that a solve on a GPU asks for besides its result, at most at a time,
-        and those of the result.
-        """
-        self.solve(weights, method)  # compiles, and fills torch's cache of scalars
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        # What was asked for: a cached block that is a little too large counts whole as "allocated".
-        before = torch.cuda.memory_stats()["requested_bytes.all.current"]
-        result = self.solve(weights, method).distances
-        matrix = result.numel() * result.itemsize
-        return torch.cuda.memory_stats()["requested_bytes.all.peak"] - before - matrix, matrix
-
     def test_overwrite_solves_in_the_memory_of_the_input(self, method: str) -> None:
         n = self.sizes[-2]
         weights = cases.random_graph(n)
@@ -197,3 +184,45 @@ class MethodContract(SolveContract):
                 result = self.solve(tensor, method, predecessors=True)
                 cases.assert_distances(result.distances, weights)
                 cases.assert_predecessors(result, tensor)
+
+
+class GpuMethodContract(MethodContract):
+    """What a GPU engine must do besides."""
+
+    device = "cuda"
+    sizes = (0, 1, 2, 65, 131, 257)
+
+    @pytest.mark.parametrize("n", [1, 63, 100, 1000, 3353, 4097])
+    def test_bit_for_bit_with_the_cpu_engine(self, n: int) -> None:
+        """In small blocks and in the default ones."""
+        every = n in (63, 1000)
+        for make in (cases.random_graph, cases.negative_graph):
+            weights = make(n, degree=5)
+            for dtype in self.dtypes if every else cases.QUICK_DTYPES:
+                tensor = cases.tensor(weights, dtype)
+                expected = tri_apsp.shortest_paths(tensor).distances
+                on_gpu = tensor.to(self.device)
+                config = tri_apsp.Config(engine=self.engine)
+                for method in ("floyd_warshall", "kleene"):
+                    default = tri_apsp.shortest_paths(on_gpu, method=method, config=config)
+                    for found in (default, self.solve(on_gpu, method)):
+                        assert found.engine == self.engine
+                        assert torch.equal(found.distances.cpu(), expected), (method, dtype)
+
+    @pytest.mark.parametrize("n", [1000, 4097])
+    @pytest.mark.parametrize("name", ["floyd_warshall", "kleene"])
+    def test_workspace_is_at_most_a_twentieth(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, n: int
+    ) -> None:
+        """Where memory suffices neither for a padded copy of the matrix nor for panel buffers."""
+        monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
+        monkeypatch.setattr("tri_apsp.engines.triton_base.EXTRA_WORKSPACE", 0.0)
+        weights = cases.tensor(cases.random_graph(n), torch.float32, self.device)
+        self.solve(weights, name)  # compiles, and fills torch's cache of scalars
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        # What was asked for: a cached block that is a little too large counts whole as "allocated".
+        before = torch.cuda.memory_stats()["requested_bytes.all.current"]
+        distances = self.solve(weights, name).distances
+        workspace = torch.cuda.memory_stats()["requested_bytes.all.peak"] - before
+        assert workspace <= 1.05 * distances.nbytes + 65536  # counters, and scalars for the checks

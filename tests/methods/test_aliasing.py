@@ -111,32 +111,6 @@ def test_no_operation_reads_what_it_writes(method: str, n: int, engine: type[Ali
     cases.assert_distances(d[0], weights)
 
 
-@pytest.mark.parametrize("n", [40, 700])
-def test_panel_buffers_change_no_bit(n: int) -> None:
-    weights = torch.rand((2, n, n), generator=torch.Generator().manual_seed(n))
-    weights.diagonal(dim1=1, dim2=2).zero_()
-    small = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
-    config = small.over(default_config("cpu", torch.float32))
-    spec = engines.MatrixSpec(n, torch.float32, torch.device("cpu"), True)
-    buffers = list[tuple[torch.Tensor, torch.Tensor]]()
-
-    class Buffered(CpuEngine):
-        def panel_buffers(
-            self, like: torch.Tensor, rows: int, columns: int
-        ) -> tuple[torch.Tensor, torch.Tensor]:
-            first = like.new_full((2, rows, columns), -1.0)
-            buffers.append((first, like.new_full((2, columns, rows), -1.0)))
-            return buffers[-1]
-
-    expected, found = weights.clone(), weights.clone()
-    METHODS["kleene"].solve(expected, CpuEngine(spec, config), Observer())
-    METHODS["kleene"].solve(found, Buffered(spec, config), Observer())
-    assert torch.equal(found, expected)
-    ((first, second),) = buffers
-    assert (first >= 0).any()
-    assert (second >= 0).any()
-
-
 def test_a_padded_matrix_is_split_like_the_graph() -> None:
     """A padded matrix is split at the same vertices as the graph, so that floats round alike."""
     for cutoff in (80, 81, 100, 128, 1000, 1024):

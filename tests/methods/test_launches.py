@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 from tri_apsp import Config, engines
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.engines import Update, block, nvidia, triton_base
+from tri_apsp.engines import Update, nvidia, triton_base
 from tri_apsp.engines.exponents import ByExponents
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.gpu.launcher import Launcher
@@ -77,12 +77,6 @@ def test_graphs_that_one_closure_solves_are_one_launch(
 ) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
     assert launched == kernels
-
-
-def test_two_products_are_one_launch(launched: list[str]) -> None:
-    c, a, b = matrix(300), matrix(300), matrix(300)
-    engine(300).product(Update(c, a, b), Update(b, c, a))
-    assert launched == [PRODUCT]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +161,3 @@ def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list
     first = [CLOSURE, *of_panels, PRODUCT]
     between = [CLOSURE, *of_panels, *of_panels, PRODUCT]
     assert launched == [*first, *between * (steps - 2), *first]
-
-
-def test_panels_of_one_block_skip_it(launched: list[str]) -> None:
-    d = matrix(3000)
-    pivot, every = (1024, 2048), (0, 3000)
-    engine(3000).panels(
-        block(d, pivot, pivot), block(d, pivot, every), block(d, every, pivot), pivot
-    )
-    assert launched == [COPY, PRODUCT] * 2

@@ -106,7 +106,7 @@ def test_fields_that_a_tile_may_leave_out():
         ),
         (
             GpuTiles(64, 128, 16, num_stages=2, thread_n=0),
-            "product.thread_n must be a whole number from 1",
+            "product.thread_n must be a positive integer",
         ),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -35,19 +34,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
     add_json(
         parser,
-        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
-        "save_directory: null if it is frozen, objective: whose entries solves prefer)",
+        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
+        "unused with the reasons, save_directory)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the facts of this machine and the engines that can run on it.
-
-    Raises:
-        InputError: TRI_APSP_OBJECTIVE has an unknown value.
-    """
-    objective = tuned.wanted_objective()
+    """Print the facts of this machine and the engines that can run on it."""
     found = devices()
     files = {path: _file(path, found) for path in tuned.files()}
     if args.json:
@@ -64,10 +58,7 @@ def run(args: argparse.Namespace) -> None:
                         for path, (_, reason) in files.items()
                         if reason is not None
                     },
-                    "save_directory": None
-                    if tuned.is_frozen(tuned.save_directory())
-                    else str(tuned.save_directory()),
-                    "objective": objective,
+                    "save_directory": str(tuned.save_directory()),
                 },
             }
         )
@@ -78,33 +69,19 @@ def run(args: argparse.Namespace) -> None:
         engines = _engines(device)
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
         fields += [("", reason) for reason in engines["unusable"].values()]
-    if os.environ.get("TRI_APSP_OBJECTIVE"):
-        fields.append(
-            (
-                "objective",
-                f"{objective}, which TRI_APSP_OBJECTIVE names: solves prefer entries for it",
-            )
-        )
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
         label = "search order" if number == 0 else ""
-        fields.append(
-            (
-                label,
-                f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}",
-            )
-        )
+        holds_some = any(directory in path.parents for path in files)
+        fields.append((label, f"{directory}{'' if holds_some else ': none'}"))
         fields += [("", f"    {line}") for line in _lines(directory, files)]
     print_fields(fields)
 
 
 def _saved_to(devices: list[torch.device]) -> str:
-    """Return where tuned files of these devices are saved."""
-    directory = tuned.save_directory()
-    if tuned.is_frozen(directory):
-        return f"nowhere: TRI_APSP_CONFIG_DIR names {directory}, which is frozen"
+    """Return where tuned files of these devices are saved, and where copies of files go."""
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    return f"{directory}, in {' and '.join(f'{slug}/' for slug in slugs)}"
+    return f"{tuned.save_directory()}, in {' and '.join(f'{slug}/' for slug in slugs)}"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:

@@ -261,6 +261,7 @@ def _tiles(
     }:
         names = ", ".join(field.name for field in known)
         raise InputError(
-            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these."
+            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; "
+            "give these."
         )
     return tiles(**fields)

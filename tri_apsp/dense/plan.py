@@ -44,7 +44,7 @@ class DensePlan(Plan):
     algorithm: Method = field(repr=False)
     options: Options = field(repr=False)
     matrices: float = field(repr=False)
-    call: tuned.Call | None = field(default=None, repr=False)
+    call: tuned.LookupCall | None = field(default=None, repr=False)
     given: tuple[str, Config | None] = field(default=("auto", None), repr=False)
     nonnegative: bool = True
     in_place: bool = False
@@ -96,8 +96,8 @@ def plan_dense(
         options: checked.
 
     Raises:
-        InputError: no such method; too many vertices
-            for predecessors; a configuration that cannot run.
+        InputError: no such method; too many vertices for predecessors; a configuration that cannot
+            run.
         EngineError: the engine that `config` names, or every engine, cannot run on the device.
 
     Cost: some microseconds if an earlier call had the same arguments.
@@ -202,7 +202,7 @@ def _is_one_block(method: str, config: CompleteConfig, n: int) -> bool:
 
 
 def _choose(
-    call: tuned.Call, method: str, config: Config | None
+    call: tuned.LookupCall, method: str, config: Config | None
 ) -> tuple[str, CompleteConfig, str]:
     """Return the method by name or by the rules of methods.auto, a complete configuration, and the
     reason.

@@ -34,7 +34,7 @@ def floor_of(engine: Engine) -> float | int | None:
 
 
 def launcher(kernel: Any, constants: dict[str, Any]) -> Launcher:
-    """Return the launcher of a kernel with these constants, which keeps what Triton has compiled."""
+    """Return the launcher of a kernel with these constants, which keeps compiled kernels."""
     return _launcher(kernel, tuple(constants.items()))
 
 

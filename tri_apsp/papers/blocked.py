@@ -1,10 +1,10 @@
 """The stages that all blocked systems share: three kernels for each diagonal tile, the independent
 block.
 
-    for each diagonal tile K:
+    for each diagonal tile K, and all other i and j:
         independent block:       D[K, K] <- D[K, K]*
-        singly dependent tiles:  D[K, j] <- D[K, K] D[K, j]  and  D[i, K] <- D[i, K] D[K, K]     for all other i and j
-        doubly dependent tiles:  D[i, j] <- min(D[i, j], D[i, K] D[K, j])                        for all other i and j
+        singly dependent tiles:  D[K, j] <- D[K, K] D[K, j]  and  D[i, K] <- D[i, K] D[K, K]
+        doubly dependent tiles:  D[i, j] <- min(D[i, j], D[i, K] D[K, j])
 
 Here are the first two kernels; each system has a third one of its own, which does most of the work.
 A tile is held by rows where step k needs its row k, and by columns, transposed, where it needs its

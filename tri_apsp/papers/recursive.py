@@ -1,13 +1,13 @@
 """The recursive algorithm, with a plain and with a tuned product (2010).
 
-    A* = APSP(A), for A of N vertices:
+    A* = APSP(A), for A of N vertices; + is the minimum, A B the min-plus product:
         if N <= β:                                           # the paper: N < β
             A <- FW(A)                                       # one kernel
         else split A in A11, A12, A21, A22:
             A11 <- APSP(A11)
             A12 <- A11 A12
             A21 <- A21 A11
-            A22 <- A22 + A21 A12                             # + is the minimum, and A B the product of min and +
+            A22 <- A22 + A21 A12
             A22 <- APSP(A22)
             A21 <- A22 A21
             A12 <- A12 A22

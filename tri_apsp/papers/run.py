@@ -17,7 +17,7 @@ from tri_apsp.plan import Options
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name
 
-__all__ = ["require_runnable", "runnable_systems", "solve"]
+__all__ = ["require_runnable", "solve"]
 
 
 def solve(
@@ -91,17 +91,3 @@ def require_runnable(
             f"`parameter` must {rule} for {name}, but is {shown(parameter)}; change it."
         )
     return system
-
-
-def runnable_systems(device: torch.device) -> list[str]:
-    """Return the names of the systems that run on a device.
-
-    Raises:
-        EngineError: none does.
-    """
-    names = [name for name, system in SYSTEMS.items() if system.runs_on(describe(device))]
-    if not names:
-        raise EngineError(
-            f"the systems of the papers need a GPU, but the device is {device}; choose a GPU."
-        )
-    return names
