@@ -22,7 +22,6 @@ __all__ = [
     "INDEX_DTYPES",
     "DenseBatch",
     "as_indices",
-    "sources_of",
     "check_adjacency",
     "check_config",
     "check_flags",
@@ -30,9 +29,11 @@ __all__ = [
     "check_numbering",
     "check_operands",
     "check_options",
+    "check_overlap",
     "check_overwrite",
     "check_size_values",
     "check_weights",
+    "sources_of",
     "with_sizes",
 ]
 
@@ -270,14 +271,23 @@ def check_overwrite(weights: torch.Tensor) -> None:
             "`graph` of bool must not be overwritten, since distances are float32; leave overwrite "
             "out."
         )
+    check_overlap(weights, "graph")
+
+
+def check_overlap(tensor: torch.Tensor, name: str) -> None:
+    """Refuse to write to a tensor whose elements share memory, as those of expand() do.
+
+    Raises:
+        InputError: two elements may lie at one address.
+    """
     span = 1
     for size, stride in sorted(
-        zip(weights.shape, weights.stride(), strict=True), key=lambda pair: pair[1]
+        zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]
     ):
         if size > 1 and stride < span:
             raise InputError(
-                f"`graph` must not overlap itself in memory to be overwritten, but has strides {weights.stride()}; "
-                "call contiguous() on it first, or leave overwrite out."
+                f"`{name}` must not overlap itself in memory to be overwritten, but has strides "
+                f"{tensor.stride()}; call contiguous() on it first, or leave it unchanged."
             )
         span = max(span, stride * size)
 

@@ -120,15 +120,6 @@ def test_pack_and_unpack(device: str, dtype: torch.dtype) -> None:
     assert tri_apsp.unpack(values[:0], offsets[:1], fill=0)[0].shape == (0, 0, 0)
 
 
-def test_edges_of_bool() -> None:
-    parts = [torch.rand(size, size) < 0.3 for size in (5, 12, 3)]
-    weights, offsets = packed(parts)
-    found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
-    assert torch.equal(
-        found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
-    )
-
-
 def test_groups_are_of_similar_size_and_fit() -> None:
     """A large graph beside many small ones is not padded to, and very many are solved in parts."""
     sizes = [10] * 500 + [400, 65, 80]
