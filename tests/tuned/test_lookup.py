@@ -353,7 +353,7 @@ class TestGiven:
         find(given=Config(cutoff=64))
         find(given=Config(cutoff=1))
         if cutoff is not True:
-            with pytest.raises(InputError, match="cutoff must be a whole number"):
+            with pytest.raises(InputError, match="cutoff must be a positive integer"):
                 find(given=Config(cutoff=cutoff))
 
     def test_the_results_kept_are_bounded(self, monkeypatch):
@@ -422,7 +422,7 @@ class TestUsing:
     def test_a_forced_configuration_that_cannot_run_is_refused_by_the_call(self):
         with (
             tuned.using(Config(cutoff=0)),
-            pytest.raises(InputError, match="cutoff must be a whole number"),
+            pytest.raises(InputError, match="cutoff must be a positive integer"),
         ):
             tri_apsp.shortest_paths(torch.zeros(2, 2))
 
