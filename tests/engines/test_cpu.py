@@ -143,7 +143,8 @@ MASKED_STORES = f"""
 import re
 import numpy as np
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
-codes = [code for dtype in ("float32", "float64") for code in small_graphs_kernel(np.dtype(dtype)).inspect_asm().values()]
+kernels = [small_graphs_kernel(np.dtype(dtype)) for dtype in ("float32", "float64")]
+codes = [code for kernel in kernels for code in kernel.inspect_asm().values()]
 print(sum(len(re.findall({MASKED_STORE!r}, code)) for code in codes))
 """
 
