@@ -258,7 +258,7 @@ def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.con
 def _exponent_product_kernel(
     c_ptr,
     uncertain_ptr,
-    counts_ptr,  # as in kernels.portable.exponents
+    counts_ptr,  # int32 (2,): tiles that were computed, and those of them that are certain
     a_ptr,
     b_ptr,
     a_scores_ptr,
