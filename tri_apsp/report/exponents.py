@@ -54,7 +54,7 @@ _METHODS: dict[str, MethodName] = {
 _COMPARED = 4
 _SOURCES = (
     "engines/nvidia.py",
-    "engines/triton_exponents.py",
+    "engines/exponents.py",
     "kernels/nvidia/exponents.py",
     "kernels/shared/exponents.py",
     "solver/exponents.py",
