@@ -88,7 +88,8 @@ def _saved_to(devices: list[torch.device]) -> str:
     if tuned.is_frozen(directory):
         return f"nowhere: TRI_APSP_CONFIG_DIR names {directory}, which is frozen"
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    return f"{directory}, in {' and '.join(f'{slug}/' for slug in slugs)}"
+    folders = " and ".join(f"{slug}/" for slug in slugs)
+    return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:
