@@ -241,7 +241,7 @@ def shortest_paths(
     8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 / 8 edges, and 4
     bytes and three distances for n min(n, 2048) pairs. "mark" takes a copy of the weights and 5
     bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights
+    Bellman-Ford. For sparse methods see tri_apsp.sparse.run; "auto" counts the edges of dense weights
     to choose it.
     """
     request = Request.of(
