@@ -17,6 +17,7 @@ from tri_apsp import Config, engines
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.engines import Update, nvidia, triton_base
+from tri_apsp.engines.exponents import ByExponents
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods import METHODS, Observer
@@ -91,11 +92,10 @@ def test_graphs_that_one_closure_solves_are_one_launch(
 def test_large_products_by_exponents(
     launched: list[str], m: int, n: int, by_exponents: bool
 ) -> None:
-    """After a sample the operands are encoded, and the tiles that are not certain are ordinary
+    """After a sample the operands are encoded, and the tiles that are not certain are direct
     products.
     """
-    spec = engines.MatrixSpec(n, torch.int16, META, True, exponents_from=1024)
-    made = NvidiaEngine(spec, default_config("nvidia", torch.int16))
+    made = ByExponents(engine(n, torch.int16), 1024)
     c, a, b = (
         torch.empty((1, *shape), dtype=torch.int16, device="meta")
         for shape in ((m, n), (m, n), (n, n))
@@ -109,17 +109,12 @@ def test_large_products_by_exponents(
     ("block_k", "stride", "by_exponents"),
     [(128, 1 << 22, True), (512, (1 << 22) - 16, True), (512, 1 << 22, False)],
 )
-def test_wide_strides_are_ordinary_products(
+def test_wide_strides_are_direct_products(
     launched: list[str], block_k: int, stride: int, by_exponents: bool
 ) -> None:
     """Encoding computes offsets in 32 bits, of a slice of B."""
-    config = default_config("nvidia", torch.int16)
-    config = dataclasses.replace(
-        config, exponents=dataclasses.replace(config.exponents, block_k=block_k)
-    )
-    made = NvidiaEngine(
-        engines.MatrixSpec(1024, torch.int16, META, True, exponents_from=1024), config
-    )
+    tiles = dataclasses.replace(default_config("nvidia", torch.int16).exponents, block_k=block_k)
+    made = ByExponents(engine(1024, torch.int16, exponents=tiles), 1024)
     c, a = matrix(1024, torch.int16), matrix(1024, torch.int16)
     b = torch.empty_strided((1, 1024, 1024), (1 << 40, stride, 1), dtype=torch.int16, device=META)
     made.product(Update(c, a, b))

@@ -15,6 +15,8 @@ import torch
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, H200, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
@@ -35,8 +37,6 @@ from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.studies import study_of
 from tri_apsp.report.study import Target
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 TASK = Task("cpu", "solve", "float32", "nonnegative", 64)

@@ -14,6 +14,8 @@ import torch
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, InputError
@@ -28,8 +30,6 @@ from tri_apsp.report.roofline import STUDY, Rooflines
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.traffic import Traffic, computed_traffic
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 CONFIG = default_config("nvidia", torch.float32)

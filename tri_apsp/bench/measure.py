@@ -19,13 +19,13 @@ from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
+from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.product import tries_exponents
+from tri_apsp.dense.run import solve
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
+from tri_apsp.result import DenseSelection, Result
 from tri_apsp.semirings import dtype_name, no_edge
-from tri_apsp.solver.product import tries_exponents
-from tri_apsp.solver.result import DenseSelection, Result
-from tri_apsp.solver.run import solve
-from tri_apsp.solver.selection import select_dense
 
 __all__ = ["Row", "check_sources", "measure", "solve_by"]
 

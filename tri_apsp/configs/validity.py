@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import torch
+
 from tri_apsp.configs.types import (
     METHOD_NAMES,
     TILE_FIELDS,
@@ -21,6 +23,7 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "closure_bytes",
     "exponents_bytes",
     "invalid_because",
@@ -161,19 +164,18 @@ _EXPONENTS: dict[str, Sequence[int]] = {
     "num_warps": (8,),
     "num_stages": range(3, 17),
 }
-# Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
-_PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
 def _broken_rules_of_exponents(tiles: GpuTiles, device: Device) -> Iterator[str]:
-    for field, allowed in (_EXPONENTS if device.has_wgmma else _PLAIN_EXPONENTS).items():
+    for field, allowed in _EXPONENTS.items():
         value = getattr(tiles, field)
         if value not in allowed:
             rule = f"be {' or '.join(map(str, allowed))}"
             if isinstance(allowed, range):
                 rule = f"lie in {allowed[0]}..{allowed[-1]}"
             yield f"exponents.{field} must {rule}, but is {value}; choose such a number."
-    yield from _too_large("exponents", exponents_bytes(tiles, device), device, itemsize=2)
+    if device.has_wgmma:  # other GPUs have no such products
+        yield from _too_large("exponents", exponents_bytes(tiles), device, itemsize=2)
 
 
 def _too_large(what: str, needed: int, device: Device, itemsize: int = _WORD) -> Iterator[str]:
@@ -185,17 +187,15 @@ def _too_large(what: str, needed: int, device: Device, itemsize: int = _WORD) ->
 
 
 EXPONENTS_PART = 32
-"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a
-time.
-"""
+"""Values of k that a product by exponents copies to shared memory at a time."""
+
+EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
+"""The dtypes that products by exponents take, on GPUs of compute capability 9.x."""
 
 
-def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts,
-    or one slice.
-    """
-    depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
-    return 2 * (tiles.block_m + tiles.block_n) * depth
+def exponents_bytes(tiles: GpuTiles) -> int:
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts."""
+    return 2 * (tiles.block_m + tiles.block_n) * tiles.num_stages * EXPONENTS_PART
 
 
 SMALL_GRAPHS = {2: 64, 4: 64, 8: 32}

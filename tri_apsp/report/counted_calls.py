@@ -15,9 +15,9 @@ import torch
 from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import solve_by
 from tri_apsp.configs import Config
+from tri_apsp.dense.exponents import ordinary_products
 from tri_apsp.device import profiled
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.solver.exponents import ordinary_products
 
 __all__ = ["main"]
 

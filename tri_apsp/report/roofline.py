@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.plan import select_dense
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
 from tri_apsp.papers import SYSTEMS
@@ -22,7 +23,6 @@ from tri_apsp.report.implementations import PARAMETERS, Implementations, default
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY, page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.report.traffic import Traffic, computed_traffic
-from tri_apsp.solver.selection import select_dense
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task

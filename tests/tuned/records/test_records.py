@@ -1,4 +1,4 @@
-"""The records of tunable kernels: each is complete, and one record is all that a new kernel needs."""
+"""The records of tunable kernels: each is complete, and a new kernel needs no more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import torch
 from tri_apsp import Config, InputError, tuned
 from tri_apsp.configs import CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
+from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.options import build_parser
-from tri_apsp.tune.space.candidates import candidates
-from tri_apsp.tune.space.task import Task, default_tasks
-from tri_apsp.tune.sweep.plan import Settings, plan
+from tri_apsp.tune.plan import Settings, plan
+from tri_apsp.tune.tasks import TuningTask, default_tasks
 from tri_apsp.tuned import hashes
 from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of, records_of
 from tri_apsp.tuned.records.base import CALLS, make_space
@@ -25,7 +25,7 @@ FAKE = TunableKernel[CpuConfig](
     name="fake",
     fields=("block_size",),
     sources=("cpu/min_plus.py", "portable/tiles.py"),
-    problem="product",
+    workload="product",
     calls=("product",),
     space=make_space(block_size=(1, 2, 4, 8, 16)),
     quick_sizes=(64,),
@@ -49,7 +49,7 @@ class TestANewKernel:
 
     def test_a_new_kernel_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
         planned = plan(Settings(kernels=["fake"], device="cpu"))
-        assert planned.tasks == (Task("cpu", "fake", "float32", "nonnegative", 64, 3),)
+        assert planned.tasks == (TuningTask("cpu", "fake", "float32", "nonnegative", 64, 3),)
         tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
         found = [(task.dtype, task.sign, task.n) for task in tasks]
         assert found == [
@@ -66,7 +66,7 @@ class TestANewKernel:
             ("int64", 64, [1, 2, 4]),
             ("float32", 3, [1, 2]),
         ):
-            task = Task("cpu", "fake", dtype, "any", n)
+            task = TuningTask("cpu", "fake", dtype, "any", n)
             assert [
                 values["block_size"]
                 for values in candidates(task.record.space, task, describe(CPU), base)
@@ -91,13 +91,7 @@ class TestANewKernel:
             evaluated=1,
             **times,
         )
-        run = {
-            "space_hash": "",
-            "protocol": "",
-            "seed": 0,
-            "budget_seconds": None,
-            "complete": True,
-        }
+        run = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
         with pytest.raises(
             InputError, match="a config must have fields of block_size, but has cutoff"
         ):
@@ -201,8 +195,8 @@ def test_values_of_a_space_and_back() -> None:
         (
             "cpu",
             "panels",
-            "kernel must be one of product, solve for the cpu engine, but is 'panels', which the portable engine has; choose "
-            "one of these.",
+            "kernel must be one of product, solve for the cpu engine, but is 'panels', "
+            "which the portable engine has; choose one of these.",
         ),
     ],
 )
