@@ -170,7 +170,7 @@ def run(args: argparse.Namespace) -> None:
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
-        for name in SYSTEMS.keys() & names:
+        for name in (name for name in names if name in SYSTEMS):
             require_runnable(name, device, case.dtype)
         if (
             names or not reachability
