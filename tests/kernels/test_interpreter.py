@@ -16,17 +16,17 @@ ROOT = Path(__file__).parents[2]
 # Files with tests named "interpreted": one quick one runs by default.
 QUICK = ("engines/test_boolean.py",)
 OTHERS = (
-    "engines/test_bellman_ford.py",
+    "cycles/test_search.py",
     "engines/test_exponents.py",
     "engines/test_gradients.py",
     "engines/test_portable.py",
     "engines/test_triton_predecessors.py",
     "methods/test_portable.py",
-    "methods/papers/test_contract.py",
+    "papers/test_contract.py",
     "gpu/test_edge_count.py",
     "gpu/test_value_range.py",
-    "solver/test_packed.py",
-    "solver/test_staging.py",
+    "dense/test_packed_graphs.py",
+    "dense/test_staging.py",
     "sparse/test_triton.py",
     "test_reachability.py",
 )

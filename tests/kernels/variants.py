@@ -16,13 +16,23 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, product_registers
+from tri_apsp.configs import (
+    EXPONENT_DTYPES,
+    GpuTiles,
+    default_config,
+    product_registers,
+)
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
+from tri_apsp.engines.exponents import (
+    _encode_launcher,
+    _product_launcher,
+    _sample_launcher,
+)
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -34,17 +44,10 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import (
-    EXPONENT_DTYPES,
-    _encode_launcher,
-    _sample_launcher,
-    exponents_of,
-)
 from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
-from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
@@ -447,27 +450,17 @@ def nvidia_argmin(
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
-
-
-def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
-    """The product by exponents, of capability 9.x; `more` are constants."""
-    constants: dict[str, Any] = {
-        "NO_EDGE": no_edge(dtype),
-        **EXPONENT_TILE,
-        "LEAST_TRIED": 64,
-        "WORTHWHILE": 8,
-        "PART": EXPONENTS_PART,
-        "BUFFERS": 6,
-    } | more
-    constants |= exponents_of(constants["SLICE"])._asdict()
-    integers = ("uncertain_ptr", "counts_ptr", "a_ranges_ptr", "b_ranges_ptr", "b_scores_ptr")
-    pointers = dict.fromkeys(integers, "*i32")
-    pointers |= {"a_ptr": "*bf16", "b_ptr": "*bf16", "a_scores_ptr": "*i16"}
-    kernel = nvidia_exponents._exponent_product_kernel
-    signature = _signature(kernel, dtype, constants, **pointers)
-    registers = 128 if constants["BLOCK_N"] == 128 else 255
-    return Variant(kernel, signature, constants, capability, 8, registers)
+def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
+    """The product by exponents; `fields` are of its tiles."""
+    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+    pointers = {
+        "a_ptr": "*bf16",
+        "b_ptr": "*bf16",
+        "a_scores_ptr": "*i16",
+        **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
+        **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
+    }
+    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
@@ -480,7 +473,7 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         "b_powers_ptr": "*bf16",
         "b_scores_ptr": "*i16",
     }
-    return _launched(_encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
+    return _launched(_encode_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
@@ -497,14 +490,9 @@ def _launched(
 ) -> Variant:
     """The kernel of a launcher, with its constants; `pointers` that are not of `dtype`."""
     constants = dict(launcher._constants)
-    warps = constants.pop("num_warps")
-    return Variant(
-        launcher._kernel,
-        _signature(launcher._kernel, dtype, constants, **pointers),
-        constants,
-        capability,
-        warps,
-    )
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg") if name in constants}
+    signature = _signature(launcher._kernel, dtype, constants, **pointers)
+    return Variant(launcher._kernel, signature, constants, capability, **options)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
@@ -697,9 +685,9 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "boolean pack": (boolean_pack, [(dtype, 90) for dtype in (torch.uint8, torch.float32)]),
     "boolean unpack": (boolean_unpack, star([False, True], [90])),
     "exponents product": (exponent_product, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, CAPABILITIES)),
-    "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, CAPABILITIES)),
-    "exponents count_edges": (count_edges, star(EXPONENT_DTYPES, CAPABILITIES)),
+    "exponents encode": (encode_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "exponents sample": (sample_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "exponents count_edges": (count_edges, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
     "arithmetic": (arithmetic, star([torch.float32, torch.int32, torch.int16], CAPABILITIES)),
 }
 """The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
