@@ -25,10 +25,10 @@ from tri_apsp import (
 )
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
+from tri_apsp.memory import memory_for
 from tri_apsp.methods import METHODS, SYSTEMS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
-from tri_apsp.solver.memory import memory_for
 from tri_apsp.tune import tune
 
 INF = float("inf")
@@ -101,9 +101,7 @@ def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
     has an error of its own.
     """
     monkeypatch.setattr("tri_apsp.device.fits_memory", lambda size, device: size < 4 * 30 * 30)
-    monkeypatch.setattr(
-        "tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated")
-    )
+    monkeypatch.setattr("tri_apsp.arguments.from_bool", lambda edges: pytest.fail("allocated"))
     edges = torch.zeros(30, 30, dtype=torch.bool)
     for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):
         with pytest.raises(
@@ -236,11 +234,11 @@ def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (Config(block_size=0), "block_size must be a whole number from 1, but is 0"),
-        (Config(cutoff=2.5), "cutoff must be a whole number from 1, but is 2.5"),  # type: ignore[arg-type]
+        (Config(block_size=0), "block_size must be a positive integer, but is 0"),
+        (Config(cutoff=2.5), "cutoff must be a positive integer, but is 2.5"),  # type: ignore[arg-type]
         (
             Config(product=CpuTiles(0, 1, 1)),
-            "product.block_m must be a whole number from 1, but is 0",
+            "product.block_m must be a positive integer, but is 0",
         ),
         (Config(product=GpuTiles(16, 16)), "takes CpuTiles, but product is GpuTiles"),
         ({"cutoff": 3}, "must be a tri_apsp.Config, but is dict"),
@@ -511,5 +509,5 @@ def test_the_remedy_of_a_negative_cycle_is_one_of_the_function(
 def test_a_config_that_equals_a_valid_one_is_still_refused(cutoff: object) -> None:
     weights = torch.zeros(3, 3)
     tri_apsp.select(weights, config=Config(cutoff=64))
-    with pytest.raises(InputError, match="cutoff must be a whole number from 1"):
+    with pytest.raises(InputError, match="cutoff must be a positive integer"):
         tri_apsp.select(weights, config=Config(cutoff=cutoff))  # type: ignore[arg-type]

@@ -34,7 +34,8 @@ examples = settings(max_examples=60, deadline=None)
 
 
 def solve(weights: torch.Tensor, method: str) -> torch.Tensor:
-    return tri_apsp.shortest_paths(weights, method=method, config=CONFIG).distances
+    config = cases.config_for(method, CONFIG)
+    return tri_apsp.shortest_paths(weights, method=method, config=config).distances
 
 
 @examples

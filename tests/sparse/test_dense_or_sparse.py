@@ -12,8 +12,8 @@ import torch
 import tri_apsp
 from tri_apsp import Config, InputError, TooLargeError, device
 from tri_apsp.graphs import EdgeList, generate
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.sparse import choice, dense_or_sparse
-from tri_apsp.sparse.graph import sparse_graph
 
 INF = float("inf")
 

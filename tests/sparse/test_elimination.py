@@ -13,9 +13,9 @@ from scipy.sparse import coo_array
 import tri_apsp
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.sparse.choice import may_stay_sparse
 from tri_apsp.sparse.elimination import eliminate
-from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
 
 def grid(n: int, dtype: torch.dtype = torch.float32) -> SparseGraph:

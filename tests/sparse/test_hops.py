@@ -13,9 +13,9 @@ import tri_apsp
 from tri_apsp import engines
 from tri_apsp.errors import DistanceRangeError, EngineError, InputError, TooLargeError
 from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.sparse import hops as module
 from tri_apsp.sparse import measures
-from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import cases
 import pytest
 import torch
+from tri_apsp.sparse.johnson import johnson
 
 import tri_apsp
 from tri_apsp.errors import NegativeCycleError
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, sparse_graph
 from tri_apsp.sparse import johnson as module
-from tri_apsp.sparse.graph import SPARSE_DTYPES, sparse_graph
-from tri_apsp.sparse.johnson import johnson
 
 
 @pytest.mark.parametrize("dtype", SPARSE_DTYPES)

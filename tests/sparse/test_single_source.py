@@ -15,11 +15,11 @@ import scipy.sparse.csgraph as scipy_csgraph
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tri_apsp.sparse.single_source import single_source
 
 import tri_apsp
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
-from tri_apsp.sparse.graph import SPARSE_DTYPES
-from tri_apsp.sparse.single_source import single_source
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 
 INF = float("inf")
 METHODS = (

@@ -11,9 +11,9 @@ import torch
 from tri_apsp import device, engines
 from tri_apsp.errors import DistanceRangeError, EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.sparse import solve as module
 from tri_apsp.sparse.cpu import CpuSparseEngine
-from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import totals
 from tri_apsp.sparse.solve import SparseSolver
 

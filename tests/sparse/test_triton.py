@@ -17,10 +17,10 @@ import tri_apsp
 pytest.importorskip("triton", reason="the engine needs Triton")
 
 from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, sparse_graph
 from tri_apsp.sparse import triton as module
 from tri_apsp.sparse import triton_hops as hops_module
 from tri_apsp.sparse.cpu import CpuSparseEngine
-from tri_apsp.sparse.graph import SPARSE_DTYPES, sparse_graph
 from tri_apsp.sparse.hops import UNREACHABLE, hops, totals
 from tri_apsp.sparse.triton import TritonSparseEngine
 

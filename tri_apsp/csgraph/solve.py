@@ -11,22 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csgraph as scipy_csgraph
+from scipy.sparse.csgraph import NegativeCycleError
 
 from tri_apsp import errors
 from tri_apsp.api import all_pairs, shortest_paths, single_source
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
-__all__ = ["NO_PREDECESSOR", "NegativeCycleError", "nearest", "solve"]
+__all__ = ["NO_PREDECESSOR", "ScipyNegativeCycle", "nearest", "solve"]
 
 NO_PREDECESSOR = -9999
 """SciPy's mark of a pair without a predecessor, and of a vertex without a source."""
 
 
-class NegativeCycleError(errors.NegativeCycleError, scipy_csgraph.NegativeCycleError):  # type: ignore[misc]
-    """The error of tri_apsp, with its attributes, and that of scipy.sparse.csgraph: handlers of
-    either catch it.
-    """
+class ScipyNegativeCycle(errors.NegativeCycleError, NegativeCycleError):  # type: ignore[misc]
+    """The error of tri_apsp, with its attributes, which handlers of SciPy's catch too."""
 
 
 def solve(
@@ -84,7 +82,7 @@ def _rows(
 
 
 def _as_scipy(distances: torch.Tensor, predecessors: torch.Tensor | None, limit: float) -> Any:
-    """Return the distances up to a limit, and the predecessors if they are given, in SciPy's form."""
+    """Return distances up to a limit, and predecessors if they are given, in SciPy's form."""
     found = distances.numpy()
     if limit < np.inf:
         found[found > limit] = np.inf
@@ -136,4 +134,4 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except errors.NegativeCycleError as error:
-        raise NegativeCycleError(error.vertices, weight=error.weight, mark="") from None
+        raise ScipyNegativeCycle(error.vertices, weight=error.weight, mark="") from None

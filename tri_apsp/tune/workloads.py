@@ -15,15 +15,15 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
+from tri_apsp.arguments import DenseBatch
 from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.dense import run as dense
+from tri_apsp.dense.exponents import with_threshold
+from tri_apsp.dense.plan import plan_with
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
-from tri_apsp.solver import run as solver
-from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.exponents import ordinary_products
-from tri_apsp.solver.result import DenseSelection
 from tri_apsp.tune.tasks import TuningTask
 
 __all__ = ["WORKLOADS", "MakeEngine", "Operation", "Workload", "WrongResultError", "small_sizes"]
@@ -308,8 +308,8 @@ class _Solve(_Distances):
         if self.n <= config.block_size < task.n:
             # A small workload of a task with several blocks must have several too.
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
-        selection = DenseSelection(method, task.engine, config, "tuning")
-        graphs = Problem(self._d, batched=True)
+        batch = DenseBatch(self._d, batched=True)
+        plan = plan_with(batch, method, config, reason="tuning")
 
         def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
             return make(name, self._spec(spec), config)
@@ -317,12 +317,9 @@ class _Solve(_Distances):
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                # _spec alone decides about products by exponents: weights on "meta" have no values
-                # to decide by.
-                with ordinary_products():
-                    self._solved = solver.run(
-                        graphs, lambda nonnegative: selection, make=make_for_task
-                    ).distances
+                # Weights on "meta" have no values that decide about products by exponents.
+                with with_threshold(self._threshold()):
+                    self._solved = dense.run(batch, plan, make=make_for_task).distances
             except _REFUSALS as error:  # although the operands are valid
                 raise WrongResultError(str(error)) from None
 
@@ -336,6 +333,10 @@ class _Solve(_Distances):
     def _spec(self, spec: MatrixSpec) -> MatrixSpec:
         """Return what the engine of the task is made for, instead of what the weights allow."""
         return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
+
+    def _threshold(self) -> int:
+        """Return the threshold of products by exponents; 0: there are none."""
+        return 0
 
     def _method(self, config: CompleteConfig) -> MethodName:
         return config.method or auto.choose(self.task.n, config).method
@@ -357,7 +358,10 @@ class _SolveByExponents(_Solve):
         return weights
 
     def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        return dataclasses.replace(spec, nonnegative=True, exponents_from=max(1, self.n // 4))
+        return dataclasses.replace(spec, nonnegative=True)
+
+    def _threshold(self) -> int:
+        return max(1, self.n // 4)
 
 
 class _Closure(_Solve):

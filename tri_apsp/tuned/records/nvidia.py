@@ -47,8 +47,6 @@ _CLOSURE_SOURCES = (
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _EXPONENTS_SOURCES = (
     "nvidia/exponents.py",
-    "portable/exponents.py",
-    "portable/tiles.py",
     "shared/exponents.py",
     *_PRODUCT_SOURCES,
 )
@@ -125,14 +123,10 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 
 def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
     """Return whether shared memory suffices for as many programs as registers do: two with 128
-    columns, or one.
-
-    The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so
-    num_stages is 6 alone.
+    columns, or one; elsewhere than on compute capability 9.x there is no such product.
     """
-    if not device.has_wgmma:
-        return tiles.num_stages == 6 and exponents_bytes(tiles, device) <= device.shared_memory
-    return exponents_bytes(tiles, device) * (256 // tiles.block_n) <= device.shared_memory
+    needed = exponents_bytes(tiles) * (256 // tiles.block_n)
+    return device.has_wgmma and needed <= device.shared_memory
 
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
