@@ -11,7 +11,7 @@ import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.device import Device, describe
 from tri_apsp.engines import ENGINES
-from tri_apsp.tuned import paths
+from tri_apsp.tuned import store
 from tri_apsp.tuned.schema import Entry
 
 
@@ -53,22 +53,6 @@ def test_tuned_files(cli, tmp_path, monkeypatch):
     assert f"  some-gpu/: {file.stem}; not used: " in out
 
 
-def test_objective(cli, monkeypatch):
-    monkeypatch.delenv("TRI_APSP_OBJECTIVE", raising=False)
-    assert cli("info", "--json").json["tuned"]["objective"] == "time"
-    assert "objective" not in cli("info").out
-    monkeypatch.setenv("TRI_APSP_OBJECTIVE", "energy")
-    assert cli("info", "--json").json["tuned"]["objective"] == "energy"
-    assert (
-        "objective       energy, which TRI_APSP_OBJECTIVE names: solves prefer entries for it\n"
-        in cli("info").out
-    )
-    monkeypatch.setenv("TRI_APSP_OBJECTIVE", "power")
-    outcome = cli("info")
-    assert (outcome.status, outcome.out) == (2, "")
-    assert "must be one of time, energy, but is 'power'; correct or unset it" in outcome.err
-
-
 def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
     """Files that are not used for one reason are one line; a directory, a version and a device are
     named once.
@@ -80,7 +64,7 @@ def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
     for dtype in ("float32", "int32", "int64"):
         tuned.save(tuned.new_file("cpu", "solve", dtype, gpu, [entry], **header), tmp_path)
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
-    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
+    monkeypatch.setattr(store, "_CHECKOUT", tmp_path / "none")
     out = cli("info").out
     assert out.count("not used here") == 1
     assert "  some-gpu/: 3 files; not used here: " in out

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tri_apsp.sparse.single_source import SourceMethod
 
 from tri_apsp import errors
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import FORMATS, grid_of, write_graph
 from tri_apsp.interop.networkx_info import FUNCTIONS
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.single_source import SourceMethod
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Point
 from tri_apsp.report.study import Target
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
 CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)

@@ -15,6 +15,8 @@ import torch
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, H200, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
@@ -23,7 +25,8 @@ from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report import calls
 from tri_apsp.report.__main__ import main
@@ -34,8 +37,6 @@ from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.studies import study_of
 from tri_apsp.report.study import Target
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 TASK = Task("cpu", "solve", "float32", "nonnegative", 64)

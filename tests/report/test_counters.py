@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp import device
 from tri_apsp.report import counted_calls
 from tri_apsp.report.counters import CountingTimeoutError, NotCountedError, counted_traffic, parse
 from tri_apsp.report.traffic import Traffic
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 TASK = Task("nvidia", "solve", "float32", "nonnegative", 64)

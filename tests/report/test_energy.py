@@ -18,6 +18,8 @@ pytest.importorskip("triton")
 
 from fake_nvml import FakeGpu, install
 from report.fake import ENVIRONMENT, H200, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.console.exit_status import FAILED
 from tri_apsp.errors import EngineError
@@ -30,8 +32,6 @@ from tri_apsp.report.measuring import GridResult, measure
 from tri_apsp.report.page import write_study
 from tri_apsp.report.papers import BULUC_MFLOP_PER_JOULE, BULUC_SECONDS
 from tri_apsp.report.rows import StudyRows
-from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
-from tri_apsp.tune.space.task import Task
 
 DEFAULT, WIDE = "64 x 128 x 16, 4 warps, 3 stages", "128 x 128 x 16, 8 warps, 2 stages"
 

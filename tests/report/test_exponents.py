@@ -10,6 +10,8 @@ import torch
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.space.task import Task
 
 import tri_apsp
 from tri_apsp.errors import EngineError
@@ -20,8 +22,6 @@ from tri_apsp.report.measuring import measure
 from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 

@@ -76,8 +76,8 @@ def test_exponents(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(exponents, "_GRAPHS", {name: exponents._GRAPHS[name] for name in graphs})
     monkeypatch.setattr(exponents, "_SOLVED", 2048)
-    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 2048)
-    monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 256)
+    monkeypatch.setattr("tri_apsp.dense.exponents._FEWEST_VERTICES", 2048)
+    monkeypatch.setattr("tri_apsp.dense.exponents._LEAST", 256)
     words = [
         "--device",
         "cuda",

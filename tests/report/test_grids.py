@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 import torch
 from report.fake import CPU, H200
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.configs import default_config, is_valid
 from tri_apsp.report.grids import Grid, axis, format_config, with_points
-from tri_apsp.tune.space.task import Task
 
 
 def test_every_combination_is_accounted_for():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tri_apsp.tune.space.task import Task
 from tune.synthetic import correct
 
 import tri_apsp
@@ -17,7 +18,6 @@ from tri_apsp.report import threads
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.grids import Point
 from tri_apsp.report.studies import STUDIES
-from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "nonnegative", 32)
 FOLDER = Path(tri_apsp.__file__).parent / "report"

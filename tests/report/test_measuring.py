@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from report.fake import ENVIRONMENT, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
@@ -17,8 +19,6 @@ from tri_apsp.report import measuring
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.measuring import GridResult, measure, recorded_result
 from tri_apsp.report.rows import StudyRows
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.task import Task
 
 PARAMETERS = ("product.block_m", "product.block_n")
 

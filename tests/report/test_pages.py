@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind
 
 from tri_apsp.report import plots, study
 from tri_apsp.report.__main__ import main
@@ -21,7 +22,6 @@ from tri_apsp.report.page import write_study
 from tri_apsp.report.papers import LUND_SMITH_SECONDS, lund_smith_curve
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.studies import STUDIES, study_of
-from tri_apsp.tune.measure.outcome import Kind
 
 ENGINES = ("cpu", "nvidia", "portable")
 SMALL = {"cpu": [256], "nvidia": [1024], "portable": [512]}

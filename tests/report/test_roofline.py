@@ -14,6 +14,8 @@ import torch
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, InputError
@@ -28,8 +30,6 @@ from tri_apsp.report.roofline import STUDY, Rooflines
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.traffic import Traffic, computed_traffic
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
 CONFIG = default_config("nvidia", torch.float32)
@@ -53,7 +53,7 @@ def test_the_systems_of_each_dtype_and_the_ceilings():
     assert len(names("float32")) == 12
     sources = {point.values["implementation"]: point.sources for point in grids[0].points}
     assert "kernels/nvidia/arithmetic.py" in sources[ARITHMETIC]
-    assert "methods/papers/staged_load.py" in sources["staged_load"]
+    assert "papers/staged_load.py" in sources["staged_load"]
     parameters = {
         point.values["implementation"]: point.values["method_parameter"]
         for point in grids[0].points

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.space.task import Task
 
 from tri_apsp.configs import default_config
 from tri_apsp.errors import InputError
 from tri_apsp.report.grids import Point
 from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "any", 1000)
 ORIGIN = dict.fromkeys(ENVIRONMENT, "some")

@@ -9,6 +9,8 @@ import functools
 
 import pytest
 import torch
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.measure.problems import WrongResultError
 
 from tri_apsp.device import describe
 from tri_apsp.report import sparse, sparse_calls
@@ -25,8 +27,6 @@ from tri_apsp.report.sparse_calls import (
     graph_of,
 )
 from tri_apsp.report.study import Target
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.measure.problems import WrongResultError
 
 CPU = torch.device("cpu")
 TARGET = Target(CPU, "cpu", describe(CPU))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from tri_apsp.tune.measure.outcome import Kind
 from tune.synthetic import FASTEST, SyntheticPool
 
 from tri_apsp.console.exit_status import BAD_INPUT
@@ -29,7 +30,6 @@ from tri_apsp.report.sweeps import (
 )
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
-from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tuned import paths, reading, reload
 
 SLUG = describe(torch.device("cpu")).slug

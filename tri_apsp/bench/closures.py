@@ -10,7 +10,7 @@ from tri_apsp import tuned
 from tri_apsp.api import reachability
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import Config
-from tri_apsp.solver.memory import reachability_matrices
+from tri_apsp.memory import reachability_matrices
 
 __all__ = ["check", "edges_of", "matrices_of", "solve"]
 

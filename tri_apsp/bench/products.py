@@ -7,11 +7,11 @@ import time
 import torch
 
 from tri_apsp import engines
+from tri_apsp.arguments import check_weights
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.dense.run import run
 from tri_apsp.device import synchronize
-from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.result import DenseSelection
-from tri_apsp.solver.run import run
+from tri_apsp.result import DenseSelection
 
 __all__ = ["seconds_in_products"]
 

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import torch
 
+from tri_apsp.dense.run import solve
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
-from tri_apsp.solver.result import DenseSelection
-from tri_apsp.solver.run import solve
-from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.result import DenseSelection
 from tri_apsp.sparse.johnson import johnson
 
 __all__ = [

@@ -23,11 +23,11 @@ from tri_apsp.graphs import (
     check_output,
     load_graph,
 )
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
-from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 __all__ = [
     "MARK",
@@ -86,10 +86,9 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=["auto", *METHODS, JOHNSON, *SYSTEMS],
+        choices=METHOD_CHOICES,
         metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}, {JOHNSON}; or on a GPU a system of a paper: "
-        f"{', '.join(SYSTEMS)}",
+        help=f"auto (default), {', '.join(METHOD_CHOICES[1:])}",
     )
     add_dtype(parser)
 
@@ -116,7 +115,7 @@ def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add --predecessors and --output."""
+    """Add --predecessors and --out."""
     parser.add_argument(
         "--predecessors",
         type=Path,
@@ -125,7 +124,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--output",
+        "--out",
         type=Path,
         metavar="FILE",
         help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
@@ -187,7 +186,8 @@ def weights_of(
     weights.
     """
     dtype = DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
-    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and args.method in ("auto", JOHNSON):
+    may_be_sparse = args.method in ("auto", JOHNSON, *ROW_METHODS)
+    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and may_be_sparse:
         return sparse_of(graph, args, device)
     return graph.to_weights(dtype, device)
 

@@ -34,7 +34,7 @@ from tri_apsp.graphs import (
     write_distances,
     write_vertex_values,
 )
-from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import (
     closeness_of,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -36,23 +35,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(
         parser,
         "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
-        "unused with the reasons, save_directory: null if it is frozen, objective: whose entries "
-        "solves prefer)",
+        "unused with the reasons, save_directory)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the facts of this machine and the engines that can run on it.
-
-    Raises:
-        InputError: TRI_APSP_OBJECTIVE has an unknown value.
-    """
-    objective, found = tuned.wanted_objective(), devices()
+    """Print the facts of this machine and the engines that can run on it."""
+    found = devices()
     engines = {str(device): _engines(device) for device in found}
     files = {path: _file(path, found) for path in tuned.files()}
     unused = {str(path): reason for path, (_, reason) in files.items() if reason is not None}
-    saved_to = None if tuned.is_frozen(tuned.save_directory()) else str(tuned.save_directory())
     facts = {
         "machine": {str(device): device_facts(device) for device in found},
         "versions": versions(),
@@ -61,8 +54,7 @@ def run(args: argparse.Namespace) -> None:
             "directories": [str(path) for path in tuned.directories()],
             "files": [str(path) for path in files],
             "unused": unused,
-            "save_directory": saved_to,
-            "objective": objective,
+            "save_directory": str(tuned.save_directory()),
         },
     }
     fields = [(str(device), device_line(device)) for device in found]
@@ -70,9 +62,6 @@ def run(args: argparse.Namespace) -> None:
     for name, usable_here in engines.items():
         fields.append((f"engines on {name}", ", ".join(usable_here["usable"]) or "none"))
         fields += [("", reason) for reason in usable_here["unusable"].values()]
-    if os.environ.get("TRI_APSP_OBJECTIVE"):
-        preferred = "which TRI_APSP_OBJECTIVE names: solves prefer entries for it"
-        fields.append(("objective", f"{objective}, {preferred}"))
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
         lines = [f"    {line}" for line in _lines(directory, files)]
@@ -84,11 +73,9 @@ def run(args: argparse.Namespace) -> None:
 
 def _saved_to(devices: list[torch.device]) -> str:
     """Return where tuned files of these devices are saved."""
-    directory = tuned.save_directory()
-    if tuned.is_frozen(directory):
-        return f"nowhere: TRI_APSP_CONFIG_DIR names {directory}, which is frozen"
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    return f"{directory}, in {' and '.join(f'{slug}/' for slug in slugs)}"
+    folders = " and ".join(f"{slug}/" for slug in slugs)
+    return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:

@@ -17,7 +17,9 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.console.progress import progress
 from tri_apsp.device import resolve
-from tri_apsp.sparse.dense_or_sparse import solve
+from tri_apsp.planning import plan_of
+from tri_apsp.planning import run as solve
+from tri_apsp.request import Request
 
 __all__ = ["configure", "run"]
 
@@ -56,14 +58,14 @@ def run(args: argparse.Namespace) -> None:
     )
     config = Config(engine=args.engine)
     with numbered_from(graph.base), progress(not args.json) as report:
-        result = solve(
+        request = Request.of(
             weights_of(graph, args, device),
             sources=source,
             method=args.method,
             config=config,
             predecessors=True,
-            report=report,
         )
+        result = solve(request, plan_of(request), progress=report)
     path = [graph.base + vertex for vertex in result.path(source, target)]
     distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from tri_apsp.api import single_source
+from tri_apsp.api import shortest_paths
 from tri_apsp.bench.timing import timed_warm
 from tri_apsp.cli.graph import (
     MARK,
@@ -26,9 +26,9 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.graph import SPARSE_DTYPES
-from tri_apsp.sparse.single_source import SOURCE_METHODS
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 __all__ = ["configure", "run"]
 
@@ -54,9 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=SOURCE_METHODS,
+        choices=["auto", *ROW_METHODS],
         metavar="METHOD",
-        help=f"{', '.join(SOURCE_METHODS)}, which takes graphs that stay sparse, such as roads",
+        help=f"auto, {', '.join(ROW_METHODS)}, which takes graphs that stay sparse, such as roads",
     )
     parser.add_argument(
         "--all-methods", action="store_true", help="run each method, and show the time of each"
@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> None:
     sources = [vertex_of(given, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)
     call = partial(
-        single_source,
+        shortest_paths,
         graph,
-        sources,
+        sources=sources,
         limit=args.limit,
         min_only=args.min_only,
         negative_cycles=args.negative_cycles,
@@ -103,7 +103,8 @@ def run(args: argparse.Namespace) -> None:
     )
     runs, left_out = list[dict[str, object]](), ""
     with numbered_from(given.base, MARK):
-        for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
+        named = JOHNSON if args.method == "auto" else args.method
+        for method in ROW_METHODS if args.all_methods else [named]:
             try:
                 result, seconds = timed_warm(partial(call, method=method), device)
             except InputError as error:

@@ -5,9 +5,8 @@ them can run.
 from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (
     METHOD_NAMES,
-    PAPER_METHOD_NAMES,
     TILE_FIELDS,
-    AnyMethodName,
+    USED_FIELDS,
     CompleteConfig,
     Config,
     CpuConfig,
@@ -17,12 +16,12 @@ from tri_apsp.configs.types import (
     MethodChoice,
     MethodName,
     NvidiaConfig,
-    PaperMethodName,
     PortableConfig,
     from_fields,
     to_fields,
 )
 from tri_apsp.configs.validity import (
+    EXPONENT_DTYPES,
     EXPONENTS_PART,
     SMALL_GRAPHS,
     closure_bytes,
@@ -36,11 +35,11 @@ from tri_apsp.configs.validity import (
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "METHOD_NAMES",
-    "PAPER_METHOD_NAMES",
     "SMALL_GRAPHS",
     "TILE_FIELDS",
-    "AnyMethodName",
+    "USED_FIELDS",
     "CompleteConfig",
     "Config",
     "CpuConfig",
@@ -50,7 +49,6 @@ __all__ = [
     "MethodChoice",
     "MethodName",
     "NvidiaConfig",
-    "PaperMethodName",
     "PortableConfig",
     "closure_bytes",
     "default_config",

@@ -16,12 +16,12 @@ import torch
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.dense.exponents import ordinary_products
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.grids import Point
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError

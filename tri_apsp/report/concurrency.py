@@ -10,8 +10,11 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.arguments import check_weights
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.run import run
 from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.graphs import erdos_renyi
@@ -33,9 +36,6 @@ from tri_apsp.report.markdown import paragraph, section, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Page, Study, Target, solve_cases
-from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.run import run
-from tri_apsp.solver.selection import select_dense
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDY"]

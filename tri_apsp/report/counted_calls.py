@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import torch
 
-from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
+from tri_apsp.bench.measure import solve_by
 from tri_apsp.configs import Config
+from tri_apsp.dense.exponents import ordinary_products
 from tri_apsp.device import profiled
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.solver.exponents import ordinary_products
 
 __all__ = ["main"]
 
@@ -34,9 +34,9 @@ def main(argv: Sequence[str]) -> None:
     )
     with ordinary_products():
         for method in methods:
-            shortest_paths(small, method=method, config=config)  # type: ignore[arg-type]
+            solve_by(method)(small, config=config)
             with profiled(device):
-                shortest_paths(large, method=method, config=config)  # type: ignore[arg-type]
+                solve_by(method)(large, config=config)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,15 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import hops, min_plus, reachability, shortest_paths
+from tri_apsp.arguments import check_weights
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
+from tri_apsp.dense.exponents import by_exponents, ordinary_products
+from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.run import run
 from tri_apsp.device import Device
-from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.engines import MatrixSpec, Update
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.calls_page import PROTOCOL, ByN, Curves, curves_by_dtype, rate_lines
@@ -25,11 +30,6 @@ from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Page, Study, Target
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.exponents import ordinary_products
-from tri_apsp.solver.run import run
-from tri_apsp.solver.selection import select_dense
-from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.progress import milliseconds
@@ -54,7 +54,7 @@ _METHODS: dict[str, MethodName] = {
 _COMPARED = 4
 _SOURCES = (
     "engines/nvidia.py",
-    "engines/triton_exponents.py",
+    "engines/exponents.py",
     "kernels/nvidia/exponents.py",
     "kernels/shared/exponents.py",
     "solver/exponents.py",
@@ -191,11 +191,10 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     if name == _MIN_PLUS:
         return _timed(lambda: min_plus(x, y), device)
 
-    def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
-        spec = MatrixSpec(task.n, dtype, device, True, exponents_from=exponents_from)
-        engine = engines.make(
-            task.engine, spec, select_dense(x, "kleene", Config(engine=task.engine)).config
-        )
+    def product_into(threshold: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
+        spec = MatrixSpec(task.n, dtype, device, True)
+        config = select_dense(x, "kleene", Config(engine=task.engine)).config
+        engine = by_exponents(engines.make(task.engine, spec, config), threshold)
         found = torch.full(shape, no_edge(dtype), dtype=dtype, device=device)
         return found, lambda: engine.product(Update(found, x, y))
 
@@ -222,22 +221,12 @@ def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:
     """Return the share of the tiles of products by exponents that ordinary products compute; None
     if none was tried.
     """
-    flags: list[torch.Tensor] = []
-
-    def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-        engine = engines.make(name, spec, config)
-        multiply_certain_tiles = engine.multiply_certain_tiles  # type: ignore[attr-defined]
-
-        def counted(*arguments: object) -> object:
-            found = multiply_certain_tiles(*arguments)
-            flags.append(found.uncertain.flatten())
-            return found
-
-        engine.multiply_certain_tiles = counted  # type: ignore[attr-defined]
-        return engine
+    from tri_apsp.engines.exponents import recorded_products  # needs Triton
 
     selection = select_dense(weights, "auto", Config(engine=task.engine))
-    run(check_weights(weights), lambda nonnegative: selection, make=make)
+    with recorded_products() as remaining:
+        run(check_weights(weights), lambda nonnegative: selection)
+    flags = [one.uncertain.flatten() for one in remaining]
     return float(torch.cat(flags).double().mean()) if flags else None
 
 

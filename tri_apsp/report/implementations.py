@@ -12,7 +12,9 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
+from tri_apsp.papers import solve as solve_by_system
 from tri_apsp.report.calls import Call, CallMeasurer, to_float64
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations_page import page
@@ -102,10 +104,14 @@ class Implementations:
         name, parameter = point.values["implementation"], point.values["method_parameter"]
         if name == "scipy":
             return partial(_by_scipy, weights)
-        config = Config(engine=task.engine, method_parameter=int(parameter) if parameter else None)
+        config = Config(engine=task.engine)
         if name == "cpu engine":
             weights, config, name = weights.cpu(), Config(), "auto"
-        return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
+        solve = partial(shortest_paths, method=name)  # type: ignore[arg-type]
+        if name in SYSTEMS:
+            value = int(parameter) if parameter else None
+            solve = partial(solve_by_system, system=name, parameter=value)  # type: ignore[arg-type]
+        return lambda: (solve(weights, config=config).distances, None)
 
 
 def _by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.console.output import amount
 from tri_apsp.messages import counted
-from tri_apsp.methods import SYSTEMS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
 from tri_apsp.report.calls_page import (
     LARGE,
@@ -74,7 +74,7 @@ _WHY_LESS = {
 _AT = 8192
 """The size at which the papers state their best."""
 _SYSTEMS = paragraph(
-    "The names are methods of `shortest_paths`: [README](https://github.com/tri-apsp/tri_apsp#methods) has one line on each."
+    "The names are systems of `tri_apsp.papers`: [README](https://github.com/tri-apsp/tri_apsp#methods) has one line on each."
 )
 # The lanes of a multiprocessor of compute capability 9, which add once per clock: the papers' peak
 # without fused multiply-adds.

@@ -12,9 +12,10 @@ import torch
 
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.plan import select_dense
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
-from tri_apsp.methods import supports_dtype
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.report.calls import CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.counters import CountingTimeoutError, NotCountedError, counted_traffic
 from tri_apsp.report.grids import Grid, Point
@@ -22,7 +23,6 @@ from tri_apsp.report.implementations import PARAMETERS, Implementations, default
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY, page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.report.traffic import Traffic, computed_traffic
-from tri_apsp.solver.selection import select_dense
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
@@ -70,7 +70,9 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 def _systems(task: Task) -> list[str]:
     names = _INT16_ORDER if task.dtype == "int16" else _ORDER
-    return [name for name in names if supports_dtype(name, task.torch_dtype)]
+    return [
+        name for name in names if name not in SYSTEMS or task.torch_dtype in SYSTEMS[name].dtypes
+    ]
 
 
 class Rooflines(CallMeasurer):
@@ -108,7 +110,7 @@ class Rooflines(CallMeasurer):
             traffic, reason = self._counted[task, name], ""
         else:
             weights, _ = self._weights_and_distances(task, point)
-            selection = select_dense(weights, name, Config(engine=task.engine))  # type: ignore[arg-type]
+            selection = select_dense(weights, "auto", Config(engine=task.engine))
             traffic = computed_traffic(name, task.n, task.dtype, selection.config)
         metrics = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
         if traffic.memory is not None:

@@ -14,6 +14,7 @@ import torch
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
+from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import LONG_SECONDS, outcome_of_call, runs_in_turns, runs_of, times_of
 from tri_apsp.report.grids import Grid, Point
@@ -36,7 +37,6 @@ from tri_apsp.report.sparse_calls import (
     graph_of,
 )
 from tri_apsp.report.study import Page, Study, Target, solve_cases
-from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task

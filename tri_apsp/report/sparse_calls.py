@@ -16,11 +16,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from tri_apsp.api import all_pairs, closeness, hops, shortest_paths, single_source
+from tri_apsp.dense.run import solve
 from tri_apsp.graphs import erdos_renyi, grid_of
-from tri_apsp.solver.run import solve
-from tri_apsp.sparse.all_pairs import Block
+from tri_apsp.graphs.sparse import SparseGraph, canonical, sparse_graph
+from tri_apsp.sparse.blocks import Block
 from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
 from tri_apsp.tune.measure.problems import WrongResultError
 
 __all__ = [

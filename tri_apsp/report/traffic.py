@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tri_apsp.configs import CompleteConfig, GpuTiles
-from tri_apsp.methods import SYSTEMS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["Traffic", "computed_traffic"]
