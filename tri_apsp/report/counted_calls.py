@@ -12,12 +12,10 @@ from collections.abc import Sequence
 
 import torch
 
-from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
-from tri_apsp.configs import Config
+from tri_apsp.bench.solves import direct_products, solve_by_system
 from tri_apsp.device import profiled
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.solver.exponents import ordinary_products
 
 __all__ = ["main"]
 
@@ -28,15 +26,15 @@ _SMALL = 2048
 def main(argv: Sequence[str]) -> None:
     """Solve by each method of `argv`, on the same graphs as `bench`."""
     name, engine, n, dtype, *methods = argv
-    device, config = torch.device(name), Config(engine=engine)
+    device = torch.device(name)
     small, large = (
         Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n))
     )
-    with ordinary_products():
+    with direct_products():
         for method in methods:
-            shortest_paths(small, method=method, config=config)  # type: ignore[arg-type]
+            solve_by_system(small, method, engine)
             with profiled(device):
-                shortest_paths(large, method=method, config=config)  # type: ignore[arg-type]
+                solve_by_system(large, method, engine)
 
 
 if __name__ == "__main__":

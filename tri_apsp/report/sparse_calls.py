@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from tri_apsp.api import all_pairs, closeness, hops, shortest_paths, single_source
+from tri_apsp.bench.solves import solve
 from tri_apsp.graphs import erdos_renyi, grid_of
-from tri_apsp.solver.run import solve
 from tri_apsp.sparse.all_pairs import Block
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
@@ -32,11 +32,11 @@ __all__ = [
     "HOPS",
     "MANY",
     "RAW_FILE",
+    "SHARES",
     "SPARSE",
     "STREAM",
-    "TimedCall",
+    "SparseCall",
     "call_of",
-    "few_edges",
     "graph_of",
 ]
 
@@ -49,27 +49,26 @@ FILE, RAW_FILE = "all rows to a file", "as many bytes to a file"
 ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
 HOPS, CLOSENESS = "all hops", "closeness"
 
-# Rows that a call of all rows is estimated by.
-_SAMPLE = 1024
-# The part of all blocks by which the time of all is estimated.
-_PART = 16
+_PIECE = 1024  # rows that are written at once
 
 
 @dataclass(frozen=True)
-class TimedCall:
+class SparseCall:
     """A call to time.
 
     Attributes:
-        run: the call.
-        check: raises WrongResultError for a wrong result of `run`.
-        sample: a part of the call whose time tells that of `run`; None if `run` is short.
-        times: how many times as long as the sample `run` takes.
+        run: computes the given number of rows.
+        rows: the number of rows of the whole call; 1 if no part of it can be run.
+        check: raises WrongResultError for a wrong result of the whole call.
     """
 
-    run: Callable[[], Any]
+    run: Callable[[int], Any]
+    rows: int
     check: Callable[[Any], None]
-    sample: Callable[[], Any] | None = None
-    times: float = 1.0
+
+    def whole(self) -> Any:
+        """Run the whole call."""
+        return self.run(self.rows)
 
 
 def _weights(rng: np.random.Generator, count: int) -> torch.Tensor:
@@ -77,7 +76,7 @@ def _weights(rng: np.random.Generator, count: int) -> torch.Tensor:
 
 
 def _random(degree: int) -> Callable[[int], SparseGraph]:
-    """Return a function that draws a graph with so many edges to each vertex, from random ones."""
+    """Return a function that draws a graph with `degree` edges to each vertex, from random ones."""
 
     def draw(n: int) -> SparseGraph:
         rng = np.random.default_rng(n)
@@ -114,61 +113,57 @@ GRAPHS: dict[str, Callable[[int], SparseGraph]] = {
 }
 
 
-def few_edges(share: float) -> Callable[[int], SparseGraph]:
+def _few_edges(share: float) -> Callable[[int], SparseGraph]:
     """Return a function that draws a graph with a share of all edges, weights 1 to 16."""
     return lambda n: sparse_graph(erdos_renyi(n, share, seed=n), dtype=torch.float32)
 
 
-def graph_of(draw: Callable[[int], SparseGraph], n: int, device: torch.device) -> SparseGraph:
+SHARES = {f"{share:.0%} of the edges": _few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
+
+
+def graph_of(name: str, n: int, device: torch.device) -> SparseGraph:
     """Return a graph on a device, with both lists of its edges."""
-    graph = draw(n).to(device)
+    graph = (GRAPHS | SHARES)[name](n).to(device)
     _ = graph.by_destination
     return graph
 
 
-def call_of(name: str, graph: SparseGraph) -> TimedCall:
+def call_of(name: str, graph: SparseGraph) -> SparseCall:
     """Return the call that a row of the study names."""
     kind, _, method = name.partition(", ")
-    check_rows, part = partial(_check_rows, graph), graph.n / _SAMPLE
+    check, unchecked = partial(_check_rows, graph), lambda found: None
     if name == DENSE:
         weights = graph.dense()
-        return TimedCall(lambda: solve(weights), check_rows)
+        return SparseCall(lambda rows: solve(weights), 1, check)
     if name == SPARSE:
-        return TimedCall(lambda: shortest_paths(graph, method=JOHNSON), check_rows)
+        return SparseCall(lambda rows: shortest_paths(graph, method=JOHNSON), 1, check)
     if kind == STREAM:
-        stream = partial(_stream, graph, method)
-        return TimedCall(stream, check_rows, lambda: stream(graph.n // _PART), _PART)
-    if name in (FILE, RAW_FILE):
-        write = partial(_write if name == FILE else _write_raw, graph)
-        return TimedCall(
-            write,
-            check_rows if name == FILE else lambda found: None,
-            lambda: write(graph.n // _PART),
-            _PART,
-        )
-    some_hops = partial(hops, graph, range(min(graph.n, _SAMPLE)), dtype=torch.uint8)
+        return SparseCall(partial(_stream, graph, method), graph.n, check)
+    if name == FILE:
+        return SparseCall(partial(_write, graph), graph.n, check)
+    if name == RAW_FILE:
+        return SparseCall(partial(_write_raw, graph), graph.n, unchecked)
     if name == HOPS:
-        return TimedCall(
-            lambda: hops(graph, dtype=torch.uint8), partial(_check_hops, graph), some_hops, part
-        )
+        run = partial(_hops, graph)
+        return SparseCall(run, graph.n, partial(_check_hops, graph))
     if name == CLOSENESS:
-        return TimedCall(
-            lambda: closeness(graph), partial(_check_closeness, graph), some_hops, part
-        )
-    sources = range(MANY if kind == f"{MANY} sources" else 1)
+        return SparseCall(lambda rows: closeness(graph), 1, partial(_check_closeness, graph))
+    if name == ALL_ROUNDS:
+        every = partial(single_source, graph, 0, method="output_parallel", early_stop=False)
+        return SparseCall(lambda rows: every(), 1, check)
+    sources = MANY if kind == f"{MANY} sources" else 1
     if method == "SciPy":
         matrix = _matrix(graph)
-        run, one = (partial(dijkstra, matrix, indices=rows) for rows in (sources, [0]))
-        return TimedCall(run, lambda found: None, one, len(sources))
-    if name == ALL_ROUNDS:
-        run, one = (
-            partial(single_source, graph, 0, method="output_parallel", early_stop=stop)
-            for stop in (False, True)
-        )
-        return TimedCall(run, check_rows, one, graph.n / 64)
-    some = sources[:64] if method == "many_sources" else [0]
-    run, sample = (partial(single_source, graph, rows, method=method) for rows in (sources, some))  # type: ignore[arg-type]
-    return TimedCall(run, check_rows, sample, len(sources) / len(some))
+        return SparseCall(lambda rows: dijkstra(matrix, indices=range(rows)), sources, unchecked)
+    return SparseCall(
+        lambda rows: single_source(graph, range(rows), method=method),  # type: ignore[arg-type]
+        sources,
+        check,
+    )
+
+
+def _hops(graph: SparseGraph, rows: int) -> torch.Tensor:
+    return hops(graph, None if rows == graph.n else range(rows), dtype=torch.uint8)
 
 
 def _matrix(graph: SparseGraph, *, unweighted: bool = False) -> csr_array:
@@ -196,32 +191,33 @@ def _check_closeness(graph: SparseGraph, found: torch.Tensor) -> None:
 
 
 def _compare(found: torch.Tensor, expected: np.ndarray) -> None:
-    """Raise WrongResultError unless both are equal; whole numbers are exact in both."""
+    """Raise WrongResultError unless both are equal; integers are exact in both."""
     if not np.allclose(found.cpu().double().numpy(), expected, rtol=1e-12):
         raise WrongResultError("a row differs from that of SciPy's Dijkstra")
 
 
-def _stream(
-    graph: SparseGraph, method: str, rows: int | None = None, sink: Path | None = None
-) -> Block:
-    """Take all blocks, or those of so many rows, and return the first."""
+def _stream(graph: SparseGraph, method: str, rows: int, sink: Path | None = None) -> Block:
+    """Take the blocks of at least this number of rows, and return the first.
+
+    The last of all blocks is followed by the end of the iterator, at which a file is complete.
+    """
     blocks = all_pairs(graph, method=method, sink=sink)  # type: ignore[arg-type]
     first = next(blocks)
     for block in blocks:
-        if rows is not None and block.first + len(block.distances) >= rows:
+        if rows < graph.n and block.first + len(block.distances) >= rows:
             break
     return first
 
 
-def _write(graph: SparseGraph, rows: int | None = None) -> Block:
+def _write(graph: SparseGraph, rows: int) -> Block:
     with TemporaryDirectory() as folder:
         return _stream(graph, "auto", rows, Path(folder, "distances.npy"))
 
 
-def _write_raw(graph: SparseGraph, rows: int | None = None) -> None:
-    """Write as many bytes as so many rows have, and wait until they are on the disk."""
-    piece = np.zeros((_SAMPLE, graph.n), np.float32)
+def _write_raw(graph: SparseGraph, rows: int) -> None:
+    """Write as many bytes as these rows have, and wait until they are on the disk."""
+    piece = np.zeros((_PIECE, graph.n), np.float32)
     with TemporaryFile() as file:
-        for _ in range(0, rows or graph.n, _SAMPLE):
+        for _ in range(0, rows, _PIECE):
             file.write(piece.data)
         os.fsync(file.fileno())

@@ -1,0 +1,549 @@
+"""One sweep of a field of the configuration: which block size, how many threads, how deep a
+pipeline, and where should the recursion stop?
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.console.output import amount
+from tri_apsp.device import Device
+from tri_apsp.report import plots
+from tri_apsp.report.markdown import figure, table
+from tri_apsp.report.measuring import FINAL, WorkerMeasurer
+from tri_apsp.report.paper_results import PaperCurve, lund_smith_curve
+from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.study import (
+    Axis,
+    Cases,
+    Group,
+    Measurer,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    fastest,
+)
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.space.candidates import candidates, with_method
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers.worker import Worker
+from tri_apsp.tuned.records import Choice, Parameter, Space, Values
+
+__all__ = ["STUDIES"]
+
+Fields = Mapping[str, Sequence[Choice]]
+
+
+class _Sweep(NamedTuple):
+    """The configurations of one kernel.
+
+    Attributes:
+        varied: the values of each field, named as in tri_apsp.tuned.records.
+        others: more fields, of which each point has the first combination that can run, beginning
+            with that of the default configuration.
+        fixed: fields that differ from the default configuration.
+    """
+
+    varied: Fields
+    others: Fields = {}
+    fixed: Values = {}
+
+
+def _points(sweep: _Sweep, task: Task, base: CompleteConfig, device: Device) -> tuple[Point, ...]:
+    """Return the points that can run and repeat no other, by the tuner's own rules, those that are
+    nearest to the default configuration first.
+    """
+    base = with_method(base, task.n)
+    base = _space({name: (value,) for name, value in sweep.fixed.items()}).config(sweep.fixed, base)
+    own = _space(sweep.varied | sweep.others).values(base)
+    others = {name: (own[name], *choices) for name, choices in sweep.others.items()}
+    space = _space({**sweep.varied, **others})
+    found: dict[tuple[Choice, ...], Point] = {}
+    for values in candidates(space, task, device, base):
+        kept = {name: values[name] for name in sweep.varied}
+        found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
+
+    def distance(point: Point) -> tuple[int, float]:
+        changed = [name for name, value in point.values.items() if value != own[name]]
+        doublings = (math.log2(int(point.values[name]) / int(own[name])) for name in changed)
+        return len(changed), sum(map(abs, doublings))
+
+    return tuple(sorted(found.values(), key=distance))
+
+
+def _space(fields: Fields) -> Space:
+    return Space(tuple(Parameter(name, tuple(choices)) for name, choices in fields.items()))
+
+
+def _settings(row: StudyRow) -> dict[str, str]:
+    """Return the fields of the configuration of a row, and what else it varies."""
+    fields = dict(field.split("=", 1) for field in row["config"].split())
+    return {**row, **fields}
+
+
+def _of_field(name: str, factor: int = 1) -> Callable[[StudyRow], float | None]:
+    """Return the function that returns `factor` times a field of a row; None if it has none."""
+
+    def x(row: StudyRow) -> float | None:
+        value = _settings(row).get(name)
+        return factor * int(value) if value else None
+
+    return x
+
+
+_CATINELLO = PaperCurve("Catinello: best of 8, 16, 32", {16: 1.0})
+_KATZ_KIDER = PaperCurve("Katz & Kider's only edge", {32: 1.0})
+_SQUARES = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {16: 1.0})
+_CATINELLO_THREADS = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
+_HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
+_TILE_EDGES = 32  # of Lund & Smith's tile
+_WARPS = (1, 2, 4, 8, 16, 32)
+_SOLVE, _PRODUCT, _CLOSURE = ("solve",), ("product",), ("closure", "batch")
+
+
+def _edges(n: int) -> Sequence[PaperCurve]:
+    return (_CATINELLO, _KATZ_KIDER)
+
+
+def _values_of_a_thread(row: StudyRow) -> float | None:
+    """Return how many values of C a thread owns; None on a CPU."""
+    fields = _settings(row)
+    if not fields.get("product.num_warps"):
+        return None
+    rows, columns, warps = (
+        int(fields[f"product.{name}"]) for name in ("block_m", "block_n", "num_warps")
+    )
+    return rows * columns / (32 * warps)
+
+
+def _beta(row: StudyRow, *, whole: bool) -> float | None:
+    """Return β if the base case is one closure (`whole`), or else is solved in blocks."""
+    fields = _settings(row)
+    return int(fields["cutoff"]) if (fields["cutoff"] == fields["block_size"]) == whole else None
+
+
+# By study and the kernels that it measures, what rates are shown against.
+_AXES: dict[str, dict[tuple[str, ...], Sequence[Axis]]] = {
+    "block-size": {
+        _SOLVE: [Axis("edge of the block", _of_field("block_size"), _edges)],
+        _PRODUCT: [
+            Axis("rows of the tile", _of_field("product.block_m"), _edges),
+            Axis("columns of the tile", _of_field("product.block_n"), _edges),
+            Axis("values of C per thread", _values_of_a_thread, lambda n: (_SQUARES,)),
+        ],
+        _CLOSURE: [Axis("edge of the tile", _of_field("closure_tile"), _edges)],
+    },
+    "threads": {
+        (kernel,): [
+            Axis(
+                "threads per program",
+                _of_field(name, 32),
+                lambda n: (lund_smith_curve(n, 64, 256), _CATINELLO_THREADS),
+            ),
+            Axis("threads", _of_field("threads")),
+        ]
+        for kernel, name in (
+            ("product", "product.num_warps"),
+            ("closure", "closure_warps"),
+            ("batch", "closure_warps"),
+            ("panels", "panel_warps"),
+            ("solve", "threads"),
+        )
+    },
+    "stages": {
+        _PRODUCT: [
+            Axis("number of stages", _of_field("product.num_stages")),
+            Axis(
+                "slice of k",
+                _of_field("product.block_k"),
+                lambda n: (lund_smith_curve(n, 4, _TILE_EDGES),),
+            ),
+        ]
+    },
+    "cutoff": {
+        _SOLVE: [
+            Axis("β, one closure", partial(_beta, whole=True), lambda n: (_HENRIOD,)),
+            Axis("β, in blocks", partial(_beta, whole=False)),
+        ]
+    },
+}
+
+
+def _axes(study: str, kernel: str) -> Sequence[Axis]:
+    return next(axes for kernels, axes in _AXES[study].items() if kernel in kernels)
+
+
+_BLOCK_EDGES = {
+    "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+    "portable": (16, 32, 64, 128),
+    "cpu": (16, 32, 64, 96, 128, 192, 256),
+}
+_GPU_EDGES = {"nvidia": (32, 64, 128, 256), "portable": (16, 32, 64, 128)}
+
+
+def _block_sizes(task: Task, base: CompleteConfig) -> list[_Sweep]:
+    programs = {f"{task.kernel}_programs": (3, 2, 1)}
+    if task.kernel == "solve":
+        sizes = [size for size in _BLOCK_EDGES[task.engine] if size <= task.n] or [task.n]
+        return [_Sweep({"block_size": sizes}, fixed={"method": "floyd_warshall"})]
+    if task.kernel != "product":
+        return [_Sweep({"closure_tile": (32, 64, 128), "closure_warps": (4, 2, 8)}, programs)]
+    if task.engine == "cpu":
+        tiles: Fields = {
+            "product.block_m": (96, 192, 384, 768, 1536),
+            "product.block_n": (128, 256, 512, 1024),
+        }
+        return [_Sweep(tiles)]
+    edges = _GPU_EDGES[task.engine]
+    tiles = {"product.block_m": edges, "product.block_n": edges, "product.num_warps": (4, 2, 8)}
+    return [_Sweep(tiles, _columns_per_thread(task))]
+
+
+def _columns_per_thread(task: Task) -> Fields:
+    return {"product.thread_n": (8, 4, 16)} if task.engine == "nvidia" else {}
+
+
+def _warps(task: Task, base: CompleteConfig) -> list[_Sweep]:
+    if task.kernel == "product":
+        rows, columns = (32, 64, 128), (64, 128)
+        if task.engine == "portable":
+            rows, columns = (32, 64), (32, 64, 128)
+        tiles = {"product.num_warps": _WARPS, "product.block_m": rows, "product.block_n": columns}
+        return [_Sweep(tiles, _columns_per_thread(task))]
+    if task.kernel == "panels":
+        return [_Sweep({"panel_warps": _WARPS, "panel": (16, 32, 64)})]
+    if task.engine == "portable":
+        return [_Sweep({"closure_warps": _WARPS, "block_size": (32, 64, 128)})]
+    programs = {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)}
+    return [_Sweep({"closure_warps": _WARPS, "closure_tile": (32, 64, 128)}, programs)]
+
+
+def _stages(task: Task, base: CompleteConfig) -> list[_Sweep]:
+    """Return a sweep of the default tile, and on a GPU also one of Lund & Smith's tile, which has so
+    few values that more than two warps would leave threads without work.
+    """
+    if task.engine == "cpu":
+        slices = (16, 32, 64, 128, 256, 512, 1024, 2048)
+        return [_Sweep({"product.block_k": slices, "product.block_n": (128, 256, 512, 1024)})]
+    slices = (4, 8, 16, 32) if task.engine == "nvidia" else (1, 2, 4, 8, 16, 32)
+    stages = (2, 3, 4) if task.engine == "nvidia" else (1, 2, 3, 4)
+    varied: Fields = {"product.block_k": slices, "product.num_stages": stages}
+    tile: Values = {"product.block_m": _TILE_EDGES, "product.block_n": _TILE_EDGES}
+    warps = {"product.num_warps": (2, 4, 1, 8)}
+    return [_Sweep(varied), _Sweep(varied, warps | _columns_per_thread(task), tile)]
+
+
+def _groups_of(
+    study: str,
+    sweeps: Callable[[Task, CompleteConfig], list[_Sweep]],
+    task: Task,
+    base: CompleteConfig,
+    device: Device,
+) -> list[Group]:
+    if study == "block-size" and task.kernel == "solve":
+        base = dataclasses.replace(base, block_size=min(base.block_size, task.n))
+    title, axes = f"{study}, {task.kernel}", _axes(study, task.kernel)
+    found = [_points(sweep, task, base, device) for sweep in sweeps(task, base)]
+    return [Group(title, task, points, axes) for points in found]
+
+
+def _thread_groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+    if task.engine != "cpu":
+        return _groups_of("threads", _warps, task, base, device)
+    base = dataclasses.replace(base, method="kleene")
+    cores = device.units
+    counts = {1 << power for power in range((2 * cores).bit_length())} | {cores}
+    points = tuple(Point({"threads": count}, base) for count in sorted(counts))
+    return [Group(f"threads, {task.kernel}", task, points)]
+
+
+# The largest block of one closure: a larger one takes minutes to compile with the portable engine,
+# and seconds to run on a core of a CPU.
+_LARGEST_BLOCK = {"nvidia": 2048, "portable": 128, "cpu": 512}
+
+
+def _cutoffs(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+    base = dataclasses.replace(base, method="kleene")
+    betas = [beta for beta in (16 << power for power in range(8)) if beta <= task.n] or [task.n]
+    points = []
+    # Every other β comes first, so that a small budget still shows the whole curve.
+    for beta in (*betas[::2], *betas[1::2]):
+        blocks = [beta] if beta <= _LARGEST_BLOCK[task.engine] else []
+        blocks += [] if task.engine == "nvidia" else [min(beta, base.block_size)]
+        for block in dict.fromkeys(blocks):
+            config = dataclasses.replace(base, cutoff=beta, block_size=block)
+            points.append(Point({"cutoff": beta, "block_size": block}, config))
+    return [Group("cutoff, solve", task, tuple(points), _axes("cutoff", "solve"))]
+
+
+class _Threads:
+    """Measures with the cpu engine, by a worker process for each number of threads."""
+
+    parallel = 1
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._workers: dict[int, Worker] = {}
+
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
+        assert point.config is not None, "a point of a kernel has a configuration"
+        count = int(point.values["threads"])
+        if count not in self._workers:
+            self._workers[count] = Worker(self._device, partial(_prepare, threads=count))
+        return self._workers[count].screen(task, point.config)
+
+    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
+        return [self.screen(task, point, 0.0) for point in points]
+
+    def close(self) -> None:
+        for worker in self._workers.values():
+            worker.close()
+
+
+def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
+    """Return what a worker with `threads` threads measures with: the cpu engine runs as many as
+    torch has.
+    """
+    torch.set_num_threads(threads)
+    return Measurement(task, device)
+
+
+def _thread_measurer(device: torch.device) -> Measurer:
+    return _Threads(device) if device.type == "cpu" else WorkerMeasurer(device)
+
+
+class _Curve(NamedTuple):
+    """The fastest rows against one quantity, and the times of the fastest of all."""
+
+    axis: Axis
+    rows: dict[float, StudyRow]
+    best: StudyRow
+
+    def share(self, x: float, name: str = "p50_ms") -> float:
+        """Return the rate at x as a share of the highest, by a percentile of its times."""
+        return float(self.best["p50_ms"]) / float(self.rows[x][name])
+
+    @property
+    def alike(self) -> list[float]:
+        """Every x whose times from p20 to p80 overlap those of the fastest."""
+        most = float(self.best["p80_ms"])
+        return [x for x, row in self.rows.items() if float(row["p20_ms"]) <= most]
+
+
+def _page(study: str, rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    """Return the page of a sweep: for each kernel, dtype, size and tile, the rates against each
+    quantity.
+    """
+    groups: dict[tuple[str, ...], list[StudyRow]] = {}
+    for row in rows:
+        tile = "" if study != "stages" or target.engine == "cpu" else _tile(row)
+        groups.setdefault((row["kernel"], tile, row["dtype"], row["n"]), []).append(row)
+    figures, details, summary = {}, [], []
+    for (kernel, tile, dtype, n), found in groups.items():
+        heading = f"{kernel}{tile and f', tile {tile}'}, {dtype}, n = {n}"
+        curves = _curves(_axes(study, kernel), found)
+        if not curves:
+            continue
+        file = "-".join([name, kernel, *filter(None, [tile]), dtype, f"n{n}"])
+        panels = [Plot(curve.axis.label, _lines(curve, int(n))) for curve in curves]
+        figures[file] = plots.draw(heading, panels, y_label="rate, of the highest")
+        summary += [_summary(heading, curve, int(n), len(found)) for curve in curves]
+        shown = figure(file, "rates of the fastest configuration for each x")
+        details += [f"### {heading}", shown, *(_curve_table(curve) for curve in curves)]
+    header = ["", "quantity", "fastest", "alike", "operations/s", "papers' values", "measured"]
+    return Page(figures, [table(header, summary)], ["## All measurements", *details])
+
+
+def _tile(row: StudyRow) -> str:
+    fields = _settings(row)
+    return f"{fields['product.block_m']}x{fields['product.block_n']}"
+
+
+def _curves(axes: Sequence[Axis], rows: Sequence[StudyRow]) -> list[_Curve]:
+    """Return the curves of the finals if there are any, else of the first measurements."""
+    compared = [row for row in rows if row["stage"] == FINAL] or rows
+    found = [(axis, known) for axis in axes if (known := fastest(compared, axis))]
+    return [
+        _Curve(axis, known, min(known.values(), key=lambda row: float(row["p50_ms"])))
+        for axis, known in found
+    ]
+
+
+def _summary(heading: str, curve: _Curve, n: int, count: int) -> list[object]:
+    best = next(x for x, row in curve.rows.items() if row is curve.best)
+    papers = dict.fromkeys(x for paper in curve.axis.papers(n) for x in paper.rates)
+    return [
+        heading,
+        curve.axis.label,
+        f"{best:g}",
+        ", ".join(f"{x:g}" for x in curve.alike if x != best),
+        amount(float(curve.best["ops_per_second"])),
+        ", ".join(f"{x:g}: {curve.share(x):.0%}" for x in papers if x in curve.rows),
+        count,
+    ]
+
+
+def _lines(curve: _Curve, n: int) -> list[Line]:
+    x = list(curve.rows)
+    middle, low, high = (
+        [curve.share(one, name) for one in x] for name in ("p50_ms", "p80_ms", "p20_ms")
+    )
+    papers = [
+        Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True)
+        for paper in curve.axis.papers(n)
+    ]
+    return [Line("tri_apsp", x, middle, low, high), *papers]
+
+
+def _curve_table(curve: _Curve) -> str:
+    header = [curve.axis.label, "median ms", "p20", "p80", "operations/s", "share", "configuration"]
+    lines = []
+    for x, row in curve.rows.items():
+        times = [f"{float(row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
+        rate = amount(float(row["ops_per_second"]))
+        lines.append([f"{x:g}", *times, rate, f"{curve.share(x):.0%}", _varied(row)])
+    return table(header, lines)
+
+
+def _varied(row: StudyRow) -> str:
+    """Return what the study varies, with its values."""
+    names = list(row)
+    varied = names[names.index("stage") + 1 : names.index("config")]
+    return ", ".join(f"{name} {row[name]}" for name in varied if row[name])
+
+
+_PRODUCTS: Cases = {"float32": (("product", 4096), ("product", 1024))}
+_CUTOFF_CASES: Cases = {"float32": (("solve", 8192), ("solve", 1024), ("solve", 256))}
+
+
+def _study(
+    name: str,
+    question: str,
+    parameters: Sequence[str],
+    cases: Mapping[str, Cases],
+    groups_of: Callable[[Task, CompleteConfig, Device], list[Group]],
+    measurer: Callable[[torch.device], Measurer] = WorkerMeasurer,
+) -> Study:
+    page = partial(_page, name)
+    return Study(name, question, tuple(parameters), cases, groups_of, measurer, page)
+
+
+STUDIES = (
+    _study(
+        "block-size",
+        "Which block size?",
+        (
+            "block_size",
+            "product.block_m",
+            "product.block_n",
+            "product.num_warps",
+            "closure_tile",
+            "closure_warps",
+        ),
+        {
+            "nvidia": {
+                "float32": (
+                    ("solve", 4096),
+                    ("product", 4096),
+                    ("closure", 1024),
+                    ("product", 1024),
+                    ("closure", 256),
+                    ("batch", 128),
+                ),
+                "int16": (("solve", 4096), ("product", 4096), ("closure", 1024)),
+                "int32": (("product", 4096), ("closure", 1024)),
+                "float64": (("product", 4096), ("closure", 1024)),
+            },
+            "portable": {
+                "float32": (("solve", 2048), ("product", 4096), ("product", 1024)),
+                "int16": (("solve", 2048), ("product", 4096)),
+                "int32": (("product", 4096),),
+                "float64": (("product", 4096),),
+            },
+            "cpu": {
+                "float32": (("solve", 1024), ("product", 1024), ("solve", 256)),
+                "int16": (("solve", 1024), ("product", 1024)),
+                "int32": (("product", 1024),),
+                "float64": (("product", 1024),),
+            },
+        },
+        partial(_groups_of, "block-size", _block_sizes),
+    ),
+    _study(
+        "threads",
+        "How many threads?",
+        (
+            "threads",
+            "product.num_warps",
+            "product.block_m",
+            "product.block_n",
+            "closure_warps",
+            "closure_tile",
+            "block_size",
+            "panel_warps",
+            "panel",
+        ),
+        {
+            "nvidia": {
+                "float32": (
+                    ("closure", 256),
+                    ("product", 4096),
+                    ("closure", 1024),
+                    ("product", 1024),
+                    ("batch", 128),
+                )
+            },
+            "portable": {
+                "float32": (
+                    ("closure", 512),
+                    ("product", 4096),
+                    ("panels", 2048),
+                    ("closure", 2048),
+                    ("product", 1024),
+                )
+            },
+            "cpu": {
+                "float32": (
+                    ("product", 1024),
+                    ("solve", 1024),
+                    ("solve", 256),
+                    ("product", 256),
+                )
+            },
+        },
+        _thread_groups,
+        _thread_measurer,
+    ),
+    _study(
+        "stages",
+        "How deep a pipeline?",
+        ("product.block_m", "product.block_n", "product.block_k", "product.num_stages"),
+        {
+            "nvidia": _PRODUCTS,
+            "portable": _PRODUCTS,
+            "cpu": {"float32": (("product", 1024), ("product", 2048))},
+        },
+        partial(_groups_of, "stages", _stages),
+    ),
+    _study(
+        "cutoff",
+        "Where should the recursion stop?",
+        ("cutoff", "block_size"),
+        {
+            "nvidia": _CUTOFF_CASES,
+            "portable": _CUTOFF_CASES,
+            "cpu": {"float32": (("solve", 1024), ("solve", 256), ("solve", 2048))},
+        },
+        _cutoffs,
+    ),
+)
