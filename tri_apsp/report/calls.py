@@ -26,7 +26,6 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
@@ -36,6 +35,8 @@ __all__ = [
     "SolveCall",
     "by_dtype",
     "by_label",
+    "duration",
+    "number",
     "outcome_of_call",
     "rate_lines",
     "ratios",
@@ -211,13 +212,23 @@ def seconds_of(row: StudyRow) -> float:
     return float(row["p50_ms"]) / 1000
 
 
+def duration(seconds: float) -> str:
+    """Return a time with its unit, to three digits."""
+    return f"{number(seconds)} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def number(value: float) -> str:
+    """Return a number to three digits, or to the next integer."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def by_label(
     rows: Sequence[StudyRow],
     label: Callable[[StudyRow], str],
     over: Callable[[StudyRow], Hashable] = lambda row: int(row["n"]),
     value: Callable[[StudyRow], float] = seconds_of,
 ) -> Columns:
-    """Return the value of each row, by default its seconds, by its label and what it is shown over."""
+    """Return the value of each row, by default its seconds, by label and what it is shown over."""
     found: Columns = {}
     for row in rows:
         found.setdefault(label(row), {})[over(row)] = value(row)
@@ -234,7 +245,7 @@ def by_dtype(rows: Sequence[StudyRow]) -> dict[str, list[StudyRow]]:
 
 def table_of(
     values: Columns,
-    cell: Callable[[float], str] = lambda seconds: milliseconds(1000 * seconds),
+    cell: Callable[[float], str] = duration,
     column: str = "n = {}",
 ) -> str:
     """Return a table with a row for each label and a column for each n; by default of seconds."""

@@ -19,15 +19,16 @@ from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
+    by_dtype,
     by_label,
+    duration,
     outcome_of_call,
     rate_lines,
-    ratios,
     table_of,
     times_of,
 )
 from tri_apsp.report.families import FAMILIES
-from tri_apsp.report.markdown import figure, section
+from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target
 from tri_apsp.semirings import no_edge
@@ -221,39 +222,36 @@ def _uncertain_share(task: Task, weights: torch.Tensor) -> dict[str, float] | No
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     products = [row for row in rows if row["graph"] == _NO_GRAPH]
-    solves: dict[str, list[StudyRow]] = {}
-    for row in reversed(rows):
-        if row["graph"] != _NO_GRAPH:
-            solves.setdefault(f"{row['dtype']}, n = {row['n']}", []).insert(0, row)
-    panel = Plot("n", rate_lines(products, lambda row: row["call"]))
-    figures, drawn = {}, []
+    figures, drawn, details = {}, "", []
     if products:
+        panel = Plot("n", rate_lines(products, lambda row: row["call"]))
         figures = {name: plots.draw("Products", [panel], y_label="10⁹ operations/s", width=7.0)}
-        drawn = [figure(name, "n³ / time of products against n")]
-    parts = [part for title, found in solves.items() for part in (f"### {title}", *_solves(found))]
-    rates = by_label(products, lambda row: row["call"], value=_tera)
-    details = [section("Products, 10¹² operations/s", table_of(rates, "{:.1f}".format))]
-    return Page(figures, [*drawn, section("Solves", *parts)], details if products else [])
+        drawn = figure(name, "n³ / time of products against n")
+        rates = by_label(
+            products, lambda row: row["call"], value=lambda row: float(row["ops_per_second"]) / 1e12
+        )
+        details = [section("Products, 10¹² operations/s", table_of(rates, "{:.1f}".format))]
+    parts = []
+    for dtype, found in by_dtype(rows).items():
+        for n in sorted({row["n"] for row in found}, key=int, reverse=True):
+            solves = [row for row in found if row["n"] == n and row["graph"] != _NO_GRAPH]
+            parts += [f"### {dtype}, n = {n}", _solves(solves)] if solves else []
+    return Page(figures, [drawn, section("Solves", *parts)], details)
 
 
-def _tera(row: StudyRow) -> float:
-    return float(row["ops_per_second"]) / 1e12
-
-
-def _solves(rows: Sequence[StudyRow]) -> list[str]:
-    """Return the tables of the solves of one size: seconds, gains, and shares of uncertain tiles."""
-    seconds = by_label(rows, lambda row: row["graph"], lambda row: row["call"])
-    measured = [row for row in rows if row["uncertain"]]
-    gains = by_label(rows, lambda row: row["call"], lambda row: row["graph"])
-    gain = ratios({"": gains.get(_DIRECT, {})}, gains.get(_EXPONENTS, {})).get("", {})
-    shares = by_label(
-        measured,
-        lambda row: row["graph"],
-        lambda row: "uncertain",
-        lambda row: float(row["uncertain"]),
-    )
-    more = {graph: {"times as fast": one} | shares.get(graph, {}) for graph, one in gain.items()}
-    return [table_of(seconds, column="{}"), table_of(more, "{:.2f}".format, "{}")]
+def _solves(rows: Sequence[StudyRow]) -> str:
+    """Return the times of the solves of one size by graph, the gain by exponents, and the share of
+    uncertain tiles.
+    """
+    calls = list(dict.fromkeys(row["call"] for row in rows))
+    shares = {row["graph"]: float(row["uncertain"]) for row in rows if row["uncertain"]}
+    lines = []
+    for graph, known in by_label(rows, lambda row: row["graph"], lambda row: row["call"]).items():
+        times = [duration(known[call]) if call in known else "" for call in calls]
+        both = {_DIRECT, _EXPONENTS} <= known.keys()
+        gain = f"{known[_DIRECT] / known[_EXPONENTS]:.2f}" if both else ""
+        lines.append([graph, *times, gain, f"{shares[graph]:.0%}" if graph in shares else ""])
+    return table(["", *calls, "times as fast", "uncertain"], lines)
 
 
 STUDIES = (

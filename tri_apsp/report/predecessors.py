@@ -183,6 +183,7 @@ def _check_paths(result: Result, weights: torch.Tensor) -> None:
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    rows = sorted(rows, key=lambda row: list(_GRAPHS).index(row["graph"]))
     panels, tables = [], []
     for dtype, found in by_dtype(rows).items():
         over: Columns = {}

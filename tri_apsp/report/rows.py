@@ -59,7 +59,7 @@ class StudyRows:
         self.path, self._environment = path, environment or {}
         self._point = (*_TASK, *parameters, "config")
         self._key = ("kernel_hash", "stage", *self._point)
-        self._numbers = (*_NUMBERS, *metrics)
+        self._metrics, self._numbers = metrics, (*_NUMBERS, *metrics)
         identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
         self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *self._numbers)
         self._rows = self._read()
@@ -79,10 +79,17 @@ class StudyRows:
     def newest(self, engine: str) -> list[StudyRow]:
         """Return the newest row of each point of an engine, whatever kernels it measured.
 
-        A final, which compares points, comes after the first measurements of these points.
+        A final, which compares points, comes after the first measurements of these points; it has
+        the metrics of these where it has none of its own.
         """
-        rows = (row for row in self._rows if row["engine"] == engine)
-        return list({self._values(self._point, row): row for row in rows}.values())
+        found: dict[tuple[str, ...], StudyRow] = {}
+        for row in self._rows:
+            if row["engine"] == engine:
+                key = self._values(self._point, row)
+                before = found.get(key, row)
+                metrics = {name: row[name] or before[name] for name in self._metrics}
+                found[key] = row | metrics
+        return list(found.values())
 
     def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
         """Write a row. Its rate is operations of the task per median time, or the metric

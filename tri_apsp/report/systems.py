@@ -30,6 +30,8 @@ from tri_apsp.report.calls import (
     SolveCall,
     by_dtype,
     by_label,
+    duration,
+    number,
     outcome_of_call,
     rate_lines,
     ratios,
@@ -48,7 +50,6 @@ from tri_apsp.report.traffic import Traffic, computed_traffic
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
@@ -193,7 +194,7 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
             if label != base
         }
         if inverse:
-            speed_ups += [f"Over {base}:", table_of(inverse, "{:.3g}".format)]
+            speed_ups += [f"Over {base}:", table_of(inverse, number)]
     return Page(
         {name: drawn},
         [figure(name, "operations/s of each implementation against n"), *times],
@@ -227,7 +228,7 @@ def _growth_and_rates(rows: Sequence[StudyRow], target: Target) -> str:
                 peak = _LANES * device.units * device.clock_hz
                 shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}"]
             lines.append(
-                [label, dtype, *_growth(known), n, f"{2 * rate / 1e9:.4g}", amount(rate), *shares]
+                [label, dtype, *_growth(known), n, number(2 * rate / 1e9), amount(rate), *shares]
             )
     header = ["", "dtype", "e", "c in s", "best n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
     return section(
@@ -364,7 +365,7 @@ def _row(row: StudyRow, copied: float, level: float) -> list[object]:
         _label(row),
         row["dtype"],
         row["n"],
-        milliseconds(1000 * seconds_of(row)),
+        duration(seconds_of(row)),
         amount(rate),
         f"{rate / level:.1%}" if level else "",
         f"{amount(moved)}B/s" if moved else "",
