@@ -26,7 +26,7 @@ from tri_apsp import (
 )
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
-from tri_apsp.methods import METHODS, SYSTEMS, auto
+from tri_apsp.methods import METHODS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
 from tri_apsp.solver.memory import memory_for
@@ -127,7 +127,7 @@ def test_no_remedy_names_a_wider_dtype_where_there_is_none(dtype) -> None:
 
 @pytest.mark.parametrize("call", [tri_apsp.shortest_paths, tri_apsp.select])
 def test_type_checkers_know_the_methods(call) -> None:
-    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *SYSTEMS, "johnson")
+    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, "johnson")
 
 
 def test_type_checkers_know_the_signs_and_objectives() -> None:
@@ -218,7 +218,7 @@ def test_a_bad_batch_says_where() -> None:
 def test_an_unknown_method_lists_the_valid_ones() -> None:
     with pytest.raises(
         InputError,
-        match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, johnson, but is 'dijkstra'"),
+        match=re.escape(f"auto, {', '.join(METHODS)}, johnson, but is 'dijkstra'"),
     ):
         tri_apsp.shortest_paths(torch.zeros(2, 2), method="dijkstra")
 

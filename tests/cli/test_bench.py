@@ -418,9 +418,8 @@ def test_solve_and_bench_time_the_same(cli, tmp_path):
 
 
 def test_the_systems_of_the_papers_need_a_gpu(cli):
-    outcome = cli("bench", "--method", "papers", "auto", "--device", "cpu", "--n", "16")
+    outcome = cli("bench", "--system", "all", "--device", "cpu", "--n", "16")
     assert outcome.status == 1
     assert outcome.err == (
-        "error: the systems of the papers need a GPU, but the device is cpu; choose a GPU, or a method that runs on the CPU: "
-        "floyd_warshall, kleene, squaring, iterative.\n"
+        "error: the systems of the papers need a GPU, but the device is cpu; choose a GPU.\n"
     )

@@ -26,8 +26,7 @@ import numpy as np
 import torch
 
 import tri_apsp.engines.nvidia  # noqa: F401  imported before the stand-in, so that it keeps Gluon
-from tri_apsp import kernels
-from tri_apsp.methods import papers
+from tri_apsp import kernels, papers
 
 program = threading.local()
 """State of the program that runs in this thread: ids, grid, groups of copies, the token of the
@@ -327,7 +326,7 @@ def import_kernels(name: str) -> ModuleType:
     """
     with patch.dict(sys.modules), patch.dict(vars(kernels)), patch.dict(vars(papers)):
         for module in tuple(sys.modules):
-            if module.startswith(("tri_apsp.kernels.", "tri_apsp.methods.papers.")):
+            if module.startswith(("tri_apsp.kernels.", "tri_apsp.papers.")):
                 del sys.modules[module]
         sys.modules["tri_apsp.kernels.nvidia.gluon_names"] = names = ModuleType("gluon_names")
         vars(names).update(NAMES)

@@ -24,7 +24,7 @@ INTERPRETED = {
     "engines/test_portable.py": (40, 1),
     "engines/test_triton_predecessors.py": (29, 22),
     "methods/test_portable.py": (70, 70),
-    "methods/papers/test_contract.py": (35, 35),
+    "papers/test_contract.py": (35, 35),
     "gpu/test_edge_count.py": (5, 0),
     "gpu/test_value_range.py": (65, 6),
     "solver/test_packed.py": (6, 0),

@@ -14,10 +14,10 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.marks import cases, needs_disassembler
 from kernels.sass import Compiled, Variant
 from kernels.variants import CAPABILITIES, TYPES
-from methods.papers.substitutes import Engine
+from papers.substitutes import Engine
 
-from tri_apsp.methods import SYSTEMS, Observer, method_of
-from tri_apsp.methods.papers import base
+from tri_apsp.methods import Observer
+from tri_apsp.papers import SYSTEMS, base
 
 pytestmark = needs_disassembler
 
@@ -53,11 +53,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(Recorder, "launched", launched, raising=False)
         monkeypatch.setattr(base, "Launcher", Recorder)
         base._launcher.cache_clear()
-        parameter = parameter or (
-            SYSTEMS[name].parameter.default if SYSTEMS[name].parameter else None
-        )
         matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
-        method_of(name).solve(matrix, Engine(dtype, parameter, nonnegative=nonnegative), Observer())
+        method = SYSTEMS[name].method(parameter)
+        method.solve(matrix, Engine(dtype, nonnegative=nonnegative), Observer())
         base._launcher.cache_clear()
         return {
             kernel: _variant(*each, dtype, capability).compile()

@@ -20,7 +20,8 @@ from tri_apsp.console.tables import read_csv
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
 from tri_apsp.interop.networkx_info import FUNCTIONS
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.single_source import SourceMethod
 

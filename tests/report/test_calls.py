@@ -23,7 +23,8 @@ from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report import calls
 from tri_apsp.report.__main__ import main

@@ -53,7 +53,7 @@ def test_the_systems_of_each_dtype_and_the_ceilings():
     assert len(names("float32")) == 12
     sources = {point.values["implementation"]: point.sources for point in grids[0].points}
     assert "kernels/nvidia/arithmetic.py" in sources[ARITHMETIC]
-    assert "methods/papers/staged_load.py" in sources["staged_load"]
+    assert "papers/staged_load.py" in sources["staged_load"]
     parameters = {
         point.values["implementation"]: point.values["method_parameter"]
         for point in grids[0].points

@@ -14,14 +14,13 @@ from tuned.conftest import GPU
 from tri_apsp import Config, CpuTiles, GpuTiles, InputError
 from tri_apsp.configs import (
     METHOD_NAMES,
-    PAPER_METHOD_NAMES,
     default_config,
     from_fields,
     invalid_because,
     to_fields,
 )
 from tri_apsp.engines import ENGINES
-from tri_apsp.methods import METHODS, SYSTEMS, auto
+from tri_apsp.methods import METHODS, auto
 from tri_apsp.semirings import DTYPES
 from tri_apsp.tuned import KERNELS
 from tri_apsp.tuned.records import RECORDS, records_of
@@ -29,7 +28,6 @@ from tri_apsp.tuned.records import RECORDS, records_of
 
 def test_the_names_are_those_of_the_tables():
     assert tuple(METHODS) == METHOD_NAMES
-    assert tuple(SYSTEMS) == PAPER_METHOD_NAMES
     assert set(KERNELS) == set(ENGINES)
     fields = {field.name for field in dataclasses.fields(Config)}
     assert {name for record in RECORDS.values() for name in record.fields} <= fields
@@ -172,11 +170,6 @@ def test_an_unknown_method_is_refused():
     assert (
         reason
         == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
-    )
-    reason = invalid_because(Config(engine="cpu", method="katz_kider"), GPU)
-    assert reason is not None
-    assert reason.endswith(
-        "but is 'katz_kider'; give a system of a paper as the argument `method`."
     )
 
 

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.configs import MethodChoice
 from tri_apsp.messages import counted
-from tri_apsp.methods import SYSTEMS, supports_dtype
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
@@ -116,23 +115,20 @@ def cases_of(
                 yield Case(n, dtype, batch, sign)
 
 
-def runs_of(
-    cases: Iterable[Case], methods: Sequence[MethodChoice]
-) -> list[tuple[Case, list[MethodChoice]]]:
-    """Return each case with the methods that take its dtype.
+def runs_of(cases: Iterable[Case], methods: Sequence[str]) -> list[tuple[Case, list[str]]]:
+    """Return each case with the methods, and systems of papers, that take its dtype.
 
-    A method that takes none of the dtypes runs on the same graphs in the first dtype that it takes.
+    A system that takes none of the dtypes runs on the same graphs in the first dtype that it takes.
     """
-    runs: dict[Case, list[MethodChoice]] = {case: [] for case in cases}
+    runs: dict[Case, list[str]] = {case: [] for case in cases}
     dtypes = {case.dtype for case in runs}
     for case in tuple(runs):
         for method in methods:
-            if supports_dtype(method, case.dtype):
+            taken = SYSTEMS[method].dtypes if method in SYSTEMS else (case.dtype,)
+            if case.dtype in taken:
                 runs[case].append(method)
-            elif not any(supports_dtype(method, dtype) for dtype in dtypes):
-                others = runs.setdefault(
-                    dataclasses.replace(case, dtype=SYSTEMS[method].dtypes[0]), []
-                )
+            elif not dtypes.intersection(taken):
+                others = runs.setdefault(dataclasses.replace(case, dtype=taken[0]), [])
                 if method not in others:
                     others.append(method)
     return list(runs.items())

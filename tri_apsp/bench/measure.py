@@ -11,23 +11,23 @@ from functools import partial
 import numpy as np
 import torch
 
-from tri_apsp import engines
+from tri_apsp import engines, papers
 from tri_apsp.api import min_plus
 from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import Config, MethodChoice
+from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.solver.product import tries_exponents
-from tri_apsp.solver.result import DenseSelection
+from tri_apsp.solver.result import DenseSelection, Result
 from tri_apsp.solver.run import solve
 from tri_apsp.solver.selection import select_dense
 
-__all__ = ["Row", "check_sources", "measure"]
+__all__ = ["Row", "check_sources", "measure", "solve_by"]
 
 # Runs whose products are timed: fewer than for the time of a solve, as their share of it varies
 # less.
@@ -52,7 +52,7 @@ class Row:
         bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there
             is none, and where large products run on tensor cores, to which it does not apply.
         outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks;
-            None for min_plus, reachability, and a solve by exponents.
+            None for min_plus, reachability, systems of papers, and a solve by exponents.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did
             not run.
         ratio: scipy_seconds / p50_seconds.
@@ -91,7 +91,7 @@ class _Call:
 
 
 def measure(
-    runs: Sequence[tuple[Case, Sequence[MethodChoice]]],
+    runs: Sequence[tuple[Case, Sequence[str]]],
     device: torch.device,
     *,
     config: Config,
@@ -105,7 +105,7 @@ def measure(
     each size and batch.
 
     Args:
-        runs: the graphs with their dtype, and names of METHODS or SYSTEMS, or auto.
+        runs: the graphs with their dtype, and names of METHODS or of papers.SYSTEMS, or auto.
         device: where to run.
         config: for the methods and reachability; min_plus takes none, and runs on the best engine
             of the device.
@@ -189,7 +189,7 @@ def _show_check(show: Callable[[str], None], case: Case, operation: str) -> None
 
 def _checked_calls(
     weights: torch.Tensor,
-    methods: Sequence[MethodChoice],
+    methods: Sequence[str],
     config: Config,
     expected: torch.Tensor | None,
     show: Callable[[str], None],
@@ -215,24 +215,26 @@ def _checked_calls(
         expected = expected.to(weights)
     for method in methods:
         show(method)
-        result = solve(weights, method=method, config=config)
+        run = partial(solve_by(method), weights, config=config)
+        result = run()
         if expected is None:
             check_sources(result.distances, weights, method)
             expected = result.distances
         assert torch.equal(result.distances, expected), (
             f"{method} is wrong for {weights.shape} in {weights.dtype}"
         )
-        by_exponents = result.exponents
+        engine, by_exponents, in_products = result.engine, result.exponents, None
         del result  # the timed runs need its memory
-        selection = select_dense(weights, method, config)
-        yield _Call(
-            method,
-            weights.dtype,
-            selection.engine,
-            partial(solve, weights, method=method, config=config),
-            None if by_exponents else partial(_in_products, weights, selection),
-            by_exponents,
-        )
+        if not by_exponents and method not in papers.SYSTEMS:
+            in_products = partial(_in_products, weights, select_dense(weights, method, config))  # type: ignore[arg-type]
+        yield _Call(method, weights.dtype, engine, run, in_products, by_exponents)
+
+
+def solve_by(name: str) -> Callable[..., Result]:
+    """Return the function that solves by "auto", by a method of METHODS, or by a system of papers."""
+    if name in papers.SYSTEMS:
+        return partial(papers.solve, system=name)
+    return partial(solve, method=name)  # type: ignore[arg-type]
 
 
 def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:

@@ -27,7 +27,8 @@ from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS, require_runnable, runnable_systems
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS, require_runnable, runnable_systems
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
@@ -37,7 +38,7 @@ AnyRow = TypeVar("AnyRow", Row, BatchRow)
 _SCIPY_UP_TO = 2048
 _SMALL = " ".join(map(str, SMALL_SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
-_EVERY_PAPER = "papers"
+_EVERY_SYSTEM = "all"
 _REACHABILITY = "reachability"
 _OTHER = (
     "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal blocks, updates the rows "
@@ -66,20 +67,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     parser.add_argument(
         "--method",
-        choices=["auto", *METHODS, _EVERY_PAPER, *SYSTEMS, _REACHABILITY],
+        choices=["auto", *METHODS, _REACHABILITY],
         nargs="+",
         default=_METHODS,
         metavar="METHOD",
-        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(SYSTEMS)}, or {_EVERY_PAPER} for all of these; or "
-        f"{_REACHABILITY}, for which --dtype, --sign and --scipy-up-to do not matter; default: {' '.join(_METHODS)}. "
-        f"min_plus is measured too, except by --method {_REACHABILITY} alone",
+        help=f"auto, {', '.join(METHODS)}; or {_REACHABILITY}, for which --dtype, --sign and "
+        f"--scipy-up-to do not matter; default: {' '.join(_METHODS)}. min_plus is measured too, "
+        f"except by --method {_REACHABILITY} alone",
+    )
+    parser.add_argument(
+        "--system",
+        choices=[_EVERY_SYSTEM, *SYSTEMS],
+        nargs="+",
+        default=[],
+        metavar="SYSTEM",
+        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM}, or some of "
+        f"{', '.join(SYSTEMS)}; default: none",
     )
     parser.add_argument(
         "--batches",
         action="store_true",
         help="measure batches of small graphs instead, each --n with each --batch: whole calls of shortest_paths, with and "
         f"without sizes, beside a copy, a loop of torch operations and a loop of SciPy; default: --n {_SMALL}, and "
-        "--batch 256 4096, on a GPU also 65536; takes no --method, --scipy-up-to and --clock-mhz",
+        "--batch 256 4096, on a GPU also 65536; takes no --method, --system, --scipy-up-to and --clock-mhz",
     )
     add_device(parser)
     parser.add_argument(
@@ -142,18 +152,14 @@ def run(args: argparse.Namespace) -> None:
         return
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
-    distances = [given for given in args.method if given != _REACHABILITY]
-    every = [
-        name
-        for given in distances
-        for name in (runnable_systems(device) if given == _EVERY_PAPER else (given,))
-    ]
-    runs = runs_of(_cases(args, device), list(dict.fromkeys(every)))
+    systems = runnable_systems(device) if _EVERY_SYSTEM in args.system else args.system
+    distances = [name for name in (*args.method, *systems) if name != _REACHABILITY]
+    runs = runs_of(_cases(args, device), list(dict.fromkeys(distances)))
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
-        for name in names:
-            require_runnable(name, device, case.dtype, None)
+        for name in SYSTEMS.keys() & names:
+            require_runnable(name, device, case.dtype)
         if (
             names or not reachability
         ):  # the weights, the result, the expected result, and one matrix of workspace
@@ -186,6 +192,7 @@ def run(args: argparse.Namespace) -> None:
 def _run_batches(args: argparse.Namespace) -> None:
     given = {
         "--method": args.method != _METHODS,
+        "--system": bool(args.system),
         "--scipy-up-to": args.scipy_up_to != _SCIPY_UP_TO,
         "--clock-mhz": args.clock_mhz is not None,
     }
@@ -219,7 +226,11 @@ def _print(
                 f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds",
             ),
             *_bound_fields(device, clock_hz),
-            *([("other s", _OTHER), ("scipy", scipy)] if args.method != [_REACHABILITY] else []),
+            *(
+                [("other s", _OTHER), ("scipy", scipy)]
+                if [*args.method, *args.system] != [_REACHABILITY]
+                else []
+            ),
         ]
     )
     print()
@@ -305,6 +316,7 @@ def _command(args: argparse.Namespace, device: torch.device) -> str:
         "dtype",
         "sign",
         "method",
+        "system",
         "device",
         "engine",
         "clock_mhz",

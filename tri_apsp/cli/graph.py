@@ -13,7 +13,7 @@ import torch
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import FORMATS, READ_FORMATS, DenseGraph, EdgeList, Graph, load_graph
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
@@ -71,9 +71,9 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=["auto", *METHODS, JOHNSON, *SYSTEMS],
+        choices=["auto", *METHODS, JOHNSON],
         metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}, {JOHNSON}; or on a GPU a system of a paper: {', '.join(SYSTEMS)}",
+        help=f"auto (default), {', '.join(METHODS)}, {JOHNSON}",
     )
     add_dtype(parser)
 

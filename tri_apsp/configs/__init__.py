@@ -5,9 +5,8 @@ them can run.
 from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (
     METHOD_NAMES,
-    PAPER_METHOD_NAMES,
     TILE_FIELDS,
-    AnyMethodName,
+    USED_FIELDS,
     CompleteConfig,
     Config,
     CpuConfig,
@@ -17,7 +16,6 @@ from tri_apsp.configs.types import (
     MethodChoice,
     MethodName,
     NvidiaConfig,
-    PaperMethodName,
     PortableConfig,
     from_fields,
     to_fields,
@@ -37,10 +35,9 @@ from tri_apsp.configs.validity import (
 __all__ = [
     "EXPONENTS_PART",
     "METHOD_NAMES",
-    "PAPER_METHOD_NAMES",
     "SMALL_GRAPHS",
     "TILE_FIELDS",
-    "AnyMethodName",
+    "USED_FIELDS",
     "CompleteConfig",
     "Config",
     "CpuConfig",
@@ -50,7 +47,6 @@ __all__ = [
     "MethodChoice",
     "MethodName",
     "NvidiaConfig",
-    "PaperMethodName",
     "PortableConfig",
     "closure_bytes",
     "default_config",

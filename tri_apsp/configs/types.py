@@ -16,9 +16,8 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "METHOD_NAMES",
-    "PAPER_METHOD_NAMES",
     "TILE_FIELDS",
-    "AnyMethodName",
+    "USED_FIELDS",
     "CompleteConfig",
     "Config",
     "CpuConfig",
@@ -28,7 +27,6 @@ __all__ = [
     "MethodChoice",
     "MethodName",
     "NvidiaConfig",
-    "PaperMethodName",
     "PortableConfig",
     "from_fields",
     "to_fields",
@@ -36,32 +34,13 @@ __all__ = [
 
 MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
 
-PaperMethodName: TypeAlias = Literal[
-    "harish_narayanan",
-    "katz_kider",
-    "recursive_plain",
-    "recursive_tuned",
-    "optimised_blocked",
-    "staged_load",
-    "simple",
-    "vectorised",
-    "pseudo_blocked",
-    "blocked_int16",
-    "blocked_vectorised_int16",
-]
-
-AnyMethodName: TypeAlias = Literal[MethodName, PaperMethodName]
-
-MethodChoice: TypeAlias = Literal["auto", AnyMethodName]
+MethodChoice: TypeAlias = Literal["auto", MethodName]
 """What a caller may ask for."""
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may
 not import methods.
 """
-
-PAPER_METHOD_NAMES: tuple[PaperMethodName, ...] = get_args(PaperMethodName)
-"""The keys of tri_apsp.methods.SYSTEMS."""
 
 TILE_FIELDS = ("product", "small_product", "exponents")
 """The fields of Config that are tiles."""
@@ -111,8 +90,6 @@ class Config:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
         method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of
             auto.
-        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see
-            tri_apsp.methods.SYSTEMS.
         block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one
             closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
@@ -131,13 +108,12 @@ class Config:
             own (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
         panel_warps: warps of such a program (GPU).
-        source: where the values came from: "default" or the tuned files, after "given" if a caller
-            set some of them.
+
+    A field that the engine or the method does not use is refused.
     """
 
     engine: str | None = None
     method: MethodName | None = None
-    method_parameter: int | None = None
     block_size: int | None = None
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None
@@ -149,34 +125,46 @@ class Config:
     batch_programs: int | None = None
     panel: int | None = None
     panel_warps: int | None = None
-    source: str = "default"
 
     def over(self, base: C) -> C:
-        """Return `base` with every field that is set here; source begins with "given", unless only
-        the engine is set.
+        """Return `base` with every field that is set here.
+
+        The source of a complete configuration then begins with "given", unless only the engine is
+        set here.
         """
         given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
-        source = base.source
-        if given.keys() - {"engine"} and not source.startswith("given"):
-            source = "given" if source == "default" else f"given, {source}"
-        return dataclasses.replace(base, **given, source=source)
+        changed = dataclasses.replace(base, **given)
+        if not isinstance(changed, CompleteConfig) or not given.keys() - {"engine"}:
+            return changed
+        return dataclasses.replace(changed, source=_given_over(changed.source))
 
 
 C = TypeVar("C", bound=Config)
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
-_TUNED_FIELDS = tuple(name for name in _FIELDS if name not in ("engine", "method_parameter"))
+_FIELDS = tuple(field.name for field in dataclasses.fields(Config))
+_TUNED_FIELDS = tuple(name for name in _FIELDS if name != "engine")
+
+
+def _given_over(source: str) -> str:
+    if source.startswith("given"):
+        return source
+    return "given" if source == "default" else f"given, {source}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompleteConfig(Config):
     """A configuration that an engine can run: every field that the engine reads has a value,
     `method` excepted.
+
+    Attributes:
+        source: where the values came from: "default" or the tuned files, after "given" if a caller
+            set some of them.
     """
 
     engine: str
     block_size: int
     cutoff: int
+    source: str = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +204,24 @@ class NvidiaConfig(GpuConfig):
     batch_programs: int
 
 
+USED_FIELDS: dict[str, frozenset[str]] = {
+    engine: frozenset(
+        name
+        for kind in complete.__mro__
+        if issubclass(kind, CompleteConfig)
+        for name in kind.__annotations__
+    )
+    - {"source"}
+    | {"method"}
+    for engine, complete in (
+        ("cpu", CpuConfig),
+        ("nvidia", NvidiaConfig),
+        ("portable", PortableConfig),
+    )
+}
+"""The fields of Config that each engine uses."""
+
+
 def to_fields(config: Config) -> dict[str, Any]:
     """Return the fields that a tuned file holds, as far as they are set; tiles as dictionaries."""
     fields = {name: value for name in _TUNED_FIELDS if (value := getattr(config, name)) is not None}
@@ -226,7 +232,7 @@ def to_fields(config: Config) -> dict[str, Any]:
 
 
 def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
-    """Return the configuration of `engine` that to_fields made `fields` of; the source is "given".
+    """Return the configuration of `engine` that to_fields made `fields` of.
 
     Raises:
         InputError: a field that a configuration, or the tiles of the engine, do not have, or tiles
@@ -243,7 +249,7 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
     for name in TILE_FIELDS:
         if values.get(name) is not None:
             values[name] = _tiles(tiles, name, values[name])
-    return Config(engine=engine, **values, source="given")
+    return Config(engine=engine, **values)
 
 
 def _tiles(

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from tri_apsp.configs.types import (
     METHOD_NAMES,
-    PAPER_METHOD_NAMES,
     TILE_FIELDS,
+    USED_FIELDS,
     Config,
     CpuTiles,
     GpuTiles,
@@ -38,12 +38,8 @@ _WORD = 4
 # Registers of a multiprocessor of an NVIDIA GPU.
 _REGISTER_FILE = 1 << 16
 
-
-_COUNTS = [
-    field.name
-    for field in dataclasses.fields(Config)
-    if field.name not in ("engine", "method", *TILE_FIELDS, "source")
-]
+_FIELDS = [field.name for field in dataclasses.fields(Config)]
+_COUNTS = [name for name in _FIELDS if name not in ("engine", "method", *TILE_FIELDS)]
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
@@ -63,22 +59,24 @@ def invalid_because(config: Config, device: Device) -> str | None:
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
-        known = str(config.method) in PAPER_METHOD_NAMES
-        remedy = (
-            "give a system of a paper as the argument `method`" if known else "choose one of these"
-        )
         return (
-            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
+            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; "
+            "choose one of these."
         )
+    if config.engine is None:
+        return None
+    for name in _FIELDS:
+        value = getattr(config, name)
+        if value is not None and name not in USED_FIELDS[config.engine]:
+            return (
+                f"{name} must be left out for the {config.engine} engine, which does not use it, "
+                f"but is {value!r}; leave it out."
+            )
     if config.engine == "cpu":
         return _invalid_cpu(config)
-    if config.engine is not None:
-        return _invalid_gpu(config) or (
-            _invalid_nvidia(config, device)
-            if config.engine == "nvidia"
-            else _invalid_portable(config)
-        )
-    return None
+    return _invalid_gpu(config) or (
+        _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
+    )
 
 
 def _invalid_cpu(config: Config) -> str | None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields
 from typing import ClassVar
 
+from tri_apsp.configs import TILE_FIELDS, Config
 from tri_apsp.engines.base import Block, Engine
 
-__all__ = ["Method", "Observer"]
+__all__ = ["ALL_BUT_TILES", "Method", "Observer"]
+
+ALL_BUT_TILES = tuple(
+    field.name for field in fields(Config) if field.name not in ("engine", "method", *TILE_FIELDS)
+)
+"""The fields of Config that have no effect on a method that only multiplies."""
 
 
 class Observer:
@@ -56,6 +63,9 @@ class Method(ABC):
 
     workspace: ClassVar[float] = 0.0
     """Workspace as a share of the matrix."""
+
+    unused_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields of Config that have no effect on it."""
 
     launches_are_fixed: ClassVar[bool] = False
     """Whether the operations do not depend on values, so that they can be compiled before the

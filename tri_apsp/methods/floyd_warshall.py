@@ -23,6 +23,7 @@ class FloydWarshall(Method):
     section 3; Catinello, Parallel Floyd-Warshall, section 2.4.
     """
 
+    unused_fields = ("cutoff",)
     launches_are_fixed = True
 
     def solve(self, d: Block, engine: BlockOperations, observer: Observer) -> None:

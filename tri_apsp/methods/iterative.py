@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tri_apsp.engines.base import Block, Engine, Update, block
-from tri_apsp.methods.base import Method, Observer
+from tri_apsp.methods.base import ALL_BUT_TILES, Method, Observer
 
 __all__ = ["Iterative"]
 
@@ -17,6 +17,8 @@ class Iterative(Method):
     Source: Harish and Narayanan 2007; Buluç, Gilbert, Budak, the iterative algorithm; Catinello,
     section 2.1.
     """
+
+    unused_fields = ALL_BUT_TILES
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tri_apsp.engines.base import Block, Engine, Update
-from tri_apsp.methods.base import Method, Observer
+from tri_apsp.methods.base import ALL_BUT_TILES, Method, Observer
 
 __all__ = ["Squaring"]
 
@@ -23,6 +23,7 @@ class Squaring(Method):
     """
 
     workspace = 1.0
+    unused_fields = ALL_BUT_TILES
 
     def operations(self, n: int) -> int:
         return _products(n, nonnegative=False) * n**3

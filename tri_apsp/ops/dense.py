@@ -46,7 +46,7 @@ __all__ = ["min_plus", "reachability", "shortest_paths"]
 Tensor = torch.Tensor
 
 # The fields of a configuration and of tiles, by name, which torch.compile can trace.
-_FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
+_FIELDS = tuple(field.name for field in dataclasses.fields(Config))
 _TILES = {
     kind.__name__: tuple(field.name for field in dataclasses.fields(kind))
     for kind in (CpuTiles, GpuTiles)

@@ -91,7 +91,7 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--budget",
-        type=_seconds,
+        type=at_least(1),
         metavar="SECONDS",
         help="begin no measurement after this time; a later run continues; default: 100 on a GPU, "
         "120 on a CPU; of all: as much for each study",
@@ -102,17 +102,6 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
         help="measure nothing: show all rows in the folder DIR/MACHINE, which may be of another "
         "machine, whatever --n and --dtype",
     )
-
-
-def _seconds(text: str) -> float:
-    """An argparse type: seconds above zero."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds above 0, but is {text!r}")
-    return value
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.report") -> int:

@@ -21,7 +21,7 @@ from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.markdown import section, table
 from tri_apsp.report.plots import Line
-from tri_apsp.report.study import Point, StudyRow
+from tri_apsp.report.study import Point, StudyRow, grouped
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
@@ -33,14 +33,13 @@ __all__ = [
     "CallMeasurer",
     "Columns",
     "SolveCall",
-    "by_dtype",
     "by_label",
     "duration",
+    "lines_of",
     "number",
     "outcome_of_call",
     "rate_lines",
     "ratios",
-    "runs_in_turns",
     "runs_of",
     "seconds_of",
     "table_of",
@@ -102,13 +101,6 @@ class CallMeasurer:
         except Exception as error:
             return outcome_of_call(error)
 
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        with self._products():
-            weights, _ = self.graph_of(task, points[0])
-            calls = [self._call_of(task, point.values, weights) for point in points]
-            warm_up(calls[0], self._device)
-            return runs_in_turns(calls, self._device, rounds)
-
     def close(self) -> None:
         self._graph = None
 
@@ -166,30 +158,12 @@ def outcome_of_call(error: Exception) -> Outcome:
     return outcome
 
 
-def runs_of(
-    call: Callable[[], object],
-    device: torch.device,
-    min_runs: int = _MIN_RUNS,
-    seconds: float = _SECONDS,
-) -> list[float]:
-    """Return the seconds of at least `min_runs` runs, and more until they have taken `seconds`."""
+def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:
+    """Return the seconds of a few runs."""
     samples: list[float] = []
-    while len(samples) < min_runs or (len(samples) < _MAX_RUNS and sum(samples) < seconds):
+    while len(samples) < _MIN_RUNS or (len(samples) < _MAX_RUNS and sum(samples) < _SECONDS):
         samples.append(timed(call, device)[1])
     return samples
-
-
-def runs_in_turns(
-    calls: Sequence[Callable[[], object]], device: torch.device, rounds: int
-) -> list[Outcome]:
-    """Time calls in rounds, each of which runs all of them, so that a change of the clock affects
-    them alike.
-    """
-    samples: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, times in zip(calls, samples, strict=True):
-            times += runs_of(call, device, 1, _SECONDS / rounds)
-    return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
 
 def times_of(samples: Sequence[float]) -> Times:
@@ -235,14 +209,6 @@ def by_label(
     return found
 
 
-def by_dtype(rows: Sequence[StudyRow]) -> dict[str, list[StudyRow]]:
-    """Return the rows of each dtype, in their order."""
-    found: dict[str, list[StudyRow]] = {}
-    for row in rows:
-        found.setdefault(row["dtype"], []).append(row)
-    return found
-
-
 def table_of(
     values: Columns,
     cell: Callable[[float], str] = duration,
@@ -259,11 +225,11 @@ def table_of(
     return table(["", *(column.format(place) for place in columns)], rows)
 
 
-def ratios(values: Columns, base: Mapping[Any, float]) -> Columns:
-    """Return how many times the base each value is, where both are known."""
+def ratios(seconds: Columns, base: Mapping[Any, float]) -> Columns:
+    """Return how many times as fast as the base each call is, where both are known."""
     found = {
-        label: {place: one / base[place] for place, one in known.items() if place in base}
-        for label, known in values.items()
+        label: {place: base[place] / one for place, one in known.items() if place in base}
+        for label, known in seconds.items()
     }
     return {label: known for label, known in found.items() if known}
 
@@ -271,7 +237,7 @@ def ratios(values: Columns, base: Mapping[Any, float]) -> Columns:
 def times_section(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> str:
     """Return the section of the times of each dtype by n."""
     parts = []
-    for dtype, found in by_dtype(rows).items():
+    for (dtype,), found in grouped(rows, "dtype").items():
         parts += [f"### {dtype}", table_of(by_label(found, label))]
     return section("Times", *parts)
 
@@ -280,9 +246,17 @@ def rate_lines(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> li
     """Return lines of 10^9 operations per second against n; those of dtypes other than the first
     name theirs.
     """
-    lines = []
-    for index, (dtype, found) in enumerate(by_dtype(rows).items()):
-        for name, known in by_label(found, label).items():
-            rates = [n**3 / seconds / 1e9 for n, seconds in known.items()]
-            lines.append(Line(f"{name}, {dtype}" if index else name, list(known), rates))
-    return lines
+    first = rows[0]["dtype"] if rows else ""
+
+    def named(row: StudyRow) -> str:
+        return label(row) if row["dtype"] == first else f"{label(row)}, {row['dtype']}"
+
+    return lines_of(by_label(rows, named))
+
+
+def lines_of(seconds: Mapping[str, Mapping[int, float]]) -> list[Line]:
+    """Return lines of 10^9 operations per second against n."""
+    return [
+        Line(label, list(known), [n**3 / one / 1e9 for n, one in known.items()])
+        for label, known in seconds.items()
+    ]

@@ -8,35 +8,31 @@ from collections.abc import Sequence
 
 import torch
 
-from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.cases import Case
 from tri_apsp.bench.solves import selection_of, solve_with
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, Update
-from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
-    by_dtype,
     by_label,
     rate_lines,
     ratios,
     table_of,
     times_section,
 )
-from tri_apsp.report.markdown import figure, section, table
+from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Plot
-from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, solve_cases
+from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
-__all__ = ["STUDIES", "close_both_halves_at_once"]
+__all__ = ["STUDIES"]
 
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
 _CUTOFF = 256  # the largest β; smaller graphs have two levels of recursion
-_SMALL, _DEGREE = 100, 6  # of the graph whose sub-closures run side by side
 
 
 def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
@@ -75,24 +71,6 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
     return lambda: (solve_with(weights, selection, arrange).distances, None)
 
 
-def close_both_halves_at_once(weights: torch.Tensor) -> torch.Tensor:
-    """Return what a level computes if A11 and A22 are closed at the same time: most distances, but
-    not all.
-    """
-    half = weights.shape[0] // 2
-    d = weights.clone()
-    a, b, c, e = d[:half, :half], d[:half, half:], d[half:, :half], d[half:, half:]
-    a.copy_(shortest_paths(a).distances)
-    e.copy_(shortest_paths(e).distances)  # before it knows the paths through A11
-    b.copy_(min_plus(a, b))
-    c.copy_(min_plus(c, a))
-    e.copy_(min_plus(c, b, e))
-    c.copy_(min_plus(e, c))
-    b.copy_(min_plus(b, e))
-    a.copy_(min_plus(b, c, a))
-    return d
-
-
 def _label(row: StudyRow) -> str:
     return row["steps"]
 
@@ -101,22 +79,15 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     panel = Plot("n", rate_lines(rows, _label))
     drawn = plots.draw("Steps of a level", [panel], y_label="10⁹ operations/s", width=7.0)
     gains = []
-    for dtype, found in by_dtype(rows).items():
+    for (dtype,), found in grouped(rows, "dtype").items():
         seconds = by_label(found, _label)
         over = ratios(seconds, seconds.get(_SEQUENCE, {}))
         gains += [f"### {dtype}", table_of(over, "{:.2f}".format)]
-    weights = erdos_renyi(_SMALL, _DEGREE / _SMALL, seed=0).to_weights(torch.float32)
-    wrong = int((close_both_halves_at_once(weights) != shortest_paths(weights).distances).sum())
-    header = ["steps 5 and 9 side by side", "vertices", "distances", "wrong"]
-    closures = table(header, [["sparse random graph", _SMALL, _SMALL**2, wrong]])
-    return Page(
-        {name: drawn},
-        [
-            figure(name, "n³ / time of a solve against n"),
-            section(f"Time over that of steps {_SEQUENCE}", *gains),
-        ],
-        [times_section(rows, _label), section("Sub-closures", closures)],
-    )
+    result = [
+        figure(name, "n³ / time of a solve against n"),
+        section(f"Times as fast as {_SEQUENCE}", *gains),
+    ]
+    return Page({name: drawn}, result, [times_section(rows, _label)])
 
 
 STUDIES = (

@@ -1,9 +1,10 @@
 """The bytes that calls move by the GPU's own counters, which NVIDIA Nsight Compute (ncu) reads. No
 clock is changed.
 
-ncu starts report.counted_calls in a process of its own, and runs it again for each pass that the
-counters take. That module solves once for each name, between cudaProfilerStart and
-cudaProfilerStop, which ncu reports as one range each.
+ncu starts this module in a process of its own, and runs it again for each pass that the counters
+take: python -m tri_apsp.report.counters DEVICE ENGINE N DTYPE METHOD ... Each method solves a small
+graph, so that its kernels are loaded, and then a graph of N vertices between cudaProfilerStart and
+cudaProfilerStop, which ncu reports as one range.
 """
 
 from __future__ import annotations
@@ -13,35 +14,39 @@ import os
 import shutil
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
+from tri_apsp.bench.cases import Case
+from tri_apsp.bench.solves import direct_products, solve_by
+from tri_apsp.configs import Config
+from tri_apsp.device import profiled
 from tri_apsp.python_process import module_command
-from tri_apsp.report.traffic import Traffic
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["METRICS", "NotCountedError", "counted_traffic", "parse"]
+__all__ = ["METRICS", "NotCountedError", "Traffic", "counted_traffic", "main", "parse"]
 
 METRICS = ("lts__t_bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
 """The counters: bytes of the L2 cache, bytes read from memory, bytes written to memory."""
 
 _OPTIONS = "--clock-control none --cache-control none --replay-mode app-range --csv --page raw"
-_MODULE = "tri_apsp.report.counted_calls"
 _LONGEST = 200  # characters of a reason
+_SMALL = 2048  # enough vertices that every kernel of a large graph runs
+
+
+class Traffic(NamedTuple):
+    """The bytes of a call between multiprocessors and the L2 cache, and from and to memory."""
+
+    l2: float
+    memory: float
 
 
 class NotCountedError(Exception):
-    """The counters were not read; the text is the reason.
-
-    Attributes:
-        timed_out: whether there was not enough time.
-    """
-
-    def __init__(self, reason: str, *, timed_out: bool = False) -> None:
-        super().__init__(reason[:_LONGEST])
-        self.timed_out = timed_out
+    """The counters were not read; the text is the reason."""
 
 
 def counted_traffic(
@@ -50,8 +55,9 @@ def counted_traffic(
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 
     Raises:
-        NotCountedError: it takes longer than `seconds`, there is no ncu here, or it failed, as
-            where the driver keeps the counters from users.
+        TimeoutExpired: it takes longer than `seconds`.
+        NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters
+            from users.
 
     Cost: a process that imports torch and solves once by each name, for each pass of ncu.
     """
@@ -59,42 +65,30 @@ def counted_traffic(
     if ncu is None:
         raise NotCountedError("ncu is not on the PATH")
     options = [*_OPTIONS.split(), "--print-units", "base", "--metrics", ",".join(METRICS)]
-    call = [*module_command(_MODULE), str(device), task.engine, str(task.n), task.dtype, *names]
-    end = time.monotonic() + seconds
-    output, failed = _run([ncu, *options, *call], seconds)
-    ranges = [] if failed else parse(output)
-    if 0 < len(ranges) < len(names):
-        # An ncu that reports fewer ranges than there are gets one call at a time.
-        return {
-            one: counted_traffic(task, [one], device, end - time.monotonic())[one] for one in names
-        }
+    call = [str(device), task.engine, str(task.n), task.dtype, *names]
+    output = _run([ncu, *options, *module_command(__spec__.name), *call], seconds)
+    ranges = parse(output)
     if len(ranges) != len(names):
         lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
         errors = [line for line in lines if line.startswith("==ERROR==")]
-        raise NotCountedError(f"ncu failed: {[*errors, lines[-1]][0]}")
+        raise NotCountedError(f"ncu failed: {[*errors, lines[-1]][0]}"[:_LONGEST])
     return dict(zip(names, ranges, strict=True))
 
 
-def _run(command: list[str], seconds: float) -> tuple[str, bool]:
-    """Return the output of ncu and whether it failed. It runs in a session of its own, so that after
-    a timeout or Ctrl-C the process that it started ends with it.
+def _run(command: list[str], seconds: float) -> str:
+    """Return the output of ncu, which runs in a session of its own, so that after a timeout or
+    Ctrl-C the process that it started ends with it.
     """
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
+        command, stdout=pipe, stderr=both, text=True, start_new_session=True
     ) as process:
         try:
-            output, _ = process.communicate(timeout=max(0.0, seconds))
-        except subprocess.TimeoutExpired:
-            raise NotCountedError(f"ncu takes over {seconds:.0f} s", timed_out=True) from None
+            return process.communicate(timeout=seconds)[0]
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()  # after Ctrl-C the `with` does not
-    return output, process.returncode != 0
 
 
 def parse(output: str) -> list[Traffic]:
@@ -113,3 +107,21 @@ def parse(output: str) -> list[Traffic]:
     except (AttributeError, KeyError, ValueError, csv.Error) as error:
         raise NotCountedError(f"ncu has not reported a counter: {error}") from None
     return [Traffic(l2, read + written) for l2, read, written in counts]
+
+
+def main(argv: Sequence[str]) -> None:
+    """Solve by each method of `argv`, on the same graphs as `bench`."""
+    name, engine, n, dtype, *methods = argv
+    device, config = torch.device(name), Config(engine=engine)
+    small, large = (
+        Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n))
+    )
+    with direct_products():
+        for method in methods:
+            solve_by(method, small, config)
+            with profiled(device):
+                solve_by(method, large, config)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

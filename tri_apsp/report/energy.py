@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 
 from tri_apsp import tuned
@@ -16,7 +14,7 @@ from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
-from tri_apsp.energy import EnergyMeter, Reading
+from tri_apsp.energy import EnergyMeter
 from tri_apsp.report import plots
 from tri_apsp.report.calls import outcome_of_call, runs_of, times_of
 from tri_apsp.report.markdown import figure, section, table
@@ -25,9 +23,9 @@ from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.candidates import candidates, with_method
+from tri_apsp.tune.space.candidates import with_method
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.records import Parameter, Space
+from tri_apsp.tuned.records import Parameter, Space, Values
 
 __all__ = ["STUDIES", "EnergyMeasurer"]
 
@@ -37,51 +35,35 @@ _CASES: dict[str, Cases] = {
         "float32": (("product", 8192), *(("solve", n) for n in (4096, 8192, 2048, 1024, 512)))
     },
 }
-_OF_TILES = tuple(
-    f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages")
+_PARAMETERS = tuple(
+    f"product.{name}"
+    for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages", "group_m", "thread_n")
 )
-_PARAMETERS = (*_OF_TILES, "product.group_m", "product.thread_n")
-# Values of _OF_TILES, from the smallest to the largest that are reasonable; those that spill
-# registers are left out by the rules of the tuner.
+# Values of _PARAMETERS, from the smallest to the largest tiles that are reasonable.
 _TILES = (
-    (128, 128, 16, 8, 2),
-    (64, 64, 16, 2, 3),
-    (32, 32, 16, 1, 3),
-    (256, 128, 8, 16, 2),
-    (128, 64, 16, 4, 3),
-    (64, 128, 16, 4, 2),
-    (64, 128, 32, 4, 2),
-    (64, 128, 8, 4, 3),
-    (128, 128, 8, 8, 3),
-    (128, 128, 32, 8, 2),
-    (64, 256, 16, 8, 2),
-    (32, 64, 16, 2, 3),
+    (128, 128, 16, 8, 2, 8, 8),
+    (64, 64, 16, 2, 3, 8, 8),
+    (32, 32, 16, 1, 3, 8, 8),
+    (256, 128, 8, 16, 2, 8, 8),
+    (128, 64, 16, 4, 3, 8, 8),
+    (64, 128, 16, 4, 2, 8, 8),
+    (64, 128, 32, 4, 2, 8, 8),
+    (64, 128, 8, 4, 3, 8, 8),
+    (128, 128, 8, 8, 3, 8, 8),
+    (128, 128, 32, 8, 2, 8, 8),
+    (64, 256, 16, 8, 2, 8, 8),
+    (32, 64, 16, 2, 3, 8, 8),
 )
-_COLUMNS_PER_THREAD = (8, 4, 16)
-_METRICS = ("joules", "watts", "idle_watts", "mflop_per_joule", "p20_joules", "p80_joules")
-# Seconds of runs without a pause in which energy is measured.
-_SECONDS = 1.0
+_METRICS = ("joules", "watts", "idle_watts", "mflop_per_joule")
 
 
 def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
-    base = with_method(base, task.n)
+    base, space = with_method(base, task.n), Space(tuple(Parameter(one, ()) for one in _PARAMETERS))
     product = task.kernel == "product"
-    configs = list(dict.fromkeys([base, *_configs(task, base, device)])) if product else [base]
-    space = Space(tuple(Parameter(name, ()) for name in _PARAMETERS))
+    tiles = [Values(zip(_PARAMETERS, tile, strict=True)) for tile in _TILES] if product else []
+    configs = dict.fromkeys([base, *(space.config(tile, base) for tile in tiles)])
     points = tuple(Point(space.values(config), config) for config in configs)
     return [Group(f"Energy of a {task.kernel}", task, points, compared=product)]
-
-
-def _configs(task: Task, base: CompleteConfig, device: Device) -> Iterator[CompleteConfig]:
-    """Yield the tiles that can run, each with the first number of columns per thread with which it
-    can.
-    """
-    for tile in _TILES:
-        choices = {name: (value,) for name, value in zip(_OF_TILES, tile, strict=True)}
-        choices["product.thread_n"] = _COLUMNS_PER_THREAD
-        space = Space(tuple(Parameter(name, values) for name, values in choices.items()))
-        for values in candidates(space, task, device, base)[:1]:
-            yield space.config(values, base)
 
 
 class EnergyMeasurer:
@@ -99,26 +81,26 @@ class EnergyMeasurer:
         self._idle_watts = self._meter.idle_watts()
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        call = self._call(task, point)
+
+        def run() -> None:
+            timed(call, self._device)
+
         try:
             with direct_products():
-                call, default = self._call(task, point), self._call(task, None)
-                if not torch.equal(call(), default()):
+                if not torch.equal(call(), self._call(task, None)()):
                     raise WrongResultError("the result differs from that of the defaults")
                 warm_up(call, self._device)
-                return self._outcome(task, runs_of(call, self._device), [self._read(call)])
+                times, read = times_of(runs_of(call, self._device)), self._meter.measure(run, 1.0)
         except Exception as error:
             return outcome_of_call(error)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        times: list[list[float]] = [[] for _ in points]
-        readings: list[list[Reading]] = [[] for _ in points]
-        with direct_products():
-            for _ in range(rounds):
-                for index, point in enumerate(points):
-                    call = self._call(task, point)
-                    readings[index].append(self._read(call))
-                    times[index] += runs_of(call, self._device)
-        return [self._outcome(task, *one) for one in zip(times, readings, strict=True)]
+        metrics = {
+            "joules": read.joules,
+            "watts": read.watts,
+            "idle_watts": self._idle_watts,
+            "mflop_per_joule": 2 * task.operations / 1e6 / read.joules,
+        }
+        return Outcome(Kind.correct, times, metrics=metrics)
 
     def close(self) -> None:
         """There is nothing to stop."""
@@ -137,26 +119,6 @@ class EnergyMeasurer:
                 return shortest_paths(weights).distances
 
         return call
-
-    def _read(self, call: Callable[[], object]) -> Reading:
-        def run() -> None:
-            timed(call, self._device)
-
-        return self._meter.measure(run, _SECONDS)
-
-    def _outcome(
-        self, task: Task, seconds: Sequence[float], readings: Sequence[Reading]
-    ) -> Outcome:
-        low, middle, high = np.percentile([one.joules for one in readings], [20, 50, 80]).tolist()
-        metrics = {
-            "joules": middle,
-            "watts": median(one.watts for one in readings),
-            "idle_watts": self._idle_watts,
-            "mflop_per_joule": 2 * task.operations / 1e6 / middle,
-            "p20_joules": low,
-            "p80_joules": high,
-        }
-        return Outcome(Kind.correct, times_of(seconds), metrics=metrics)
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -189,8 +151,8 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
 
 
 def _tile(row: StudyRow) -> str:
-    rows, columns, depth, warps, stages = (row[name] for name in _OF_TILES)
-    return f"{rows} x {columns} x {depth}, {warps} warps, {stages} stages"
+    rows, columns, depth, warps, stages = (row[name] for name in _PARAMETERS[:5])
+    return f"{rows} x {columns} x {depth}, warps {warps}, stages {stages}"
 
 
 def _table(
@@ -222,7 +184,6 @@ def _table(
                 f"{float(row['p50_ms']):.4g}",
                 f"{watts:.0f}",
                 f"{float(row['joules']):.3g}",
-                f"{float(row['p20_joules']):.3g} to {float(row['p80_joules']):.3g}",
                 f"{mflop:,.0f}",
                 f"{mflop * watts / (watts - idle):,.0f}" if watts > idle else None,
                 *(known.get(int(row["n"])) for known in papers.values()),

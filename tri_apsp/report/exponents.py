@@ -4,22 +4,20 @@ families of graphs.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 
-from tri_apsp.api import hops, min_plus, reachability, shortest_paths
-from tri_apsp.bench.solves import direct_products, engine_of_product, selection_of, solve_with
+from tri_apsp.api import hops, min_plus, shortest_paths
+from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import Device
-from tri_apsp.engines import Engine, Update
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
-    by_dtype,
     by_label,
     duration,
     outcome_of_call,
@@ -30,7 +28,7 @@ from tri_apsp.report.calls import (
 from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
-from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target
+from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -42,11 +40,8 @@ __all__ = ["STUDIES"]
 
 # The values "call" of the rows; "ordinary" products are direct ones.
 _DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min_plus"
-# Two products of torch, since the values that a GPU multiplies decide its power and so its clock.
-_TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
-# A transitive closure, and a product that counts paths as its large products do.
-_COUNTING, _CLOSURE = "torch, int8, zeros and ones", "reachability"
-_PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _MIN_PLUS, _DIRECT, _COUNTING, _CLOSURE)
+_TORCH = "torch, bfloat16, powers of two"
+_PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
 _METHODS: dict[str, MethodChoice] = {
     "by exponents, floyd_warshall": "floyd_warshall",
@@ -60,14 +55,6 @@ _SOURCES = (
     "kernels/shared/exponents.py",
     "solver/exponents.py",
     "solver/product.py",
-)
-_CLOSURE_SOURCES = (
-    "engines/boolean/counting.py",
-    "engines/boolean/nvidia.py",
-    "engines/boolean/triton_base.py",
-    "kernels/nvidia/boolean.py",
-    "kernels/nvidia/counting.py",
-    "kernels/shared/boolean.py",
 )
 # Products are timed without a graph, of values from 0 to _CLOSE. A timing is the mean of _REPEATED
 # of them, so that the time of the host between two of them does not count; each time is the median
@@ -96,8 +83,7 @@ def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
 
 
 def _point(call: str, graph: str) -> Point:
-    by_exponents = _EXPONENTS in call or call == _MIN_PLUS
-    sources = _SOURCES if by_exponents else _CLOSURE_SOURCES if call == _CLOSURE else ()
+    sources = _SOURCES if _EXPONENTS in call or call == _MIN_PLUS else ()
     return Point({"call": call, "graph": graph}, sources=sources)
 
 
@@ -131,7 +117,7 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
 
 
 class _Measurer(CallMeasurer):
-    """Measures products too, and the share of uncertain tiles in solves by exponents."""
+    """Measures products too."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _weights, _call, direct=False)
@@ -146,78 +132,31 @@ class _Measurer(CallMeasurer):
                 return _product(task, str(point.values["call"]), self._device)
             except Exception as error:
                 return outcome_of_call(error)
-        outcome = super().screen(task, point, seconds)
-        if outcome is None or outcome.times is None or point.values["call"] != _EXPONENTS:
-            return outcome
-        share = _uncertain_share(task, self.graph_of(task, point)[0])
-        return outcome if share is None else dataclasses.replace(outcome, metrics=share)
+        return super().screen(task, point, seconds)
 
 
 def _product(task: Task, name: str, device: torch.device) -> Outcome:
-    """Measure a product (n, n) by (n, n), or a transitive closure of n vertices."""
+    """Measure a product (n, n) by (n, n) of integers, or torch's product of their encodings."""
     random = torch.Generator(device).manual_seed(task.n)
     square, dtype = (task.n, task.n), task.torch_dtype
-    if name in (_COUNTING, _CLOSURE):
-        edges = torch.rand(square, generator=random, device=device) < 0.5
-        counted = edges.to(torch.int8)
-        closure = name == _CLOSURE
-        return _timed(
-            lambda: reachability(edges) if closure else torch._int_mm(counted, counted.mT), device
-        )
-    if name == _TORCH_NORMAL:
-        a, b = (torch.randn(square, generator=random, device=device).bfloat16() for _ in range(2))
-        return _timed(lambda: torch.mm(a, b), device)
     x, y = (
         torch.randint(0, _CLOSE + 1, square, generator=random, device=device, dtype=dtype)
         for _ in range(2)
     )
-    if name == _TORCH:  # as they are encoded, but for a factor
-        a, b = ((-8 * values.to(torch.bfloat16)).exp2() for values in (x, y))
-        return _timed(lambda: torch.mm(a, b), device)
-    if name == _MIN_PLUS:
-        return _timed(lambda: min_plus(x, y), device)
-
-    def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
-        engine = engine_of_product(x, task.engine, exponents_from)
-        found = torch.full_like(x, no_edge(dtype))[None]
-        return found, lambda: engine.product(Update(found, x[None], y[None]))
-
-    (expected, direct), (found, exponents) = product_into(None), product_into(1)
-    direct()
-    exponents()
-    if not torch.equal(found, expected):
+    with direct_products():
+        expected = min_plus(x, y)
+    if not torch.equal(min_plus(x, y), expected):
         raise WrongResultError("a product by exponents differs from a direct one")
-    return _timed(exponents if name == _EXPONENTS else direct, device)
+    a, b = ((-8 * values.to(torch.bfloat16)).exp2() for values in (x, y))
 
-
-def _timed(run: Callable[[], object], device: torch.device) -> Outcome:
     def repeated() -> None:
-        for _ in range(_REPEATED):
-            run()
+        with direct_products() if name == _DIRECT else nullcontext():
+            for _ in range(_REPEATED):
+                torch.mm(a, b) if name == _TORCH else min_plus(x, y)
 
     warm_up(repeated, device)
     samples = [timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]
     return Outcome(Kind.correct, times_of(samples))
-
-
-def _uncertain_share(task: Task, weights: torch.Tensor) -> dict[str, float] | None:
-    """Return the share of the tiles of products by exponents that direct products compute; None if
-    none was tried.
-    """
-    flags: list[torch.Tensor] = []
-
-    def count(engine: Engine) -> None:
-        multiply_certain_tiles = engine.multiply_certain_tiles  # type: ignore[attr-defined]
-
-        def counted(*arguments: object) -> object:
-            found = multiply_certain_tiles(*arguments)
-            flags.append(found.uncertain.flatten())
-            return found
-
-        engine.multiply_certain_tiles = counted  # type: ignore[attr-defined]
-
-    solve_with(weights, selection_of(weights, "auto", Config(engine=task.engine)), count)
-    return {"uncertain": float(torch.cat(flags).double().mean())} if flags else None
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -232,19 +171,18 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
         )
         details = [section("Products, 10¹² operations/s", table_of(rates, "{:.1f}".format))]
     parts = []
-    for dtype, found in by_dtype(rows).items():
-        for n in sorted({row["n"] for row in found}, key=int, reverse=True):
-            solves = [row for row in found if row["n"] == n and row["graph"] != _NO_GRAPH]
-            parts += [f"### {dtype}, n = {n}", _solves(solves)] if solves else []
+    solves = [row for row in rows if row["graph"] != _NO_GRAPH]
+    for (dtype, n), found in reversed(grouped(solves, "dtype", "n").items()):
+        parts += [f"### {dtype}, n = {n}", _solves(found)]
     return Page(figures, [drawn, section("Solves", *parts)], details)
 
 
 def _solves(rows: Sequence[StudyRow]) -> str:
-    """Return the times of the solves of one size by graph, the gain by exponents, and the share of
-    uncertain tiles.
+    """Return the times of the solves of one size by graph, the gain by exponents, and, where an
+    earlier version measured it, the share of tiles that direct products computed again.
     """
     calls = list(dict.fromkeys(row["call"] for row in rows))
-    shares = {row["graph"]: float(row["uncertain"]) for row in rows if row["uncertain"]}
+    shares = {row["graph"]: float(row["uncertain"]) for row in rows if row.get("uncertain")}
     lines = []
     for graph, known in by_label(rows, lambda row: row["graph"], lambda row: row["call"]).items():
         times = [duration(known[call]) if call in known else "" for call in calls]
@@ -263,6 +201,5 @@ STUDIES = (
         groups_of=_groups,
         measurer=_Measurer,
         page=_page,
-        metrics=("uncertain",),
     ),
 )

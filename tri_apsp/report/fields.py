@@ -8,7 +8,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,17 +32,16 @@ from tri_apsp.report.study import (
     StudyRow,
     Target,
     fastest,
+    grouped,
+    varied,
 )
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.candidates import candidates, with_method
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.worker import Worker
-from tri_apsp.tuned.records import Choice, Parameter, Space, Values
+from tri_apsp.tuned.records import Choice, Parameter, Space
 
 __all__ = ["STUDIES"]
-
-Fields = Mapping[str, Sequence[Choice]]
 
 
 class _Sweep(NamedTuple):
@@ -54,9 +54,9 @@ class _Sweep(NamedTuple):
         fixed: fields that differ from the default configuration.
     """
 
-    varied: Fields
-    others: Fields = {}
-    fixed: Values = {}
+    varied: Mapping[str, Sequence[Choice]]
+    others: Mapping[str, Sequence[Choice]] = MappingProxyType({})
+    fixed: Mapping[str, Choice] = MappingProxyType({})
 
 
 def _points(sweep: _Sweep, task: Task, base: CompleteConfig, device: Device) -> tuple[Point, ...]:
@@ -64,12 +64,15 @@ def _points(sweep: _Sweep, task: Task, base: CompleteConfig, device: Device) -> 
     nearest to the default configuration first.
     """
     base = with_method(base, task.n)
-    base = _space({name: (value,) for name, value in sweep.fixed.items()}).config(sweep.fixed, base)
-    own = _space(sweep.varied | sweep.others).values(base)
+    if sweep.fixed:
+        base = _space(dict.fromkeys(sweep.fixed, ())).config(dict(sweep.fixed), base)
+    own = _space({**sweep.varied, **sweep.others}).values(base)
     others = {name: (own[name], *choices) for name, choices in sweep.others.items()}
     space = _space({**sweep.varied, **others})
     found: dict[tuple[Choice, ...], Point] = {}
     for values in candidates(space, task, device, base):
+        if int(values.get("block_size", 0)) > task.n:
+            continue
         kept = {name: values[name] for name in sweep.varied}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
 
@@ -81,7 +84,7 @@ def _points(sweep: _Sweep, task: Task, base: CompleteConfig, device: Device) -> 
     return tuple(sorted(found.values(), key=distance))
 
 
-def _space(fields: Fields) -> Space:
+def _space(fields: Mapping[str, Sequence[Choice]]) -> Space:
     return Space(tuple(Parameter(name, tuple(choices)) for name, choices in fields.items()))
 
 
@@ -183,88 +186,94 @@ def _axes(study: str, kernel: str) -> Sequence[Axis]:
     return next(axes for kernels, axes in _AXES[study].items() if kernel in kernels)
 
 
-_BLOCK_EDGES = {
-    "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
-    "portable": (16, 32, 64, 128),
-    "cpu": (16, 32, 64, 96, 128, 192, 256),
+_PROGRAMS = {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)}
+_COLUMNS = {"product.thread_n": (8, 4, 16)}
+_EDGES = (32, 64, 128, 256)
+_SMALL_EDGES = (16, 32, 64, 128)
+_LUND_SMITH = {"product.block_m": _TILE_EDGES, "product.block_n": _TILE_EDGES}
+_BASE_CASE = _Sweep({"closure_warps": _WARPS, "closure_tile": (32, 64, 128)}, _PROGRAMS)
+_CLOSURE_TILES = _Sweep({"closure_tile": (32, 64, 128), "closure_warps": (4, 2, 8)}, _PROGRAMS)
+
+
+def _blocks(*edges: int) -> _Sweep:
+    return _Sweep({"block_size": edges}, fixed={"method": "floyd_warshall"})
+
+
+def _tiles(rows: Sequence[int], columns: Sequence[int], **more: Sequence[Choice]) -> dict[str, Any]:
+    """Return tiles of the product; `more` fields of it have their names without "product."."""
+    others = {f"product.{name}": values for name, values in more.items()}
+    return {"product.block_m": rows, "product.block_n": columns, **others}
+
+
+def _pipelines(slices: Sequence[int], stages: Sequence[int]) -> dict[str, Sequence[Choice]]:
+    return {"product.block_k": slices, "product.num_stages": stages}
+
+
+# The sweeps of each study, by engine and kernel.
+_SWEEPS: dict[str, dict[tuple[str, str], list[_Sweep]]] = {
+    "block-size": {
+        ("nvidia", "solve"): [_blocks(16, 32, 64, 128, 256, 512, 1024, 2048, 4096)],
+        ("portable", "solve"): [_blocks(*_SMALL_EDGES)],
+        ("cpu", "solve"): [_blocks(16, 32, 64, 96, 128, 192, 256)],
+        ("nvidia", "product"): [_Sweep(_tiles(_EDGES, _EDGES, num_warps=(4, 2, 8)), _COLUMNS)],
+        ("portable", "product"): [_Sweep(_tiles(_SMALL_EDGES, _SMALL_EDGES, num_warps=(4, 2, 8)))],
+        ("cpu", "product"): [_Sweep(_tiles((96, 192, 384, 768, 1536), (128, 256, 512, 1024)))],
+        ("nvidia", "closure"): [_CLOSURE_TILES],
+        ("nvidia", "batch"): [_CLOSURE_TILES],
+    },
+    "threads": {
+        ("nvidia", "product"): [
+            _Sweep(_tiles((32, 64, 128), (64, 128), num_warps=_WARPS), _COLUMNS)
+        ],
+        ("nvidia", "closure"): [_BASE_CASE],
+        ("nvidia", "batch"): [_BASE_CASE],
+        ("portable", "product"): [_Sweep(_tiles((32, 64), (32, 64, 128), num_warps=_WARPS))],
+        ("portable", "closure"): [_Sweep({"closure_warps": _WARPS, "block_size": (32, 64, 128)})],
+        ("portable", "panels"): [_Sweep({"panel_warps": _WARPS, "panel": (16, 32, 64)})],
+    },
+    # On a GPU, that of the default tile, and that of Lund & Smith's tile, which has so few values
+    # that more than two warps would leave threads without work.
+    "stages": {
+        ("nvidia", "product"): [
+            _Sweep(_pipelines((4, 8, 16, 32), (2, 3, 4))),
+            _Sweep(
+                _pipelines((4, 8, 16, 32), (2, 3, 4)),
+                {"product.num_warps": (2, 4, 1, 8), **_COLUMNS},
+                _LUND_SMITH,
+            ),
+        ],
+        ("portable", "product"): [
+            _Sweep(_pipelines((1, 2, 4, 8, 16, 32), (1, 2, 3, 4))),
+            _Sweep(
+                _pipelines((1, 2, 4, 8, 16, 32), (1, 2, 3, 4)),
+                {"product.num_warps": (2, 4, 1, 8)},
+                _LUND_SMITH,
+            ),
+        ],
+        ("cpu", "product"): [
+            _Sweep(
+                {
+                    "product.block_k": (16, 32, 64, 128, 256, 512, 1024, 2048),
+                    "product.block_n": (128, 256, 512, 1024),
+                }
+            )
+        ],
+    },
 }
-_GPU_EDGES = {"nvidia": (32, 64, 128, 256), "portable": (16, 32, 64, 128)}
 
 
-def _block_sizes(task: Task, base: CompleteConfig) -> list[_Sweep]:
-    programs = {f"{task.kernel}_programs": (3, 2, 1)}
-    if task.kernel == "solve":
-        sizes = [size for size in _BLOCK_EDGES[task.engine] if size <= task.n] or [task.n]
-        return [_Sweep({"block_size": sizes}, fixed={"method": "floyd_warshall"})]
-    if task.kernel != "product":
-        return [_Sweep({"closure_tile": (32, 64, 128), "closure_warps": (4, 2, 8)}, programs)]
-    if task.engine == "cpu":
-        tiles: Fields = {
-            "product.block_m": (96, 192, 384, 768, 1536),
-            "product.block_n": (128, 256, 512, 1024),
-        }
-        return [_Sweep(tiles)]
-    edges = _GPU_EDGES[task.engine]
-    tiles = {"product.block_m": edges, "product.block_n": edges, "product.num_warps": (4, 2, 8)}
-    return [_Sweep(tiles, _columns_per_thread(task))]
-
-
-def _columns_per_thread(task: Task) -> Fields:
-    return {"product.thread_n": (8, 4, 16)} if task.engine == "nvidia" else {}
-
-
-def _warps(task: Task, base: CompleteConfig) -> list[_Sweep]:
-    if task.kernel == "product":
-        rows, columns = (32, 64, 128), (64, 128)
-        if task.engine == "portable":
-            rows, columns = (32, 64), (32, 64, 128)
-        tiles = {"product.num_warps": _WARPS, "product.block_m": rows, "product.block_n": columns}
-        return [_Sweep(tiles, _columns_per_thread(task))]
-    if task.kernel == "panels":
-        return [_Sweep({"panel_warps": _WARPS, "panel": (16, 32, 64)})]
-    if task.engine == "portable":
-        return [_Sweep({"closure_warps": _WARPS, "block_size": (32, 64, 128)})]
-    programs = {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)}
-    return [_Sweep({"closure_warps": _WARPS, "closure_tile": (32, 64, 128)}, programs)]
-
-
-def _stages(task: Task, base: CompleteConfig) -> list[_Sweep]:
-    """Return a sweep of the default tile, and on a GPU also one of Lund & Smith's tile, which has so
-    few values that more than two warps would leave threads without work.
-    """
-    if task.engine == "cpu":
-        slices = (16, 32, 64, 128, 256, 512, 1024, 2048)
-        return [_Sweep({"product.block_k": slices, "product.block_n": (128, 256, 512, 1024)})]
-    slices = (4, 8, 16, 32) if task.engine == "nvidia" else (1, 2, 4, 8, 16, 32)
-    stages = (2, 3, 4) if task.engine == "nvidia" else (1, 2, 3, 4)
-    varied: Fields = {"product.block_k": slices, "product.num_stages": stages}
-    tile: Values = {"product.block_m": _TILE_EDGES, "product.block_n": _TILE_EDGES}
-    warps = {"product.num_warps": (2, 4, 1, 8)}
-    return [_Sweep(varied), _Sweep(varied, warps | _columns_per_thread(task), tile)]
-
-
-def _groups_of(
-    study: str,
-    sweeps: Callable[[Task, CompleteConfig], list[_Sweep]],
-    task: Task,
-    base: CompleteConfig,
-    device: Device,
-) -> list[Group]:
+def _groups_of(study: str, task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+    if study == "threads" and task.engine == "cpu":
+        base, cores = dataclasses.replace(base, method="kleene"), device.units
+        counts = {1 << power for power in range((2 * cores).bit_length())} | {cores}
+        points = tuple(Point({"threads": count}, base) for count in sorted(counts))
+        return [Group("threads", task, points)]
     if study == "block-size" and task.kernel == "solve":
         base = dataclasses.replace(base, block_size=min(base.block_size, task.n))
-    title, axes = f"{study}, {task.kernel}", _axes(study, task.kernel)
-    found = [_points(sweep, task, base, device) for sweep in sweeps(task, base)]
-    return [Group(title, task, points, axes) for points in found]
-
-
-def _thread_groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
-    if task.engine != "cpu":
-        return _groups_of("threads", _warps, task, base, device)
-    base = dataclasses.replace(base, method="kleene")
-    cores = device.units
-    counts = {1 << power for power in range((2 * cores).bit_length())} | {cores}
-    points = tuple(Point({"threads": count}, base) for count in sorted(counts))
-    return [Group(f"threads, {task.kernel}", task, points)]
+    found = [
+        _points(sweep, task, base, device) for sweep in _SWEEPS[study][task.engine, task.kernel]
+    ]
+    return [Group(f"{study}, {task.kernel}", task, one, _axes(study, task.kernel)) for one in found]
 
 
 # The largest block of one closure: a larger one takes minutes to compile with the portable engine,
@@ -287,39 +296,24 @@ def _cutoffs(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
 
 
 class _Threads:
-    """Measures with the cpu engine, by a worker process for each number of threads."""
+    """Measures with the cpu engine in this process, which runs as many threads as torch has."""
 
     parallel = 1
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._workers: dict[int, Worker] = {}
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
         assert point.config is not None, "a point of a kernel has a configuration"
-        count = int(point.values["threads"])
-        if count not in self._workers:
-            self._workers[count] = Worker(self._device, partial(_prepare, threads=count))
-        return self._workers[count].screen(task, point.config)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        return [self.screen(task, point, 0.0) for point in points]
+        before = torch.get_num_threads()
+        torch.set_num_threads(int(point.values["threads"]))
+        try:
+            return Measurement(task, self._device).screen(point.config)
+        finally:
+            torch.set_num_threads(before)
 
     def close(self) -> None:
-        for worker in self._workers.values():
-            worker.close()
-
-
-def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
-    """Return what a worker with `threads` threads measures with: the cpu engine runs as many as
-    torch has.
-    """
-    torch.set_num_threads(threads)
-    return Measurement(task, device)
-
-
-def _thread_measurer(device: torch.device) -> Measurer:
-    return _Threads(device) if device.type == "cpu" else WorkerMeasurer(device)
+        """There is nothing to stop."""
 
 
 class _Curve(NamedTuple):
@@ -344,12 +338,10 @@ def _page(study: str, rows: Sequence[StudyRow], target: Target, name: str) -> Pa
     """Return the page of a sweep: for each kernel, dtype, size and tile, the rates against each
     quantity.
     """
-    groups: dict[tuple[str, ...], list[StudyRow]] = {}
-    for row in rows:
-        tile = "" if study != "stages" or target.engine == "cpu" else _tile(row)
-        groups.setdefault((row["kernel"], tile, row["dtype"], row["n"]), []).append(row)
+    tiled = study == "stages" and target.engine != "cpu"
+    rows = [row | {"tile": _tile(row) if tiled else ""} for row in rows]
     figures, details, summary = {}, [], []
-    for (kernel, tile, dtype, n), found in groups.items():
+    for (kernel, tile, dtype, n), found in grouped(rows, "kernel", "tile", "dtype", "n").items():
         heading = f"{kernel}{tile and f', tile {tile}'}, {dtype}, n = {n}"
         curves = _curves(_axes(study, kernel), found)
         if not curves:
@@ -411,15 +403,8 @@ def _curve_table(curve: _Curve) -> str:
     for x, row in curve.rows.items():
         times = [f"{float(row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
         rate = amount(float(row["ops_per_second"]))
-        lines.append([f"{x:g}", *times, rate, f"{curve.share(x):.0%}", _varied(row)])
+        lines.append([f"{x:g}", *times, rate, f"{curve.share(x):.0%}", varied(row)])
     return table(header, lines)
-
-
-def _varied(row: StudyRow) -> str:
-    """Return what the study varies, with its values."""
-    names = list(row)
-    varied = names[names.index("stage") + 1 : names.index("config")]
-    return ", ".join(f"{name} {row[name]}" for name in varied if row[name])
 
 
 _PRODUCTS: Cases = {"float32": (("product", 4096), ("product", 1024))}
@@ -477,7 +462,7 @@ STUDIES = (
                 "float64": (("product", 1024),),
             },
         },
-        partial(_groups_of, "block-size", _block_sizes),
+        partial(_groups_of, "block-size"),
     ),
     _study(
         "threads",
@@ -521,8 +506,8 @@ STUDIES = (
                 )
             },
         },
-        _thread_groups,
-        _thread_measurer,
+        partial(_groups_of, "threads"),
+        lambda device: _Threads(device) if device.type == "cpu" else WorkerMeasurer(device),
     ),
     _study(
         "stages",
@@ -533,7 +518,7 @@ STUDIES = (
             "portable": _PRODUCTS,
             "cpu": {"float32": (("product", 1024), ("product", 2048))},
         },
-        partial(_groups_of, "stages", _stages),
+        partial(_groups_of, "stages"),
     ),
     _study(
         "cutoff",

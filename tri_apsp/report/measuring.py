@@ -1,7 +1,7 @@
 """Measuring the groups of a study within a budget: each point is verified and timed once.
 
-In the final of a group, the fastest points for each x, or all, are timed together, in interleaved
-rounds, so that their times can be compared.
+In the final of a group, the fastest points for each x, or all, are timed again in interleaved
+rounds, so that their times can be compared; the round with the median time counts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ __all__ = ["WorkerMeasurer", "measure", "missing"]
 SCREEN, FINAL = "screen", "final"
 # The share of a group's time in which points are tried; the rest is for the final.
 _SCREENING = 0.75
-_MAX_ROUNDS = 5
-# The least seconds that the final takes for a point in each round.
-_FINAL_SECONDS = 0.2
+_ROUNDS = 5
 
 
 class WorkerMeasurer:
@@ -44,10 +42,6 @@ class WorkerMeasurer:
         assert point.config is not None, "a point of a kernel has a configuration"
         config = point.config
         return self._workers.evaluators(task, lambda values: config)[0](point.values, IMMEDIATE)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        configs = [point.config for point in points if point.config is not None]
-        return self._workers.final(task, configs, rounds)
 
 
 def measure(
@@ -139,13 +133,20 @@ def _compare(group: Group, rows: StudyRows, measurer: Measurer, end: float) -> N
     """Time the finalists of a group of which every point was tried, unless they have been."""
     tried = [(point, rows.find(group.task, point, SCREEN)) for point in group.points]
     chosen = group.finalists([row for _, row in tried if row is not None])
-    if len(chosen) < 2 or any(row is None for _, row in tried):
-        return
     points = [point for point, row in tried if any(row is one for one in chosen)]
-    if all(rows.find(group.task, point, FINAL) for point in points):
+    compared = all(rows.find(group.task, point, FINAL) for point in points)
+    if compared or len(points) < 2 or any(row is None for _, row in tried):
         return
-    one_round = sum(2 * max(_FINAL_SECONDS, float(row["p50_ms"]) / 1000) for row in chosen)
-    rounds = min(_MAX_ROUNDS, int((end - time.monotonic()) / one_round))
-    if rounds > 0:
-        for point, outcome in zip(points, measurer.final(group.task, points, rounds), strict=True):
-            rows.append(group.task, point, FINAL, outcome)
+    found: list[list[Outcome]] = [[] for _ in points]
+    begin = time.monotonic()
+    for done in range(_ROUNDS):
+        left = end - time.monotonic()
+        if left * done < time.monotonic() - begin or left <= 0:
+            break
+        for point, outcomes in zip(points, found, strict=True):
+            outcome = measurer.screen(group.task, point, left)
+            outcomes += [outcome] if outcome is not None else []
+    for point, outcomes in zip(points, found, strict=True):
+        if outcomes:
+            ranked = sorted(outcomes, key=lambda outcome: outcome.median_ms)
+            rows.append(group.task, point, FINAL, ranked[len(ranked) // 2])

@@ -9,15 +9,13 @@ from functools import partial
 
 import torch
 
-from tri_apsp.api import Result, shortest_paths
+from tri_apsp.api import shortest_paths
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
-    Columns,
     SolveCall,
-    by_dtype,
     by_label,
     ratios,
     table_of,
@@ -25,7 +23,7 @@ from tri_apsp.report.calls import (
 )
 from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, solve_cases
+from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
@@ -38,8 +36,6 @@ _ALONE, _BOTH, _MARKED = (
     "distances and predecessors",
     "distances with a negative cycle marked",
 )
-# Random pairs whose paths are added up before a call is timed.
-_PATHS = 1000
 
 
 def _weights(share: float, low: int, high: int) -> Callable[[int, torch.dtype], torch.Tensor]:
@@ -58,7 +54,7 @@ def _weights(share: float, low: int, high: int) -> Callable[[int, torch.dtype], 
 
 
 def _any_sign(n: int, dtype: torch.dtype) -> torch.Tensor:
-    """Return a graph with negative weights, whose last two vertices have edges only to each other."""
+    """Return negative weights too; the last two vertices have edges only to each other."""
     weights = _weights(0.03, 0, 1000)(n, torch.int32)
     potentials = torch.randint(
         0, 100, (n,), generator=torch.Generator().manual_seed(n), dtype=torch.int32
@@ -142,7 +138,7 @@ class _Marked:
 
 
 class _Measurer(CallMeasurer):
-    """Also adds up random paths before a call that finds predecessors is timed."""
+    """Also follows the last edge of every path before a call that finds predecessors is timed."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _weights_of, _call)
@@ -150,48 +146,24 @@ class _Measurer(CallMeasurer):
     def check(self, task: Task, point: Point) -> None:
         super().check(task, point)
         if point.values["call"] == _BOTH:
-            weights = _weights_of(task, str(point.values["graph"]), self._device)
-            config = Config(engine=task.engine)
-            _check_paths(shortest_paths(weights, config=config, predecessors=True), weights)
-
-
-def _check_paths(result: Result, weights: torch.Tensor) -> None:
-    """Compare the sums of random paths with their distances, which integers make exact.
-
-    Raises:
-        WrongResultError: they differ.
-    """
-    n = len(weights)
-    sources, targets = torch.randint(
-        0, n, (2, _PATHS), generator=torch.Generator().manual_seed(0)
-    ).to(weights.device)
-    found = result.paths(sources, targets)
-    vertices, lengths = found.vertices.long(), found.offsets.diff()
-    path = torch.repeat_interleave(torch.arange(_PATHS, device=weights.device), lengths)
-    inside = path[1:] == path[:-1]
-    edges = weights[vertices[:-1], vertices[1:]].double()
-    sums = torch.zeros(_PATHS, dtype=torch.float64, device=weights.device)
-    sums.index_add_(0, path[1:], torch.where(inside, edges, 0.0))
-    distances = result.distances[sources, targets]
-    wrong = (lengths > 0) & (sums != distances.double()) | (
-        (lengths == 0) != (distances == no_edge(weights.dtype))
-    )
-    if bool(wrong.any()):
-        raise WrongResultError(
-            f"{int(wrong.sum())} of {_PATHS} paths do not add up to their distances"
-        )
+            weights, distances = self.graph_of(task, point)
+            found = shortest_paths(weights, predecessors=True).predecessors
+            assert found is not None, "they were asked for"
+            before, columns = found.long().clamp_(min=0), torch.arange(task.n, device=found.device)
+            through = distances.gather(1, before) + weights[before, columns]
+            if not bool(((found < 0) | (through == distances)).all()):
+                raise WrongResultError("a path does not add up to its distance")
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     rows = sorted(rows, key=lambda row: list(_GRAPHS).index(row["graph"]))
     panels, tables = [], []
-    for dtype, found in by_dtype(rows).items():
-        over: Columns = {}
-        for graph, other in _CALLS.items():
-            of_graph = [row for row in found if row["graph"] == graph]
-            seconds = by_label(of_graph, lambda row: row["call"])
-            over |= {graph: ratios(seconds, seconds.get(_ALONE, {})).get(other, {})}
-        over = {graph: known for graph, known in over.items() if known}
+    for (dtype,), found in grouped(rows, "dtype").items():
+        alone, more = (
+            by_label([row for row in found if (row["call"] == _ALONE) == wanted], _graph)
+            for wanted in (True, False)
+        )
+        over = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
         lines = [Line(graph, list(known), list(known.values())) for graph, known in over.items()]
         panels.append(Plot(f"n, {dtype}", lines))
         tables += [f"### {dtype}", table_of(over, "{:.2f}".format)]
@@ -200,6 +172,10 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     result = [figure(name, y_label), section("Time over that of the distances alone", *tables)]
     times = times_section(rows, lambda row: f"{row['graph']}: {row['call']}")
     return Page({name: drawn}, result, [times])
+
+
+def _graph(row: StudyRow) -> str:
+    return row["graph"]
 
 
 STUDIES = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import csv
 import datetime
-import io
+import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import flat_fields
-from tri_apsp.console.tables import cell
+from tri_apsp.console.tables import cell, read_csv
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
@@ -39,8 +39,7 @@ class StudyRows:
     """The rows of a study in the file `path`.
 
     Args:
-        path: a CSV file; it and its folder are made with the first row. An incomplete last line is
-            dropped.
+        path: a CSV file; it and its folder are made with the first row.
         parameters: all names that the points of the study vary.
         metrics: the names of what is measured besides times.
         environment: the result of environment() for new rows; None: none is appended.
@@ -59,7 +58,7 @@ class StudyRows:
         self.path, self._environment = path, environment or {}
         self._point = (*_TASK, *parameters, "config")
         self._key = ("kernel_hash", "stage", *self._point)
-        self._metrics, self._numbers = metrics, (*_NUMBERS, *metrics)
+        self._numbers = (*_NUMBERS, *metrics)
         identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
         self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *self._numbers)
         self._rows = self._read()
@@ -79,16 +78,15 @@ class StudyRows:
     def newest(self, engine: str) -> list[StudyRow]:
         """Return the newest row of each point of an engine, whatever kernels it measured.
 
-        A final, which compares points, comes after the first measurements of these points; it has
-        the metrics of these where it has none of its own.
+        A final, which compares points, comes after their first measurements, and has the metrics of
+        these where it has none of its own.
         """
         found: dict[tuple[str, ...], StudyRow] = {}
         for row in self._rows:
             if row["engine"] == engine:
                 key = self._values(self._point, row)
-                before = found.get(key, row)
-                metrics = {name: row[name] or before[name] for name in self._metrics}
-                found[key] = row | metrics
+                before = found.get(key, row) if row["p50_ms"] else row
+                found[key] = {name: value or before[name] for name, value in row.items()}
         return list(found.values())
 
     def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
@@ -115,10 +113,7 @@ class StudyRows:
 
     def _read(self) -> list[StudyRow]:
         try:
-            text = self.path.read_text(encoding="utf-8")
-            whole = text[: text.rfind("\n") + 1]
-            if whole != text:
-                self.path.write_text(whole, encoding="utf-8")
+            rows = read_csv(self.path)
         except FileNotFoundError:
             return []
         except (OSError, UnicodeDecodeError) as error:
@@ -126,36 +121,27 @@ class StudyRows:
                 f"the rows of a report must be in a file that can be read, but {self.path} "
                 f"cannot ({error}); move it away."
             ) from None
-        reader = csv.DictReader(io.StringIO(whole))
-        rows = list(reader)
-        # A file may have more columns, which stay empty in new rows.
-        columns = tuple(reader.fieldnames or self._columns)
-        if not {*columns} >= {*self._columns}:
-            raise InputError(
-                f"{self.path} must have the columns {', '.join(self._columns)}, but has others; "
-                "move it away to measure again."
-            )
-        self._columns = columns
         for line, row in enumerate(rows, start=2):
             try:
                 self._check(row)
-            except ValueError as error:
+            except (KeyError, ValueError) as error:
                 raise InputError(
-                    f"{self.path} must hold one measurement per row, but about line {line} "
-                    f"{error}; correct the row, or delete it to measure it again."
+                    f"{self.path} must hold measurements with the columns "
+                    f"{', '.join(self._columns)}, but about line {line} it has not ({error}); "
+                    "correct the row, or move the file away to measure again."
                 ) from None
+        if rows:  # a file may have more columns, which stay empty in new rows
+            self._columns = tuple(rows[0])
         return rows
 
     def _check(self, row: StudyRow) -> None:
-        """Raise ValueError for a row with too many or few cells, or without valid numbers."""
+        """Raise KeyError or ValueError for a row without a valid value in each column."""
         if None in (*row, *row.values()):
-            raise ValueError("there are more or fewer cells")
-        for name in self._numbers:
-            float(row[name] or "nan")
-        if int(row["n"]) < 1 or int(row["batch"]) < 1:
-            raise ValueError("there is no graph")
-        if Kind(row["outcome"]) is Kind.correct and not row["p50_ms"]:
-            raise ValueError("p50_ms is empty")
+            raise ValueError("more or fewer cells")
+        correct = Kind(row["outcome"]) is Kind.correct
+        numbers = [float(row[name] or "nan") for name in self._numbers]
+        if int(row["n"]) < 1 or {*self._columns} - {*row} or (correct and math.isnan(numbers[1])):
+            raise ValueError("no graph, no time, or another column")
 
 
 def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -26,7 +26,7 @@ from tri_apsp.report.markdown import section, table, write_page, writing
 from tri_apsp.report.measuring import measure, missing
 from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
 from tri_apsp.report.studies import STUDIES, study_of
-from tri_apsp.report.study import Group, Study, StudyRow, Target, correct
+from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["environment_section", "run_all", "run_study"]
@@ -90,7 +90,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
 def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRows:
     """Measure what has no row yet, and return all rows."""
     groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
-    groups = list(_possible(groups, target, required=bool(args.n)))
+    groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
     command = _command(study, args)
     path = _csv(study, target, args.out)
     make_folder(path.parent, "--out")
@@ -119,24 +119,23 @@ def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRo
     return rows
 
 
-def _possible(groups: Iterable[Group], target: Target, *, required: bool) -> Iterator[Group]:
-    """Yield the groups that fit the memory; another one is named, or an error if it is required.
+def _fits(group: Group, target: Target, *, required: bool) -> bool:
+    """Return whether a group fits the device; if not, it is named, or an error if it is required.
 
     Raises:
-        TooLargeError: a group that is required does not fit.
+        TooLargeError: a group that is required does not fit the memory.
         EngineError: the engine does not run a dtype that is required.
     """
-    for group in groups:
-        task, device = group.task, target.torch_device
-        try:
-            engines.choose(device, Config(engine=target.engine), task.torch_dtype)
-            check_memory(task.n, task.batch, task.torch_dtype, device, matrices=group.matrices)
-        except (EngineError, TooLargeError) as error:
-            if required:
-                raise
-            print(f"{group.heading}: left out: {error}", file=sys.stderr)
-        else:
-            yield group
+    task, device = group.task, target.torch_device
+    try:
+        engines.choose(device, Config(engine=target.engine), task.torch_dtype)
+        check_memory(task.n, task.batch, task.torch_dtype, device, matrices=group.matrices)
+    except (EngineError, TooLargeError) as error:
+        if required:
+            raise
+        print(f"{group.heading}: left out: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _write(study: Study, target: Target, rows: StudyRows) -> Path:
@@ -163,21 +162,9 @@ def _write(study: Study, target: Target, rows: StudyRows) -> Path:
 
 def _failures(rows: Sequence[StudyRow]) -> str:
     """Return the section of what failed; "" if nothing did."""
-    columns = ("kernel", "dtype", "n")
-    failed = [
-        [*(row[name] for name in columns), _named(row), row["outcome"], row["message"]]
-        for row in rows
-        if row not in correct([row])
-    ]
-    header = [*columns, "configuration", "outcome", "message"]
-    return section("Failures", table(header, failed[:_MAX_FAILURES])) if failed else ""
-
-
-def _named(row: StudyRow) -> str:
-    """Return the configuration of a kernel, or what names a call."""
-    names = list(row)
-    values = [row[name] for name in names[names.index("stage") + 1 : names.index("config")]]
-    return row["config"] or ", ".join(filter(None, values))
+    columns = ("kernel", "dtype", "n", "outcome", "message")
+    failed = [[varied(row), *(row[name] for name in columns)] for row in rows if not correct([row])]
+    return section("Failures", table(["", *columns], failed[:_MAX_FAILURES])) if failed else ""
 
 
 def environment_section(rows: Sequence[StudyRow], raw: str) -> str:

@@ -1,87 +1,155 @@
-"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, hops, and where a
-dense solve wins.
+"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, and where a dense
+solve wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from shutil import disk_usage
-from tempfile import gettempdir
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
+from tri_apsp.api import shortest_paths, single_source
+from tri_apsp.bench.solves import solve
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
+from tri_apsp.graphs import erdos_renyi, grid_of
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     by_label,
     outcome_of_call,
-    runs_in_turns,
     runs_of,
-    seconds_of,
     table_of,
     times_of,
 )
 from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.sparse_calls import (
-    ALL_ROUNDS,
-    CLOSENESS,
-    DENSE,
-    FILE,
-    GRAPHS,
-    HOPS,
-    MANY,
-    RAW_FILE,
-    SHARES,
-    SPARSE,
-    STREAM,
-    SparseCall,
-    call_of,
-    graph_of,
+from tri_apsp.report.study import (
+    Group,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    grouped,
+    solve_cases,
 )
-from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, solve_cases
-from tri_apsp.sparse.graph import SparseGraph
+from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDIES"]
 
+# Calls; others are "one source, METHOD" and "MANY sources, METHOD".
+_MANY = 256
+_DENSE, _SPARSE = "all rows, dense", f"all rows, {JOHNSON}"
+_ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
+
+
+def _weights(rng: np.random.Generator, count: int) -> torch.Tensor:
+    return torch.from_numpy(rng.integers(1, 1001, count).astype(np.float32))
+
+
+def _random(n: int) -> SparseGraph:
+    """Return a graph with 8 edges to each vertex, from random ones."""
+    rng = np.random.default_rng(n)
+    sources, targets = rng.integers(0, n, 8 * n), np.repeat(np.arange(n), 8)
+    return canonical(n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, 8 * n))
+
+
+def _power_law(n: int) -> SparseGraph:
+    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a
+    vertex's rank.
+    """
+    rng = np.random.default_rng(n)
+    chance = (np.arange(n) + 10.0) ** -0.8
+    ends = rng.permutation(n)[rng.choice(n, (2, 20 * n), p=chance / chance.sum())]
+    return canonical(n, torch.from_numpy(ends[0]), torch.from_numpy(ends[1]), _weights(rng, 20 * n))
+
+
+def _roads(n: int) -> SparseGraph:
+    """Return a square grid with edges in both directions, weights 1 to 1000."""
+    edges = grid_of(n, seed=n)
+    ends = torch.from_numpy(edges.sources), torch.from_numpy(edges.targets)
+    return canonical(n, *ends, _weights(np.random.default_rng(n), edges.edges))
+
+
+_GRAPHS: dict[str, Callable[[int], SparseGraph]] = {
+    "random, 8 edges to each vertex": _random,
+    "power law, 20 edges for each vertex": _power_law,
+    "grid, like roads": _roads,
+}
+
+
+def _few_edges(share: float) -> Callable[[int], SparseGraph]:
+    """Return a function that draws a graph with a share of all edges, weights 1 to 16."""
+    return lambda n: sparse_graph(erdos_renyi(n, share, seed=n), dtype=torch.float32)
+
+
+_SHARES = {f"{share:.0%} of the edges": _few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
+
+
+def _graph_of(name: str, n: int, device: torch.device) -> SparseGraph:
+    """Return a graph on a device, with both lists of its edges."""
+    graph = (_GRAPHS | _SHARES)[name](n).to(device)
+    _ = graph.by_destination
+    return graph
+
+
+def _call_of(name: str, graph: SparseGraph) -> Callable[[], Any]:
+    """Return the call that a row of the study names; its result has `distances`, or it is that of
+    SciPy.
+    """
+    sources, _, method = name.partition(", ")
+    rows = range(_MANY if sources == f"{_MANY} sources" else 1)
+    if name == _DENSE:
+        return partial(solve, graph.dense())
+    if name == _SPARSE:
+        return partial(shortest_paths, graph, method=JOHNSON)
+    if method == "SciPy":
+        return partial(dijkstra, _matrix(graph), indices=rows)
+    if name == _ALL_ROUNDS:
+        return partial(single_source, graph, rows, method="output_parallel", early_stop=False)
+    return partial(single_source, graph, rows, method=method)  # type: ignore[arg-type]
+
+
+def _matrix(graph: SparseGraph) -> csr_array:
+    offsets, vertices, weights = graph.by_source.arrays()
+    return csr_array((weights.astype(np.float64), vertices, offsets), (graph.n, graph.n))
+
+
 _METHODS = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "SciPy")
 _ONE = tuple(f"one source, {method}" for method in _METHODS)
-_MANY = tuple(f"{MANY} sources, {method}" for method in ("many_sources", "dijkstra", "SciPy"))
-_RANDOM, _RANDOM_20, _POWER_LAW, _ROADS = GRAPHS
+_FROM_MANY = tuple(f"{_MANY} sources, {method}" for method in ("many_sources", "dijkstra", "SciPy"))
 _CALLS: Mapping[str, Sequence[str]] = {
-    _RANDOM: (*_ONE, *_MANY, ALL_ROUNDS),
-    _POWER_LAW: (*_ONE, *_MANY, f"{STREAM}, many_sources", FILE, RAW_FILE),
-    _ROADS: (*_ONE, *_MANY, f"{STREAM}, many_sources", f"{STREAM}, elimination"),
-    _RANDOM_20: (HOPS, CLOSENESS),
+    "random, 8 edges to each vertex": (*_ONE, *_FROM_MANY, _ALL_ROUNDS),
+    "power law, 20 edges for each vertex": (*_ONE, *_FROM_MANY),
+    "grid, like roads": (*_ONE, *_FROM_MANY),
 }
-# Up to this number of vertices, dense solves are compared; from 10 times as many on, only one source
-# and many.
+# Up to this number of vertices, dense solves are compared; from 10 times as many on, only one
+# source and many.
 _DENSE_VERTICES = 10_000
-# The part of the free space of a disk that a file may take.
-_FILE_PART = 0.8
-# A call that may take longer first runs for a part of its rows.
-_PART = 16
+_LONG_SECONDS = 2.0  # a call that takes longer is not repeated
 
 
 def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
     """Return a group for each graph of this size."""
     if task.n <= _DENSE_VERTICES:
-        return [_group(graph, (DENSE, SPARSE), task, dense=True) for graph in SHARES]
-    shown = _CALLS if task.n <= 10 * _DENSE_VERTICES else {_RANDOM: (*_ONE, *_MANY)}
-    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes, and files, which are
-    # as fast there.
-    left_out = {f"{MANY} sources, dijkstra", "one source, dijkstra"}
-    if task.engine == "cpu":
-        left_out = {f"{STREAM}, many_sources", FILE, RAW_FILE, ALL_ROUNDS}
-    if _FILE_PART * disk_usage(gettempdir()).free < task.n**2 * task.torch_dtype.itemsize:
-        left_out |= {FILE, RAW_FILE}
+        return [_group(graph, (_DENSE, _SPARSE), task, dense=True) for graph in _SHARES]
+    shown = list(_CALLS.items())[: 1 if task.n > 10 * _DENSE_VERTICES else None]
+    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes.
+    left_out = [f"{_MANY} sources, dijkstra", "one source, dijkstra"]
+    left_out = [_ALL_ROUNDS] if task.engine == "cpu" else left_out
     return [
         _group(graph, [call for call in calls if call not in left_out], task)
-        for graph, calls in shown.items()
+        for graph, calls in shown
     ]
 
 
@@ -100,65 +168,51 @@ class _Measurer:
         self._graph: tuple[tuple[int, str], SparseGraph] | None = None
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        key, name = (task.n, str(point.values["graph"])), str(point.values["call"])
         try:
-            call = self._call(task, point)
-            part = call.rows // _PART
-            if part:
-                timed(lambda: call.run(part), self._device)  # compiles kernels
-                if _PART * timed(lambda: call.run(part), self._device)[1] > seconds:
-                    return None
-            found, first = timed(call.whole, self._device)
-            call.check(found)
+            if self._graph is None or self._graph[0] != key:
+                self._graph = None  # first, so that its memory is free
+                self._graph = key, _graph_of(key[1], task.n, self._device)
+            graph = self._graph[1]
+            call, from_scipy = _call_of(name, graph), _call_of("one source, SciPy", graph)
+            expected, one_row = timed(from_scipy, torch.device("cpu"))
+            if name == f"{_MANY} sources, SciPy" and _MANY * one_row > seconds:
+                return None
+            found, first = timed(call, self._device)
+            first_row = found[0] if "SciPy" in name else found.distances[0].cpu().double().numpy()
+            if not np.array_equal(first_row, expected[0]):  # integers are exact in both
+                raise WrongResultError("a row differs from that of SciPy's Dijkstra")
             del found  # the next runs need its memory
             samples = [first]
-            if first <= seconds / _PART:
-                warm_up(call.whole, self._device)
-                samples = runs_of(call.whole, self._device)
+            if first <= _LONG_SECONDS:
+                warm_up(call, self._device)
+                samples = runs_of(call, self._device)
             return Outcome(Kind.correct, times_of(samples))
         except Exception as error:
             return outcome_of_call(error)
 
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        calls = [self._call(task, point).whole for point in points]
-        warm_up(calls[0], self._device)
-        return runs_in_turns(calls, self._device, rounds)
-
     def close(self) -> None:
         self._graph = None
 
-    def _call(self, task: Task, point: Point) -> SparseCall:
-        key = task.n, str(point.values["graph"])
-        if self._graph is None or self._graph[0] != key:
-            self._graph = None  # first, so that its memory is free
-            self._graph = key, graph_of(key[1], task.n, self._device)
-        return call_of(str(point.values["call"]), self._graph[1])
-
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    by_n: dict[int, list[StudyRow]] = {}
-    for row in rows:
-        by_n.setdefault(int(row["n"]), []).append(row)
-    large, small, lines = [], [], []
-    for n, found in by_n.items():
+    large, small = list[str](), list[str]()
+    lines = []
+    for (n,), found in grouped(rows, "n").items():
         times = by_label(found, lambda row: row["call"], lambda row: row["graph"])
-        tables = large if n > _DENSE_VERTICES else small
+        tables = large if int(n) > _DENSE_VERTICES else small
         tables.append(section(f"n = {n}", table_of(times, column="{}")))
-        graphs = by_label(found, lambda row: row["graph"], lambda row: row["call"], seconds_of)
-        gains = {
-            float(graph.partition("%")[0]): known[SPARSE] / known[DENSE]
-            for graph, known in graphs.items()
-            if {DENSE, SPARSE} <= known.keys()
-        }
-        if gains:
-            lines.append(Line(f"n = {n}", list(gains), list(gains.values())))
-    figures, shown = {}, ""
-    if lines:
-        panel, y_label = Plot("edges, % of all", lines), "time / time of a dense solve"
-        figures[name] = plots.draw(
-            "Sparse and dense", [panel], y_label=y_label, log_y=True, x_base=10
-        )
-        shown = figure(name, f"Johnson's algorithm: {y_label}")
-    return Page(figures, [*large, shown], small)
+        if {_DENSE, _SPARSE} <= times.keys():
+            dense, johnson = times[_DENSE], times[_SPARSE]
+            gains = {graph: johnson[graph] / dense[graph] for graph in dense if graph in johnson}
+            shares = [float(graph.partition("%")[0]) for graph in gains]
+            lines.append(Line(f"n = {n}", shares, list(gains.values())))
+    y_label = "time / time of a dense solve"
+    if not lines:
+        return Page({}, large, small)
+    panel = Plot("edges, % of all", lines)
+    drawn = plots.draw("Sparse and dense", [panel], y_label=y_label, log_y=True, x_base=10)
+    return Page({name: drawn}, [*large, figure(name, f"Johnson's algorithm: {y_label}")], small)
 
 
 STUDIES = (

@@ -31,7 +31,9 @@ __all__ = [
     "Target",
     "correct",
     "fastest",
+    "grouped",
     "solve_cases",
+    "varied",
 ]
 
 StudyRow = dict[str, str]
@@ -147,6 +149,21 @@ def fastest(rows: Sequence[StudyRow], axis: Axis) -> dict[float, StudyRow]:
     return dict(sorted(best.items()))
 
 
+def varied(row: StudyRow) -> str:
+    """Return what the study varies, with its values."""
+    names = list(row)
+    shown = names[names.index("stage") + 1 : names.index("config")]
+    return ", ".join(f"{name} {row[name]}" for name in shown if row[name])
+
+
+def grouped(rows: Sequence[StudyRow], *names: str) -> dict[tuple[str, ...], list[StudyRow]]:
+    """Return the rows by their values of some columns, in their order."""
+    found: dict[tuple[str, ...], list[StudyRow]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
 class Measurer(Protocol):
     """Measures the points of a study.
 
@@ -158,9 +175,6 @@ class Measurer(Protocol):
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         """Verify and time one point; None if it is known to take longer than `seconds`."""
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        """Time several points in interleaved rounds, so that their times can be compared."""
 
     def close(self) -> None:
         """Stop at once, including measurements that still run."""

@@ -5,6 +5,7 @@ operations: how fast is each, what limits it, and what does squaring cost?
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,24 +14,25 @@ import numpy as np
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.api import min_plus
 from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.bench.cases import Case, solve_by_scipy
-from tri_apsp.bench.solves import selection_of, solve_by_system
+from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import complete, sparse_rows
-from tri_apsp.methods import METHODS, SYSTEMS, supports_dtype
+from tri_apsp.graphs import Graph, complete, sparse_rows
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
-    by_dtype,
     by_label,
     duration,
+    lines_of,
     number,
     outcome_of_call,
     rate_lines,
@@ -41,12 +43,21 @@ from tri_apsp.report.calls import (
     times_section,
     to_float64,
 )
-from tri_apsp.report.counters import NotCountedError, counted_traffic
+from tri_apsp.report.counters import NotCountedError, Traffic, counted_traffic
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, solve_cases
-from tri_apsp.report.traffic import Traffic, computed_traffic
+from tri_apsp.report.study import (
+    Cases,
+    Group,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    grouped,
+    solve_cases,
+)
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
@@ -57,7 +68,14 @@ __all__ = ["STUDIES"]
 
 _PARAMETERS = ("implementation", "method_parameter")
 _CPU_ENGINE, _SCIPY = "this project, auto, on the CPU", "SciPy, float64, one core"
-_LABELS = {"auto": "this project, auto", "cpu engine": _CPU_ENGINE, "scipy": _SCIPY}
+_COPY, _ARITHMETIC = "copy", "arithmetic"
+_LABELS = {
+    "auto": "this project, auto",
+    "cpu engine": _CPU_ENGINE,
+    "scipy": _SCIPY,
+    _COPY: "ceiling: a copy",
+    _ARITHMETIC: "ceiling: the inner loop of the product",
+}
 # The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are
 # int16; with them, the systems of the other papers are left out.
 _FLOAT32 = (
@@ -73,6 +91,7 @@ _FLOAT32 = (
     "harish_narayanan",
 )
 _CATINELLO = ("vectorised", "pseudo_blocked", "simple")
+_BESIDE = ("cpu engine", "scipy")
 _INT16 = ("auto", "blocked_vectorised_int16", "blocked_int16")
 # The systems that are also measured with other parameters than the paper's.
 _VARIED = {
@@ -88,16 +107,16 @@ _PAPERS = {
 # Buluç, Gilbert and Budak, without fused multiply-adds.
 _LANES = 128
 
-_COPY, _ARITHMETIC = "copy", "arithmetic"
 _ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
 # The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
 _COPIED_BYTES = 4 << 30
 _CEILING_RUNS = 11
-# The longest that ncu may take for the calls of a group.
-_COUNTING_SECONDS = 240.0
 
 _EVERY, _EARLY = "every product", "until nothing changes"
-_GRAPHS = {"complete": complete, "n / 4 edges per row": sparse_rows}
+_GRAPHS: dict[str, Callable[[int], Graph]] = {
+    "complete": complete,
+    "n / 4 edges per row": sparse_rows,
+}
 
 
 def _point(name: str, parameter: int | None = None) -> Point:
@@ -114,12 +133,8 @@ def _implementations(task: Task, base: CompleteConfig, device: Device) -> list[G
     if task.engine == "cpu":
         points = [_point(name) for name in ("auto", *METHODS, "scipy")]
     else:
-        names = (*_INT16, *_CATINELLO) if task.dtype == "int16" else (*_FLOAT32, *_LABELS)
-        names = tuple(
-            name
-            for name in dict.fromkeys(names)
-            if name not in SYSTEMS or SYSTEMS[name].runs_on(device)
-        )
+        listed = [*_INT16, *_CATINELLO] if task.dtype == "int16" else [*_FLOAT32, *_BESIDE]
+        names = [name for name in listed if name not in SYSTEMS or SYSTEMS[name].runs_on(device)]
         points = [_point(name) for name in names]
         for name in _VARIED.get(task.dtype, ()):
             parameter = SYSTEMS[name].parameter
@@ -138,13 +153,11 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
     name, parameter = str(values["implementation"]), values["method_parameter"]
     if name == "scipy":
         return partial(_solve_by_scipy, weights)
-    if name in SYSTEMS:
-        value = int(parameter) if parameter else None
-        return lambda: (solve_by_system(weights, name, task.engine, value).distances, None)
     config = Config(engine=task.engine)
     if name == "cpu engine":
         weights, config, name = weights.cpu(), Config(), "auto"
-    return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
+    value = int(parameter) if parameter else None
+    return lambda: (solve_by(name, weights, config, value).distances, None)
 
 
 def _solve_by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
@@ -169,32 +182,18 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
     gpu = target.engine != "cpu"
     panels = [Plot("n", rate_lines(usual, _label), target.device.name)]
     if gpu:
-        papers = [
-            Line(label, list(known), [n**3 / seconds / 1e9 for n, seconds in known.items()])
-            for label, known in _paper_times(gpu).items()
-        ]
-        panels.append(Plot("n", papers, "The papers' GPUs and CPUs"))
+        panels.append(Plot("n", lines_of(_paper_times(gpu)), "The papers' GPUs and CPUs"))
     drawn = plots.draw("Implementations", panels, y_label="10⁹ operations/s", log_y=True)
-    times = []
-    for dtype, found in by_dtype(rows).items():
+    times, speed_ups = [], []
+    for (dtype,), found in grouped(rows, "dtype").items():
         sizes = {int(row["n"]) for row in found}
-        papers_of_dtype = _paper_times(gpu) if dtype == "float32" else {}
-        beside = {
-            label: {n: seconds for n, seconds in known.items() if n in sizes}
-            for label, known in papers_of_dtype.items()
-        }
+        papers = _paper_times(gpu).items() if dtype == "float32" else ()
+        beside = {label: {n: known[n] for n in known if n in sizes} for label, known in papers}
         times += [f"### {dtype}", table_of(by_label(found, _label) | beside)]
-    seconds = by_label([row for row in usual if row["dtype"] == usual[0]["dtype"]], _label)
-    speed_ups = []
-    for base in (_CPU_ENGINE, _SCIPY):
-        over = ratios(seconds, seconds.get(base, {}))
-        inverse = {
-            label: {n: 1 / one for n, one in known.items()}
-            for label, known in over.items()
-            if label != base
-        }
-        if inverse:
-            speed_ups += [f"Over {base}:", table_of(inverse, number)]
+        seconds = by_label([row for row in found if row in usual], _label)
+        for base in (_CPU_ENGINE, _SCIPY):
+            if over := ratios(seconds, seconds.get(base, {})):
+                speed_ups += [f"### Over {base}, {dtype}", table_of(over, number)]
     return Page(
         {name: drawn},
         [figure(name, "operations/s of each implementation against n"), *times],
@@ -219,7 +218,7 @@ def _growth_and_rates(rows: Sequence[StudyRow], target: Target) -> str:
     device = target.device
     bounded = has_bound(device) and device.clock_hz is not None
     lines = []
-    for dtype, found in by_dtype(rows).items():
+    for (dtype,), found in grouped(rows, "dtype").items():
         limit = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz)
         for label, known in by_label(found, _label).items():
             n = max(known, key=lambda n: n**3 / known[n])
@@ -256,14 +255,11 @@ def _roofline(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
 
 
 def _systems(task: Task) -> list[str]:
-    names = _INT16 if task.dtype == "int16" else _FLOAT32
-    return [name for name in names if supports_dtype(name, task.torch_dtype)]
+    return list(_INT16 if task.dtype == "int16" else _FLOAT32)
 
 
 class _Rooflines(CallMeasurer):
-    """Measures ceilings, and the time and bytes of each call: by the GPU's counters, or computed if
-    these cannot be read.
-    """
+    """Measures ceilings, and the time of each call and its bytes, unless no counter can be read."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _complete, _call)
@@ -280,24 +276,20 @@ class _Rooflines(CallMeasurer):
         outcome = super().screen(task, point, seconds)
         if outcome is None or outcome.kind is not Kind.correct:
             return outcome
-        if not self._not_counted and (task, name) not in self._counted:
-            left = min(end - time.monotonic(), _COUNTING_SECONDS)
-            try:
+        try:
+            if not self._not_counted and (task, name) not in self._counted:
+                left = end - time.monotonic()
                 found = counted_traffic(task, _systems(task), self._device, left)
                 self._counted |= {(task, each): traffic for each, traffic in found.items()}
-            except NotCountedError as error:
-                if left < _COUNTING_SECONDS and error.timed_out:
-                    return None  # a later run has more time
-                self._not_counted = str(error)
+        except subprocess.TimeoutExpired:
+            return None  # a later run has more time
+        except NotCountedError as error:
+            self._not_counted = str(error)
         traffic = self._counted.get((task, name))
-        reason = "" if traffic else self._not_counted
         if traffic is None:
-            config = selection_of(self.graph_of(task, point)[0], "auto", Config(engine=task.engine))
-            traffic = computed_traffic(name, task.n, task.dtype, config.config)
-        metrics = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
-        if traffic.memory is not None:
-            metrics["dram_bytes"] = traffic.memory
-        return dataclasses.replace(outcome, metrics=metrics, message=reason)
+            return dataclasses.replace(outcome, message=self._not_counted)
+        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory, "counted": 1.0}
+        return dataclasses.replace(outcome, metrics=metrics)
 
 
 def _copy(device: torch.device) -> Outcome:
@@ -330,74 +322,49 @@ def _times(run: Callable[[], object], device: torch.device) -> Times:
 
 
 def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    groups: dict[tuple[int, str], list[StudyRow]] = {}
-    for row in rows:
-        groups.setdefault((int(row["n"]), row["dtype"]), []).append(row)
     panels, lines = [], []
-    for (n, dtype), found in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0])):
-        copied = max((_bytes(row, "dram_bytes") for row in _of(found, _COPY)), default=0.0)
-        level = max((float(row["ops_per_second"]) for row in _of(found, _ARITHMETIC)), default=0.0)
+    for (dtype, n), found in grouped(rows, "dtype", "n").items():
+        known = {row["implementation"]: row for row in found}
+        copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
+        level = float(known[_ARITHMETIC]["ops_per_second"]) if _ARITHMETIC in known else 0.0
         calls = [row for row in found if row["implementation"] not in (_COPY, _ARITHMETIC)]
         panels.append(_panel(f"n = {n}, {dtype}", calls, copied, level))
-        lines.append([f"ceiling: {_COPY}", dtype, n, "", "", "", f"{amount(copied)}B/s"])
-        lines.append([f"ceiling: {_ARITHMETIC}", dtype, n, "", amount(level)])
-        lines += [_row(row, copied, level) for row in sorted(calls, key=seconds_of)]
+        lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
     header = ["", "dtype", "n", "time", "operations/s", "of arithmetic", "bytes/s, memory"]
-    header += ["of a copy", "bytes/s, L2", "bytes are"]
-    filled = [[*line, *[""] * (len(header) - len(line))] for line in lines]
     drawn = plots.draw("Rooflines", panels, y_label="operations/s", log_y=True, x_base=10)
     text = "operations/s against operations per byte from memory"
-    return Page({name: drawn}, [figure(name, text), table(header, filled)])
+    shown = table([*header, "of a copy", "bytes/s, L2"], lines)
+    return Page({name: drawn}, [figure(name, text), shown])
 
 
-def _of(rows: Sequence[StudyRow], name: str) -> list[StudyRow]:
-    return [row for row in rows if row["implementation"] == name]
-
-
-def _bytes(row: StudyRow, metric: str) -> float:
+def _per_second(row: StudyRow, metric: str) -> float:
     """Return bytes per second; 0 if they are unknown."""
     return float(row[metric] or 0) / seconds_of(row)
 
 
 def _row(row: StudyRow, copied: float, level: float) -> list[object]:
-    rate, moved, l2 = (float(row["ops_per_second"]), *(_bytes(row, m) for m in _BYTES))
-    return [
-        _label(row),
-        row["dtype"],
-        row["n"],
-        duration(seconds_of(row)),
-        amount(rate),
-        f"{rate / level:.1%}" if level else "",
-        f"{amount(moved)}B/s" if moved else "",
-        f"{moved / copied:.1%}" if moved and copied else "",
-        f"{amount(l2)}B/s",
-        "counted" if row["counted"] == "1" else "computed",
-    ]
+    rate = float(row["ops_per_second"])
+    moved, l2 = (_per_second(row, metric) for metric in ("dram_bytes", "l2_bytes"))
+    cells = [(rate, ""), (rate / level if level else 0, "%")]
+    cells += [(moved, "B/s"), (moved / copied if copied else 0, "%"), (l2, "B/s")]
+    shown = (f"{value:.1%}" if unit == "%" else f"{amount(value)}{unit}" for value, unit in cells)
+    known = ["" if not value else text for (value, _), text in zip(cells, shown, strict=True)]
+    return [_label(row), row["dtype"], row["n"], duration(seconds_of(row)), *known]
 
 
 def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -> Plot:
     """Return the calls by operations per byte from memory, below the two ceilings."""
-    marks = [
-        Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [_rate(row)])
+    lines = [
+        Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [rate])
         for row in calls
-        if row["dram_bytes"]
+        if row["dram_bytes"] and (rate := float(row["ops_per_second"]))
     ]
-    places = [mark.x[0] for mark in marks] or [1.0]
-    first, last = min(places) / 2, 2 * max(places)
-    lines = []
     if copied and level:
-        corner = level / copied
-        first, last = min(first, corner / 2), max(last, 2 * corner)
+        corner, places = level / copied, [line.x[0] for line in lines]
+        first, last = min([corner, *places]) / 2, 2 * max([corner, *places])
         lines.append(Line("memory: a copy", [first, corner], [first * copied, level], paper=True))
         lines.append(Line("arithmetic: the inner loop", [corner, last], [level, level], paper=True))
-    return Plot("operations per byte from memory", [*marks, *lines], title)
-
-
-def _rate(row: StudyRow) -> float:
-    return float(row["ops_per_second"])
-
-
-_BYTES = ("dram_bytes", "l2_bytes")
+    return Plot("operations per byte from memory", lines, title)
 
 
 def _squaring(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
@@ -413,13 +380,12 @@ def _squaring_call(task: Task, values: Values, weights: torch.Tensor) -> SolveCa
     config = Config(engine=task.engine)
     if values["call"] == _EVERY:
         return lambda: (_square(weights, config), None)
-    if values["call"] == _EARLY:
-        return lambda: (shortest_paths(weights, method="squaring", config=config).distances, None)
-    return lambda: (shortest_paths(weights, config=config).distances, None)
+    method = "squaring" if values["call"] == _EARLY else "auto"
+    return lambda: (solve_by(method, weights, config).distances, None)
 
 
 def _square(weights: torch.Tensor, config: Config) -> torch.Tensor:
-    """Return distances by ceil(log2(n - 1)) products, as Malison's APSPMM, which stops no earlier."""
+    """Return distances by ceil(log2(n - 1)) products, as Malison's APSPMM."""
     distances = weights
     with tuned.using(config):
         for _ in range(max(weights.shape[0] - 2, 0).bit_length()):

@@ -11,10 +11,9 @@ from contextvars import ContextVar
 
 import torch
 
-from tri_apsp.configs import METHOD_NAMES
 from tri_apsp.device import fits_memory
 from tri_apsp.engines import type_of
-from tri_apsp.methods import method_of
+from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.values import Bounds
@@ -90,8 +89,8 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
         n: vertices.
         like: a tensor of the dtype and on the device of the weights.
     """
-    # The papers' systems keep their own products.
-    enough = n >= _FEWEST_VERTICES and _allowed.get() and selection.method in METHOD_NAMES
+    # Systems of tri_apsp.papers keep their own products.
+    enough = n >= _FEWEST_VERTICES and _allowed.get() and selection.method in METHODS
     return enough and type_of(selection.engine).multiplies_by_exponents(like)
 
 
@@ -115,7 +114,7 @@ def queue_edges_per_vertex(
     batch, n, _ = weights.shape
     if not batch or not may_multiply_by_exponents(selection, n, weights):
         return None
-    size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
+    size = (2 * _BYTES + METHODS[selection.method].workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
     return _queue_edges_per_row(selection.engine, weights, loops=False)

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import torch
 
-from tri_apsp.configs import AnyMethodName, CompleteConfig
+from tri_apsp.configs import CompleteConfig, MethodName
 from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError
 from tri_apsp.messages import shown
@@ -31,7 +31,7 @@ class Selection:
     """What a solve would run, and why: see tri_apsp.select.
 
     Attributes:
-        method: one of tri_apsp.methods.METHODS or SYSTEMS, or "johnson"; never "auto".
+        method: one of tri_apsp.methods.METHODS, or "johnson"; never "auto".
         engine: one of tri_apsp.engines.ENGINES.
         config: the complete configuration of the engine, with its source; None for "johnson", which
             has none.
@@ -51,7 +51,7 @@ class Selection:
 class DenseSelection(Selection):
     """The selection of a dense method, which has a configuration."""
 
-    method: AnyMethodName
+    method: MethodName
     config: CompleteConfig
 
 

@@ -14,7 +14,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
-from tri_apsp.methods import Method, Observer, method_of
+from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import (
     Problem,
     check_flags,
@@ -133,6 +133,7 @@ def run(
     predecessors: bool = False,
     report: Report | None = None,
     make: Make = engines.make,
+    method: Method | None = None,
 ) -> Result:
     """Solve a problem; where rounding makes a cycle of weight 0 look negative, solve it again with
     potentials.
@@ -146,6 +147,7 @@ def run(
         predecessors: find them as well, in the unchanged weights.
         report: receives the fraction done.
         make: makes the engine.
+        method: runs in place of the method of METHODS that `select` names.
 
     Returns:
         Result; its distances have a batch dimension if the problem has one, and are the weights
@@ -155,7 +157,12 @@ def run(
         As shortest_paths.
     """
     solve_once = partial(
-        _run_once, select=select, predecessors=predecessors, report=report, make=make
+        _run_once,
+        select=select,
+        predecessors=predecessors,
+        report=report,
+        make=make,
+        given_method=method,
     )
     try:
         return solve_once(problem, overwrite=overwrite, check=check)
@@ -170,6 +177,7 @@ def _run_once(
     predecessors: bool,
     report: Report | None,
     make: Make,
+    given_method: Method | None,
     overwrite: bool = False,
     check: bool = True,
 ) -> Result:
@@ -180,7 +188,8 @@ def _run_once(
         OnlyRoundingError: see raise_negative_cycle.
     """
     weights, selection = problem.weights, select(check)
-    engine_type, method = engines.type_of(selection.engine), method_of(selection.method)
+    engine_type = engines.type_of(selection.engine)
+    method = given_method or METHODS[selection.method]
     in_place = overwrite and engine_type.can_solve_in_place(weights)
     one_closure = not overwrite and report is None and is_one_closure(selection, problem.n)
     matrices = (0 if in_place else 1) + method.workspace
@@ -218,7 +227,7 @@ def _run_once(
         exponents_from = None
         if negative:
             selection = select(False)
-            method = method_of(selection.method)
+            method = given_method or METHODS[selection.method]
             engine = _engine(problem, selection, make, staged.matrix, False)
         elif bounds is not None:
             exponents_from = least_by_exponents(edges_per_vertex, bounds.highest)

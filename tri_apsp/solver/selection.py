@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
-from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable, resolve_parameter
+from tri_apsp.methods import METHODS, auto, require_used
 from tri_apsp.solver.arguments import Problem, check_config, check_method, check_weights
 from tri_apsp.solver.result import DenseSelection
 
@@ -54,18 +53,17 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
 
     Args:
         problem: the weights.
-        method: "auto", or a key of METHODS or SYSTEMS.
+        method: "auto", or a key of METHODS.
         config: what the caller asks for.
 
     Raises:
-        InputError: no such method, `config` is no Config, or the method does not take these weights
-            or this parameter.
-        EngineError: the engine that `config` names, or every engine, or the method cannot run on
-            the device.
+        InputError: no such method, `config` is no Config, or the method does not use one of its
+            fields.
+        EngineError: the engine that `config` names, or every engine, cannot run on the device.
 
     Cost: some microseconds if an earlier call had the same arguments.
     """
-    check_method(method, ("auto", *METHODS, *SYSTEMS))
+    check_method(method, ("auto", *METHODS))
     check_config(config)
     weights = problem.weights
     key = (
@@ -87,9 +85,7 @@ def choice_of(problem: Problem, method: MethodChoice, config: Config | None) -> 
 
 def _call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tuned.Call:
     weights, wanted = problem.weights, tuned.with_forced(config)
-    require_runnable(
-        method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter
-    )
+    require_used(method, METHODS.get(method), config)
     engine = engines.choose(weights.device, wanted, weights.dtype)
     return tuned.call_of(
         engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True
@@ -107,10 +103,6 @@ def _select(call: tuned.Call, method: MethodChoice, config: Config | None) -> De
         given = config is not None and config.method is not None
         return DenseSelection(
             rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found)
-        )
-    if method in SYSTEMS:
-        found = dataclasses.replace(
-            found, method_parameter=resolve_parameter(method, found.method_parameter)
         )
     return DenseSelection(method, call.engine, found, _GIVEN)
 

@@ -18,11 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tri_apsp.engines.base import Engine
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.papers.blocked import column_of, doubly_dependent_tile, row_of, store_tile
-from tri_apsp.methods.papers.katz_kider import KatzKider, load_three_tiles
-from tri_apsp.methods.papers.relaxation import relax_tile
+from tri_apsp.papers.blocked import doubly_dependent_tile, relax_over, store_tile
+from tri_apsp.papers.katz_kider import KatzKider, load_three_tiles
 
 __all__ = ["OptimisedBlocked"]
 
@@ -32,14 +30,13 @@ def _unrolled_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr)
     """Update one doubly dependent tile, as katz_kider does, in unrolled steps."""
     TILE: gl.constexpr = TILES.TILE
     ACC: gl.constexpr = TILES.ACC
-    FLOOR: gl.constexpr = TILES.FLOOR
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
     a, b, c = load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES)
     barrier()
     tile = c.load(ACC)
     for k in gl.static_range(TILE):
-        tile = relax_tile(tile, column_of(a, k, TILES), row_of(b, k, TILES), FLOOR)
+        tile = relax_over(tile, a, b, k, TILES)
     store_tile(d_ptr, i, j, n, stride_dm, tile, TILES)
 
 
@@ -48,5 +45,5 @@ class OptimisedBlocked(KatzKider):
 
     unrolled = True
 
-    def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
+    def _doubly_dependent(self) -> tuple[Any, dict[str, Any]]:
         return _unrolled_kernel, {}

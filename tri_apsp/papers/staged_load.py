@@ -21,21 +21,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tri_apsp.engines.base import Engine
 from tri_apsp.kernels.nvidia.closure import tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-from tri_apsp.methods.papers.base import parameter_of
-from tri_apsp.methods.papers.blocked import (
+from tri_apsp.papers.blocked import (
     BlockedMethod,
     allocate_slice,
-    column_of,
     doubly_dependent_tile,
     load_tile,
-    row_of,
+    relax_over,
     store_slices,
     store_tile,
 )
-from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["StagedLoad"]
 
@@ -56,7 +52,6 @@ def _staged_kernel(
 ):
     """Update one doubly dependent tile in registers."""
     TILE: gl.constexpr = TILES.TILE
-    FLOOR: gl.constexpr = TILES.FLOOR
     NO_EDGE: gl.constexpr = TILES.NO_EDGE
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
@@ -70,7 +65,7 @@ def _staged_kernel(
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
         store_slices(a_smem, b_smem, a, b)
         for k in gl.static_range(SLICE):
-            tile = relax_tile(tile, column_of(a_smem, k, TILES), row_of(b_smem, k, TILES), FLOOR)
+            tile = relax_over(tile, a_smem, b_smem, k, TILES)
     store_tile(d_ptr, i, j, n, stride_dm, tile, TILES)
 
 
@@ -79,11 +74,11 @@ class StagedLoad(BlockedMethod):
 
     unrolled = True
 
-    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
+    def _tile(self) -> tuple[int, Any, int]:
         return _EDGE, gl.BlockedLayout([1, 1], [4, 8], [_WARPS, 1], [1, 0]), _WARPS
 
-    def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
-        m = parameter_of(engine)
+    def _doubly_dependent(self) -> tuple[Any, dict[str, Any]]:
+        m = self.parameter
         return _staged_kernel, {
             "SLICE": m,
             "LOAD_A": gl.BlockedLayout([1, 1], [32 // m, m], [_WARPS, 1], [1, 0]),

@@ -21,14 +21,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tri_apsp.engines.base import Engine
-from tri_apsp.methods.papers.base import RankOneMethod, floor_of
-from tri_apsp.methods.papers.relaxation import relax_block
+from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
 
-__all__ = ["EDGE", "Simple"]
-
-EDGE = 16
-"""Rows and columns of a block of threads."""
+__all__ = ["Simple"]
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -55,6 +50,5 @@ def _simple_kernel(
 class Simple(RankOneMethod):
     """n launches, each reads the whole matrix and writes what has improved; no workspace."""
 
-    def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
-        constants = {"FLOOR": floor_of(engine), "EDGE": EDGE, "num_warps": EDGE * EDGE // 32}
-        return _simple_kernel, constants, (-(-n // EDGE)) ** 2
+    def _kernel(self, n: int) -> tuple[Any, dict[str, int], int]:
+        return _simple_kernel, {"EDGE": EDGE}, (-(-n // EDGE)) ** 2

@@ -21,10 +21,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tri_apsp.engines.base import Engine
-from tri_apsp.methods.papers.base import RankOneMethod, floor_of, parameter_of
-from tri_apsp.methods.papers.relaxation import relax_block
-from tri_apsp.methods.papers.simple import EDGE
+from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
 
 __all__ = ["PseudoBlocked"]
 
@@ -60,12 +57,7 @@ class PseudoBlocked(RankOneMethod):
     parameter is b.
     """
 
-    def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
-        square = parameter_of(engine)
-        constants = {
-            "FLOOR": floor_of(engine),
-            "EDGE": EDGE,
-            "SQUARE": square,
-            "num_warps": EDGE * EDGE // 32,
-        }
-        return _pseudo_blocked_kernel, constants, (-(-n // (EDGE * square))) ** 2
+    def _kernel(self, n: int) -> tuple[Any, dict[str, int], int]:
+        square = self.parameter
+        programs = (-(-n // (EDGE * square))) ** 2
+        return _pseudo_blocked_kernel, {"EDGE": EDGE, "SQUARE": square}, programs

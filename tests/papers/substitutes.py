@@ -13,9 +13,8 @@ from tri_apsp.semirings import floor, no_edge
 class Engine:
     """What the systems use of an engine, by plain torch operations."""
 
-    def __init__(self, dtype: torch.dtype, parameter: int | None, *, nonnegative: bool) -> None:
+    def __init__(self, dtype: torch.dtype, *, nonnegative: bool) -> None:
         self.spec = SimpleNamespace(nonnegative=nonnegative)
-        self.config = SimpleNamespace(method_parameter=parameter)
         self.no_edge, self.floor = no_edge(dtype), floor(dtype)
 
     def scratch(self, like: torch.Tensor, rows: int, columns: int) -> torch.Tensor:

@@ -24,9 +24,8 @@ from tri_apsp.engines.base import Block, Engine, block
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.kernels.nvidia.closure import tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.base import Method, Observer
-from tri_apsp.methods.papers.base import floor_of, launcher
-from tri_apsp.methods.papers.relaxation import relax_tile
+from tri_apsp.methods.base import Observer
+from tri_apsp.papers.base import PaperMethod, floor_of, launcher
 
 __all__ = [
     "BlockedMethod",
@@ -34,13 +33,11 @@ __all__ = [
     "allocate_slice",
     "allocate_tile",
     "close_blocks",
-    "column_of",
     "doubly_dependent_tile",
     "load_tile",
+    "relax_over",
     "row_layout",
-    "row_of",
     "store_columns",
-    "store_rows",
     "store_slices",
     "store_tile",
     "tile_constants",
@@ -90,14 +87,8 @@ def store_tile(d_ptr, i, j, n, stride_dm, tile, TILES: gl.constexpr):
 
 
 @gluon.jit
-def store_rows(smem, tile):
-    """Keep a tile in shared memory, so that row_of returns its rows."""
-    smem.store(tile)
-
-
-@gluon.jit
 def store_columns(smem, tile):
-    """Keep a tile in shared memory, so that column_of returns its columns."""
+    """Keep a tile in shared memory by columns, for relax_over."""
     smem.store(gl.permute(tile, (1, 0)))
 
 
@@ -108,28 +99,27 @@ def store_slices(a_smem, b_smem, a, b):
     """
     barrier()
     store_columns(a_smem, a)
-    store_rows(b_smem, b)
+    b_smem.store(b)
     barrier()
 
 
 @gluon.jit
-def row_of(smem, k, TILES: gl.constexpr):
-    """Return row k [1, TILE] of a tile that store_rows has stored."""
+def relax_over(tile, columns, rows, k, TILES: gl.constexpr):
+    """Return tile d_ij [M, N] with paths over vertex k: max(min(d_ij, d_ik + d_kj), FLOOR).
+
+    Column d_ik [M, 1] comes from `columns`, which store_columns has stored, and row d_kj [1, N]
+    from `rows`.
+    """
     SHARED: gl.constexpr = TILES.SHARED
     ACC: gl.constexpr = TILES.ACC
-    return (
-        smem.reinterpret(smem.dtype, [smem.shape[0], 1, smem.shape[1]], SHARED).index(k).load(ACC)
-    )
-
-
-@gluon.jit
-def column_of(smem, k, TILES: gl.constexpr):
-    """Return column k [TILE, 1] of a tile that store_columns has stored."""
-    SHARED: gl.constexpr = TILES.SHARED
-    ACC: gl.constexpr = TILES.ACC
-    return (
-        smem.reinterpret(smem.dtype, [smem.shape[0], smem.shape[1], 1], SHARED).index(k).load(ACC)
-    )
+    slices: gl.constexpr = columns.shape[0]
+    edge: gl.constexpr = columns.shape[1]
+    d_ik = columns.reinterpret(columns.dtype, [slices, edge, 1], SHARED).index(k).load(ACC)
+    d_kj = rows.reinterpret(rows.dtype, [slices, 1, edge], SHARED).index(k).load(ACC)
+    if TILES.FLOOR is None:
+        return gl.minimum(tile, d_ik + d_kj)
+    else:  # FLOOR makes int32 of int16
+        return gl.maximum(gl.minimum(tile, d_ik + d_kj), TILES.FLOOR).to(tile.dtype)
 
 
 @gluon.jit
@@ -153,12 +143,11 @@ def _step(
     """Return a tile with paths over vertex k of the pivot, and store it where the next step reads
     its rows or its columns.
     """
-    FLOOR: gl.constexpr = TILES.FLOOR
     barrier()
-    tile = relax_tile(tile, column_of(columns, k, TILES), row_of(rows, k, TILES), FLOOR)
+    tile = relax_over(tile, columns, rows, k, TILES)
     barrier()
     if OWN_ROWS:
-        store_rows(rows, tile)
+        rows.store(tile)
     if OWN_COLUMNS:
         store_columns(columns, tile)
     return tile
@@ -200,7 +189,7 @@ def _independent_kernel(
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     tile = load_tile(d_ptr, pivot, pivot, n, stride_dm, TILES)
     rows, columns = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
-    store_rows(rows, tile)
+    rows.store(tile)
     store_columns(columns, tile)
     vertices = vertices_of(pivot, n, TILES)
     store_tile(
@@ -229,7 +218,7 @@ def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.co
         j = other_tile(pid, pivot)
         tile = load_tile(d_ptr, pivot, j, n, stride_dm, TILES)
         store_columns(columns, closed)
-        store_rows(rows, tile)
+        rows.store(tile)
         store_tile(
             d_ptr,
             pivot,
@@ -243,7 +232,7 @@ def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.co
         i = other_tile(pid - others, pivot)
         tile = load_tile(d_ptr, i, pivot, n, stride_dm, TILES)
         store_columns(columns, tile)
-        store_rows(rows, closed)
+        rows.store(closed)
         store_tile(
             d_ptr,
             i,
@@ -258,7 +247,7 @@ def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.co
 @gluon.jit
 def vertices_of(pivot, n, TILES: gl.constexpr):
     """Return how many vertices a pivot has. A loop over that many is not unrolled, since the
-    compiler does not know it.
+    compiler does not know the number.
     """
     return gl.minimum(n - pivot * TILES.TILE, TILES.TILE)
 
@@ -279,7 +268,7 @@ def doubly_dependent_tile(n, pivot, TILES: gl.constexpr):
     return other_tile(pid // others, pivot), other_tile(pid % others, pivot)
 
 
-class BlockedMethod(Method):
+class BlockedMethod(PaperMethod):
     """3 n / TILE launches; no workspace.
 
     Attributes:
@@ -290,9 +279,9 @@ class BlockedMethod(Method):
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
-        tile, layout, warps = self._tile(engine)
+        tile, layout, warps = self._tile()
         constants = tile_constants(engine, tile, layout, warps, unrolled=self.unrolled)
-        doubly_dependent_kernel, more = self._doubly_dependent(engine)
+        doubly_dependent_kernel, more = self._doubly_dependent()
         independent, singly_dependent, doubly_dependent = (
             launcher(_independent_kernel, constants),
             launcher(_singly_dependent_kernel, constants),
@@ -311,13 +300,13 @@ class BlockedMethod(Method):
             observer.step(batch * n * n * (vertices[1] - vertices[0]), block(d, vertices, vertices))
 
     @abstractmethod
-    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
+    def _tile(self) -> tuple[int, Any, int]:
         """Return the edge of a tile, the layout of its values among threads, and the warps of a
         program.
         """
 
     @abstractmethod
-    def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
+    def _doubly_dependent(self) -> tuple[Any, dict[str, Any]]:
         """Return the third kernel, with the arguments of the other two, and the constants that it
         has besides theirs.
         """

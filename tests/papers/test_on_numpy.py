@@ -12,9 +12,9 @@ import pytest
 import torch
 from kernels.gluon_stand_in import Pointer, import_kernels, launch
 from methods.papers.substitutes import Engine
+from tri_apsp.methods.papers import SYSTEMS
 
 from tri_apsp.methods import Observer
-from tri_apsp.methods.papers import SYSTEMS
 from tri_apsp.semirings import distance_range, no_edge
 
 IN_GLUON = [name for name, system in SYSTEMS.items() if system.in_gluon]

@@ -35,23 +35,21 @@ from abc import abstractmethod
 from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-from tri_apsp.methods.base import Method, Observer
-from tri_apsp.methods.papers.base import launcher, parameter_of
-from tri_apsp.methods.papers.blocked import (
+from tri_apsp.methods.base import ALL_BUT_TILES, Observer
+from tri_apsp.papers.base import PaperMethod, launcher
+from tri_apsp.papers.blocked import (
     allocate_tile,
     close_blocks,
-    column_of,
+    relax_over,
     row_layout,
-    row_of,
     store_slices,
     tile_constants,
 )
-from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["RecursivePlain", "RecursiveTuned"]
 
 
-class Recursive(Method):
+class Recursive(PaperMethod):
     """n^3 operations, six products on each level; a quarter of the matrix as workspace. The
     parameter is β.
     """
@@ -64,23 +62,20 @@ class Recursive(Method):
 
     def _solve(self, d: Block, buffer: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
-        cutoff = parameter_of(engine)
-        if n <= cutoff:
-            close_blocks(d, engine, cutoff)
+        if n <= self.parameter:
+            close_blocks(d, engine, self.parameter)
             return
         first, last = (0, n // 2), (n // 2, n)
         a11, a12 = block(d, first, first), block(d, first, last)
         a21, a22 = block(d, last, first), block(d, last, last)
-        self._solve(a11, buffer, engine, observer)
-        self._replace(a12, a11, a12, buffer, engine)
-        self._replace(a21, a21, a11, buffer, engine)
-        self._multiply(Update(a22, a21, a12), engine)
-        observer.step(batch * (n // 2) * (n - n // 2) * (2 * (n // 2) + n - n // 2))
-        self._solve(a22, buffer, engine, observer)
-        self._replace(a21, a22, a21, buffer, engine)
-        self._replace(a12, a12, a22, buffer, engine)
-        self._multiply(Update(a11, a12, a21), engine)
-        observer.step(batch * (n // 2) * (n - n // 2) * (2 * (n - n // 2) + n // 2), d)
+        for closed, row, column, other in ((a11, a12, a21, a22), (a22, a21, a12, a11)):
+            self._solve(closed, buffer, engine, observer)
+            self._replace(row, closed, row, buffer, engine)
+            self._replace(column, column, closed, buffer, engine)
+            self._multiply(Update(other, column, row), engine)
+            size = closed.shape[1]
+            operations = batch * size * (n - size) * (n + size)
+            observer.step(operations, d if closed is a22 else None)
 
     def _replace(self, c: Block, a: Block, b: Block, buffer: Block, engine: Engine) -> None:
         """C <- A B, where C is A or B."""
@@ -95,6 +90,8 @@ class Recursive(Method):
 
 class RecursiveTuned(Recursive):
     """With the product of the engine."""
+
+    unused_fields = ALL_BUT_TILES
 
     def _multiply(self, update: Update, engine: Engine) -> None:
         engine.product(update)
@@ -138,7 +135,6 @@ def _plain_product_kernel(
     TILE: gl.constexpr = TILES.TILE
     ACC: gl.constexpr = TILES.ACC
     NO_EDGE: gl.constexpr = TILES.NO_EDGE
-    FLOOR: gl.constexpr = TILES.FLOOR
     item = gl.program_id(1).to(gl.int64)
     c_ptr, a_ptr, b_ptr = (
         c_ptr + item * stride_cb,
@@ -157,9 +153,7 @@ def _plain_product_kernel(
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
         store_slices(a_smem, b_smem, a, b)
         for step in gl.static_range(TILE):
-            tile = relax_tile(
-                tile, column_of(a_smem, step, TILES), row_of(b_smem, step, TILES), FLOOR
-            )
+            tile = relax_over(tile, a_smem, b_smem, step, TILES)
     gl.store(c_ptrs, tile, mask=c_mask)
 
 

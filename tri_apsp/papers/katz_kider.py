@@ -22,22 +22,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from tri_apsp.engines.base import Engine
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.papers.blocked import (
+from tri_apsp.papers.blocked import (
     BlockedMethod,
     allocate_tile,
-    column_of,
     doubly_dependent_tile,
     load_tile,
+    relax_over,
     row_layout,
-    row_of,
     store_columns,
-    store_rows,
     store_tile,
     vertices_of,
 )
-from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["KatzKider", "load_three_tiles"]
 
@@ -51,8 +47,8 @@ def load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES: gl.constexpr):
     """
     a, b, c = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
     store_columns(a, load_tile(d_ptr, i, pivot, n, stride_dm, TILES))
-    store_rows(b, load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
-    store_rows(c, load_tile(d_ptr, i, j, n, stride_dm, TILES))
+    b.store(load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
+    c.store(load_tile(d_ptr, i, j, n, stride_dm, TILES))
     return a, b, c
 
 
@@ -62,13 +58,14 @@ def _three_tiles_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constex
     on.
     """
     ACC: gl.constexpr = TILES.ACC
-    FLOOR: gl.constexpr = TILES.FLOOR
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
     a, b, c = load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES)
     for k in range(vertices_of(pivot, n, TILES)):
-        barrier()  # Triton adds another before the store, as it does not know that a thread reads only its own values of C
-        store_rows(c, relax_tile(c.load(ACC), column_of(a, k, TILES), row_of(b, k, TILES), FLOOR))
+        # Triton adds a barrier before the store, since it does not know that a thread reads only
+        # its own values of C.
+        barrier()
+        c.store(relax_over(c.load(ACC), a, b, k, TILES))
     barrier()
     store_tile(d_ptr, i, j, n, stride_dm, c.load(ACC), TILES)
 
@@ -76,8 +73,8 @@ def _three_tiles_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constex
 class KatzKider(BlockedMethod):
     """3 n / 32 launches; no workspace."""
 
-    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
+    def _tile(self) -> tuple[int, Any, int]:
         return _EDGE, row_layout(_EDGE, _WARPS), _WARPS
 
-    def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
+    def _doubly_dependent(self) -> tuple[Any, dict[str, Any]]:
         return _three_tiles_kernel, {}

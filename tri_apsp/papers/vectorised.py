@@ -20,10 +20,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tri_apsp.engines.base import Engine
-from tri_apsp.methods.papers.base import RankOneMethod, floor_of, parameter_of
-from tri_apsp.methods.papers.relaxation import relax_block
-from tri_apsp.methods.papers.simple import EDGE
+from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
 
 __all__ = ["Vectorised"]
 
@@ -55,12 +52,7 @@ class Vectorised(RankOneMethod):
     a thread.
     """
 
-    def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
-        width = parameter_of(engine)
-        constants = {
-            "FLOOR": floor_of(engine),
-            "EDGE": EDGE,
-            "WIDTH": width,
-            "num_warps": EDGE * EDGE // 32,
-        }
-        return _vectorised_kernel, constants, -(-n // EDGE) * -(-n // (EDGE * width))
+    def _kernel(self, n: int) -> tuple[Any, dict[str, int], int]:
+        width = self.parameter
+        programs = -(-n // EDGE) * -(-n // (EDGE * width))
+        return _vectorised_kernel, {"EDGE": EDGE, "WIDTH": width}, programs

@@ -22,10 +22,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tri_apsp.engines.base import Engine
-from tri_apsp.methods.papers.base import parameter_of
-from tri_apsp.methods.papers.blocked import row_layout
-from tri_apsp.methods.papers.katz_kider import KatzKider
+from tri_apsp.papers.blocked import row_layout
+from tri_apsp.papers.katz_kider import KatzKider
 
 __all__ = ["BlockedInt16", "BlockedVectorisedInt16"]
 
@@ -35,8 +33,8 @@ class BlockedInt16(KatzKider):
 
     columns: ClassVar[int] = 1
 
-    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
-        edge = parameter_of(engine)
+    def _tile(self) -> tuple[int, Any, int]:
+        edge = self.parameter
         warps = max(1, edge * edge // (32 * self.columns))
         return edge, row_layout(edge, warps, self.columns), warps
 

@@ -19,13 +19,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tri_apsp.engines.base import Engine
-from tri_apsp.methods.papers.base import RankOneMethod, floor_of
-from tri_apsp.methods.papers.relaxation import relax
+from tri_apsp.papers.rank_one import THREADS, RankOneMethod, relax
 
 __all__ = ["HarishNarayanan"]
-
-_THREADS = 256
 
 
 @triton.jit(do_not_specialize=["k"])
@@ -56,6 +52,5 @@ def _harish_narayanan_kernel(
 class HarishNarayanan(RankOneMethod):
     """n launches, each a pass over the whole matrix; no workspace."""
 
-    def _kernel(self, engine: Engine, n: int) -> tuple[Any, dict[str, Any], int]:
-        constants = {"FLOOR": floor_of(engine), "BLOCK": _THREADS, "num_warps": _THREADS // 32}
-        return _harish_narayanan_kernel, constants, n * -(-n // _THREADS)
+    def _kernel(self, n: int) -> tuple[Any, dict[str, int], int]:
+        return _harish_narayanan_kernel, {"BLOCK": THREADS}, n * -(-n // THREADS)

@@ -1,0 +1,186 @@
+"""The table of the systems: what is known of each before its module, which needs Triton, is
+imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+
+import torch
+
+from tri_apsp.device import Device
+from tri_apsp.engines import unusable_because
+from tri_apsp.methods import Method
+from tri_apsp.semirings import DTYPES
+
+__all__ = ["SYSTEMS", "System", "SystemParameter"]
+
+
+@dataclass(frozen=True)
+class SystemParameter:
+    """What a system varies.
+
+    Attributes:
+        name: the paper's name for it.
+        choices: the values that were studied.
+        default: the value that the paper found best, or used.
+    """
+
+    name: str
+    choices: tuple[int, ...]
+    default: int
+
+
+@dataclass(frozen=True)
+class System:
+    """One system of a paper.
+
+    Attributes:
+        name: of the system; its class has the same name in CamelCase.
+        paper: the authors.
+        year: of the paper.
+        description: what it is, in one line.
+        module: the file of this folder that holds its class.
+        parameter: what it varies, if anything.
+        blocked: whether it works on tiles in shared memory. It is then written in Gluon, for NVIDIA
+            GPUs from compute capability 8.0; otherwise in plain Triton.
+        dtypes: of the weights that it takes.
+    """
+
+    name: str
+    paper: str
+    year: int
+    description: str
+    module: str
+    parameter: SystemParameter | None = None
+    blocked: bool = True
+    dtypes: tuple[torch.dtype, ...] = DTYPES
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files below tri_apsp with its kernels."""
+        shared = ("blocked", "katz_kider") if self.blocked else ("rank_one",)
+        return tuple(f"papers/{name}.py" for name in dict.fromkeys((self.module, *shared)))
+
+    def runs_on(self, device: Device) -> bool:
+        """Return whether a GPU can run it, or Triton's interpreter on a CPU."""
+        if device.kind == "cpu":
+            return not self.blocked and unusable_because("portable", torch.device("cpu")) is None
+        return not self.blocked or (device.capability is not None and device.capability >= (8, 0))
+
+    def method(self, parameter: int | None = None) -> Method:
+        """Return the system as a method; None is the default of its parameter."""
+        if parameter is None and self.parameter is not None:
+            parameter = self.parameter.default
+        module = import_module(f"tri_apsp.papers.{self.module}")
+        method: Method = getattr(module, self.name.title().replace("_", ""))(parameter or 0)
+        return method
+
+
+_BULUC, _LUND, _CATINELLO = "Buluç, Gilbert, Budak", "Lund & Smith", "Catinello"
+_POWERS = (1, 2, 4, 8, 16, 32)
+_BLOCKS = SystemParameter("edge of a block", (8, 16, 32), 16)
+_CUTOFFS = SystemParameter("β", (16, 32, 64), 16)
+_INT16 = (torch.int16,)
+
+SYSTEMS: Mapping[str, System] = MappingProxyType(
+    {
+        system.name: system
+        for system in (
+            System(
+                "harish_narayanan",
+                "Harish & Narayanan",
+                2007,
+                "one launch per vertex, one thread per pair of vertices",
+                "harish_narayanan",
+                blocked=False,
+            ),
+            System(
+                "katz_kider",
+                "Katz & Kider",
+                2008,
+                "three launches per 32 vertices, tiles of 32 x 32 in shared memory",
+                "katz_kider",
+            ),
+            System(
+                "recursive_plain",
+                _BULUC,
+                2010,
+                "recursion, with a product of one value per thread",
+                "recursive",
+                _CUTOFFS,
+            ),
+            System(
+                "recursive_tuned",
+                _BULUC,
+                2010,
+                "recursion, with the product of this project",
+                "recursive",
+                _CUTOFFS,
+            ),
+            System(
+                "optimised_blocked",
+                _LUND,
+                2010,
+                "katz_kider with unrolled loops",
+                "optimised_blocked",
+            ),
+            System(
+                "staged_load",
+                _LUND,
+                2010,
+                "the tile in registers, slices of m vertices in shared memory",
+                "staged_load",
+                SystemParameter("m", _POWERS, 4),
+            ),
+            System(
+                "simple",
+                _CATINELLO,
+                2023,
+                "one launch per vertex, which writes only what improves",
+                "simple",
+                blocked=False,
+            ),
+            System(
+                "vectorised",
+                _CATINELLO,
+                2023,
+                "one launch per vertex, several columns per thread",
+                "vectorised",
+                SystemParameter("columns per thread", _POWERS, 4),
+                blocked=False,
+            ),
+            System(
+                "pseudo_blocked",
+                _CATINELLO,
+                2023,
+                "one launch per vertex, a square of values per thread",
+                "pseudo_blocked",
+                SystemParameter("edge of the square", _POWERS, 4),
+                blocked=False,
+            ),
+            System(
+                "blocked_int16",
+                _CATINELLO,
+                2023,
+                "three launches per block, one value of int16 per thread",
+                "blocked_int16",
+                _BLOCKS,
+                dtypes=_INT16,
+            ),
+            System(
+                "blocked_vectorised_int16",
+                _CATINELLO,
+                2023,
+                "three launches per block, four values of int16 per thread",
+                "blocked_int16",
+                _BLOCKS,
+                dtypes=_INT16,
+            ),
+        )
+    }
+)
+"""The systems by name, oldest first."""
