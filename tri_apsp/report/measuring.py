@@ -140,8 +140,8 @@ def _compare(group: Group, rows: StudyRows, measurer: Measurer, end: float) -> N
     found: list[list[Outcome]] = [[] for _ in points]
     begin = time.monotonic()
     for done in range(_ROUNDS):
-        left = end - time.monotonic()
-        if left * done < time.monotonic() - begin or left <= 0:
+        left, took = end - time.monotonic(), time.monotonic() - begin
+        if left <= 0 or (done and took / done > left):
             break
         for point, outcomes in zip(points, found, strict=True):
             outcome = measurer.screen(group.task, point, left)

@@ -29,7 +29,7 @@ from tri_apsp.report.studies import STUDIES, study_of
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-__all__ = ["environment_section", "run_all", "run_study"]
+__all__ = ["environment_section", "run_all", "run_study", "write_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
@@ -82,7 +82,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
                 f"--render-only must name a machine on which {study.name} was measured, but "
                 f"{rows.path} has no row; measure it there first."
             )
-    print(_write(study, target, rows))
+    print(write_study(study, target, rows))
     write_index(args.out)
     return 0
 
@@ -138,7 +138,7 @@ def _fits(group: Group, target: Target, *, required: bool) -> bool:
     return True
 
 
-def _write(study: Study, target: Target, rows: StudyRows) -> Path:
+def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result` at its beginning and `details` at its end.
