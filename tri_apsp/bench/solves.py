@@ -18,6 +18,7 @@ from tri_apsp.solver.run import run, solve
 from tri_apsp.solver.selection import select_dense
 
 __all__ = [
+    "DenseSelection",
     "direct_products",
     "selection_of",
     "solve",

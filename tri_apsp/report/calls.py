@@ -27,7 +27,7 @@ from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.records import Values
+from tri_apsp.tuned.records import Choice, Values
 
 __all__ = [
     "CallMeasurer",
@@ -90,6 +90,7 @@ class CallMeasurer:
         self._device, self._weights_of, self._call_of = device, weights_of, call_of
         self._products = direct_products if direct else nullcontext
         self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
+        self._checked = set[tuple[Choice, ...]]()
         self._busy = 0.0  # when the device has finished its last run
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
@@ -105,8 +106,9 @@ class CallMeasurer:
         self._graph = None
 
     def check(self, task: Task, point: Point) -> None:
-        """Compare the distances of small sparse graphs with those of the definition."""
-        for n in _SMALL:
+        """Compare the distances of small sparse graphs with those of the definition, once."""
+        key = task.dtype, *point.values.values()
+        for n in _SMALL if key not in self._checked else ():
             graph = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n)
             weights = graph.to_weights(task.torch_dtype, self._device)
             found, _ = self._call_of(task, point.values, weights)()
@@ -115,6 +117,7 @@ class CallMeasurer:
                 raise WrongResultError(
                     f"{wrong} of {n * n} distances of a sparse graph of {n} vertices are wrong"
                 )
+        self._checked.add(key)
 
     def graph_of(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the weights and the distances of the graph of a point."""

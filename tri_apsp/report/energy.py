@@ -145,7 +145,7 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
         )
         figures[f"{name}-solves"] = made
         shown = figure(f"{name}-solves", "MFLOP per joule of solves against n")
-        beside = _table(solves, lambda row: row["n"], BULUC_MFLOP_PER_JOULE)
+        beside = _table(solves, lambda row: "solve", BULUC_MFLOP_PER_JOULE)
         parts += [section("Whole solves", shown, beside)]
     return Page(figures, parts)
 
@@ -181,6 +181,7 @@ def _table(
             [
                 label(row),
                 row["dtype"],
+                row["n"],
                 f"{float(row['p50_ms']):.4g}",
                 f"{watts:.0f}",
                 f"{float(row['joules']):.3g}",
