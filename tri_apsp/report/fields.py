@@ -135,6 +135,18 @@ def _beta(row: StudyRow, *, whole: bool) -> float | None:
     return int(fields["cutoff"]) if (fields["cutoff"] == fields["block_size"]) == whole else None
 
 
+def _warps(name: str) -> Axis:
+    """Return the axis of the threads of a GPU program, whose warps are the field `name`."""
+    return Axis(
+        "threads per program",
+        _of_field(name, 32),
+        lambda n: (lund_smith_curve(n, 64, 256), _CATINELLO_THREADS),
+    )
+
+
+_THREADS = Axis("threads", _of_field("threads"))  # of a CPU
+
+
 # By study and the kernels that it measures, what rates are shown against.
 _AXES: dict[str, dict[tuple[str, ...], Sequence[Axis]]] = {
     "block-size": {
@@ -147,21 +159,10 @@ _AXES: dict[str, dict[tuple[str, ...], Sequence[Axis]]] = {
         _CLOSURE: [Axis("edge of the tile", _of_field("closure_tile"), _edges)],
     },
     "threads": {
-        (kernel,): [
-            Axis(
-                "threads per program",
-                _of_field(name, 32),
-                lambda n: (lund_smith_curve(n, 64, 256), _CATINELLO_THREADS),
-            ),
-            Axis("threads", _of_field("threads")),
-        ]
-        for kernel, name in (
-            ("product", "product.num_warps"),
-            ("closure", "closure_warps"),
-            ("batch", "closure_warps"),
-            ("panels", "panel_warps"),
-            ("solve", "threads"),
-        )
+        _PRODUCT: [_warps("product.num_warps"), _THREADS],
+        _CLOSURE: [_warps("closure_warps")],
+        ("panels",): [_warps("panel_warps")],
+        _SOLVE: [_THREADS],
     },
     "stages": {
         _PRODUCT: [

@@ -79,13 +79,13 @@ class StudyRows:
         """Return the newest row of each point of an engine, whatever kernels it measured.
 
         A final, which compares points, comes after their first measurements, and has the metrics of
-        these where it has none of its own.
+        these if it has none of its own.
         """
         found: dict[tuple[str, ...], StudyRow] = {}
         for row in self._rows:
             if row["engine"] == engine:
                 key = self._values(self._point, row)
-                before = found.get(key, row) if row["p50_ms"] else row
+                before = found.get(key, row) if row["stage"] == "final" else row
                 found[key] = {name: value or before[name] for name, value in row.items()}
         return list(found.values())
 

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.api import min_plus
+from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
@@ -156,8 +156,10 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
     config = Config(engine=task.engine)
     if name == "cpu engine":
         weights, config, name = weights.cpu(), Config(), "auto"
-    value = int(parameter) if parameter else None
-    return lambda: (solve_by(name, weights, config, value).distances, None)
+    if name in SYSTEMS:
+        value = int(parameter) if parameter else None
+        return lambda: (solve_by(name, weights, config, value).distances, None)
+    return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
 
 
 def _solve_by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
@@ -380,8 +382,8 @@ def _squaring_call(task: Task, values: Values, weights: torch.Tensor) -> SolveCa
     config = Config(engine=task.engine)
     if values["call"] == _EVERY:
         return lambda: (_square(weights, config), None)
-    method = "squaring" if values["call"] == _EARLY else "auto"
-    return lambda: (solve_by(method, weights, config).distances, None)
+    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
+    return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
 
 
 def _square(weights: torch.Tensor, config: Config) -> torch.Tensor:
