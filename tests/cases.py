@@ -7,6 +7,7 @@ bit for bit.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.methods import METHODS
 from tri_apsp.reference import floyd_warshall
 
 Matrix = npt.NDArray[np.float64]
@@ -131,6 +133,11 @@ def lowest(dtype: torch.dtype) -> float:
     return -INF if dtype.is_floating_point else torch.iinfo(dtype).min
 
 
+def config_for(method: str, config: tri_apsp.Config) -> tri_apsp.Config:
+    """Return a configuration without the fields that the method does not use."""
+    return dataclasses.replace(config, **dict.fromkeys(METHODS[method].unused_fields))
+
+
 def tensor(weights: Matrix, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
     """Weights as a tensor of `dtype`, inf as its no_edge."""
     missing = torch.from_numpy(np.isinf(weights))
@@ -158,11 +165,12 @@ def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
 
 
 def count_edges(matrices: torch.Tensor, step: int, *, loops: bool) -> int:
-    """The edges of matrices (batch, m, n) in rows 0, step, ...; 0 if one is not a whole number."""
-    edges = matrices < tri_apsp.no_edge(matrices.dtype)  # of which NaN is none
+    """The edges of matrices (batch, m, n) in rows 0, step, ...; 0 if one is not an integer."""
+    rows = matrices[:, ::step]
+    edges = rows < tri_apsp.no_edge(matrices.dtype)  # of which NaN is none
     if not loops:
-        edges.diagonal(dim1=1, dim2=2).fill_(False)
-    found = matrices[:, ::step][edges[:, ::step]].double()
+        edges[:, :, ::step].diagonal(dim1=1, dim2=2).fill_(False)
+    found = rows[edges].double()
     return found.numel() if bool((found == found.floor()).all()) else 0
 
 

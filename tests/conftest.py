@@ -16,11 +16,11 @@ import torch
 from clock import Clock
 
 from tri_apsp.device import cpu_count
-from tri_apsp.tuned import paths
+from tri_apsp.tuned import store
 
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
-paths._CHECKOUT = Path(_NOTHING.name)
+store._CHECKOUT = Path(_NOTHING.name)
 # GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the
 # tests that need much.
 _KEPT_BYTES = 1 << 30

@@ -143,7 +143,7 @@ def test_a_gpu_without_a_counter(monkeypatch, uuid):
 
 @pytest.mark.gpu
 def test_a_gpu_counts_its_energy():
-    """Other tests may use the GPU at the same time, so that only the orders of magnitude are known."""
+    """Other tests may use the GPU meanwhile, so only the orders of magnitude are known."""
     pytest.importorskip("pynvml")
     here = torch.device("cuda", 0)
     meter, a = EnergyMeter(here), torch.rand(4096, 4096, device=here)

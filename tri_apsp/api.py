@@ -1,94 +1,139 @@
-"""The public functions: documentation, and one call each. The work is in tri_apsp.solver and
-tri_apsp.sparse.
-"""
+"""The public functions: documentation, and one call each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import os
+from collections.abc import Iterator
+from typing import Literal
 
 import torch
 
+from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
+from tri_apsp.cycles.search import NegativeCycle
+from tri_apsp.dense import packed_graphs
+from tri_apsp.dense.exponents import ordinary_products
+from tri_apsp.dense.product import product
+from tri_apsp.dense.warm_up import warmup
 from tri_apsp.dispatch import needs_operation
-from tri_apsp.solver import packed
-from tri_apsp.solver.exponents import ordinary_products
-from tri_apsp.solver.product import product
-from tri_apsp.solver.reachability import closure
-from tri_apsp.solver.result import NegativeCycle, Result, Selection
-from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.solver.warm_up import warmup
-from tri_apsp.sparse import dense_or_sparse
-from tri_apsp.sparse.all_pairs import all_pairs
-from tri_apsp.sparse.dense_or_sparse import ShortestPathsMethod
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.plan import NegativeCycles, Plan
+from tri_apsp.planning import plan_of, run
+from tri_apsp.planning import select as select_plan
+from tri_apsp.request import MethodChoice, Request, Vertices
+from tri_apsp.result import Result
+from tri_apsp.sparse import blocks
+from tri_apsp.sparse.blocks import RowBlock
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
+from tri_apsp.sparse.plan import RowMethod
 from tri_apsp.sparse.read import read_sparse_graph
-from tri_apsp.sparse.single_source import single_source
+from tri_apsp.transitive_closure import closure
 
 __all__ = [
     "NegativeCycle",
+    "Plan",
     "Result",
-    "Selection",
-    "all_pairs",
+    "RowBlock",
+    "SparseGraph",
     "closeness",
     "diameter",
+    "distance_blocks",
     "eccentricities",
     "hops",
     "mean_distance",
     "min_plus",
     "ordinary_products",
     "pack",
+    "prepare",
     "reachability",
     "read_sparse_graph",
     "select",
     "shortest_paths",
-    "single_source",
     "unpack",
     "warmup",
 ]
 
 
 def select(
-    weights: Any,
+    graph: GraphLike,
     *,
-    sources: int | Sequence[int] | torch.Tensor | None = None,
-    method: ShortestPathsMethod = "auto",
+    sources: Vertices | None = None,
+    sizes: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    method: MethodChoice = "auto",
     config: Config | None = None,
+    limit: float | None = None,
+    min_only: bool = False,
+    predecessors: bool = False,
     read_values: bool = False,
-) -> Selection:
-    """Return what shortest_paths(weights) would run, without running it.
+) -> Plan:
+    """Return the plan of shortest_paths(graph), without running it: method, engine, configuration,
+    reason and memory.
 
-    Without `read_values`, dense weights are taken to have many edges and no negative weight, so
-    that the answer may differ.
-
-    The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm
-    in tri_apsp.sparse.choice.
+    The rules are in tri_apsp.methods.auto, and those between dense and sparse methods in
+    tri_apsp.sparse.choice. A sparse plan may still find, when it runs, that the graph stays sparse
+    under elimination; Result.plan has the method that ran.
 
     Args:
-        weights, sources, method, config: as for shortest_paths. With `sources`, the reason for
-            "johnson" also names the method of single_source that solves their rows, here and in a
-            call of single_source.
+        graph to predecessors: as for shortest_paths.
         read_values: also read dense weights: count their edges, and look for a negative one. From
             8192 vertices on, on an NVIDIA GPU, the values decide `exponents` too, for which a
-            sparse graph is made dense.
+            sparse graph is made dense. Without it, dense weights are taken to have many edges and
+            no negative weight, so that the answer may differ.
 
     Raises:
         As shortest_paths; values are not checked.
     """
-    return dense_or_sparse.select(
-        weights, sources=sources, method=method, config=config, read_values=read_values
+    check_flags(read_values=read_values)
+    request = Request.of(
+        graph,
+        sources=sources,
+        sizes=sizes,
+        offsets=offsets,
+        method=method,
+        config=config,
+        limit=limit,
+        min_only=min_only,
+        predecessors=predecessors,
     )
+    return select_plan(request, read_values=read_values)
+
+
+def prepare(
+    graph: GraphLike,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> SparseGraph:
+    """Convert a graph once for many calls: every function of sparse graphs takes the result.
+
+    Args:
+        graph: as for shortest_paths, without a batch.
+        dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph.
+        device: where the edges go; None: that of a tensor, else the CPU.
+
+    Raises:
+        InputError: a graph that breaks a rule of shortest_paths.
+        TooLargeError: the edges, while they are sorted, do not fit the memory.
+
+    Cost: a sort of the edges, unless they are sorted.
+    """
+    return sparse_graph(graph, dtype=dtype, device=None if device is None else torch.device(device))
 
 
 def shortest_paths(
-    weights: Any,
+    graph: GraphLike,
     *,
-    sources: int | Sequence[int] | torch.Tensor | None = None,
+    sources: Vertices | None = None,
     sizes: torch.Tensor | None = None,
     offsets: torch.Tensor | None = None,
-    method: ShortestPathsMethod = "auto",
+    method: MethodChoice = "auto",
     config: Config | None = None,
+    limit: float | None = None,
+    min_only: bool = False,
+    dtype: torch.dtype | None = None,
+    out: torch.Tensor | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     check: bool = True,
     predecessors: bool = False,
@@ -98,31 +143,49 @@ def shortest_paths(
     paths of any number of edges.
 
     Args:
-        weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a
-            CUDA device, with any strides. weights[i, j] is the weight of the edge from i to j; inf,
-            or no_edge(dtype) for integers, means no edge. The diagonal counts as 0 unless it is
-            negative. Of bool: True is an edge of weight 1, False is no edge; they are solved in
-            float32. Or a sparse graph, as single_source takes it.
-        sources: the vertices whose rows of the distances are wanted; None: all. Not with a batch.
+        graph: dense weights, (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on
+            the CPU or a CUDA device, with any strides. graph[i, j] is the weight of the edge from i
+            to j; inf, or no_edge(dtype) for integers, means no edge. The diagonal counts as 0
+            unless it is negative. Of bool: True is an edge of weight 1, False is no edge; they are
+            solved in float32. Or a sparse graph: a torch tensor of layout sparse_csr, sparse_csc or
+            sparse_coo; a SciPy sparse array; or what prepare() returns. Stored entries are edges, a
+            stored 0 too, except in SciPy's formats bsr and dia, which pad with zeros; of several at
+            one place the smallest counts.
+        sources: the vertices whose rows of the distances are wanted; one may occur more than once.
+            None: all. Not with a batch.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
             the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
-            of weights[i]. The values outside that block are ignored, and the result is no_edge
-            there, on the diagonal too. None: every graph has n vertices.
+            of graph[i]. The values outside that block are ignored, and the result is no_edge there,
+            on the diagonal too. None: every graph has n vertices.
         offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32,
-            on the device of the weights or on the CPU. `weights` are then (total,), the values of
-            one graph after another, as pack() returns them: graph g has offsets[g + 1] - offsets[g]
+            on the device of the weights or on the CPU. `graph` is then (total,), the values of one
+            graph after another, as pack() returns them: graph g has offsets[g + 1] - offsets[g]
             values, a square number, in row order. The result has the same layout; to follow paths,
             give its predecessors to unpack(). Graphs of similar size are solved together; for
-            offsets on a GPU, the host waits. Not with `sizes`, `sources`, `overwrite` and
-            method="johnson".
-        method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense
-            methods; or "johnson", for graphs of few edges. See select() for what "auto" takes.
+            offsets on a GPU, the host waits.
+        method: "auto", or one of
+            - "floyd_warshall", "kleene", "squaring", "iterative": dense methods;
+            - "johnson": by edges, by the row method that the rules of tri_apsp.sparse.choice find;
+            - "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
+              "elimination": row methods of sparse graphs. All give the same distances, to the last
+              bit, but for "elimination", which adds up the floats of a path in another order. It
+              takes graphs that stay sparse while their vertices are eliminated one after another,
+              as road networks do, and finds predecessors only for integers.
+            See select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
-            are filled in. With tiles or cutoffs, "auto" takes a dense method. With "johnson" it may
-            only name the engine of sparse graphs.
-        overwrite: solve in the memory of `weights`, which then holds the distances (undefined
+            are filled in. With tiles or cutoffs, "auto" takes a dense method; with a sparse method
+            it may only name the engine.
+        limit: the farthest distance of interest; vertices beyond it count as unreachable. Needs
+            `sources`.
+        min_only: one row: the distance from the nearest of the sources.
+        dtype: to convert the weights to; None: that of the graph. Not for weights that require a
+            gradient, or that torch.compile traces or torch.func transforms.
+        out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
+            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known. None:
+            a new tensor. Not with `overwrite`.
+        overwrite: solve in the memory of dense weights, which then hold the distances (undefined
             values after an error). A cycle of floats that rounding makes lighter than 0 then
-            raises, since the weights that would tell are gone.
+            raises, since the original weights were overwritten.
         check: check for invalid values, negative cycles and integer distances out of range. Without
             it the call neither reads a value nor blocks until the GPU is done; then the result for
             NaN is undefined, a negative cycle is not reported, and integer weights must not be
@@ -130,22 +193,22 @@ def shortest_paths(
             size out of range counts as the nearest one in range.
         predecessors: also find the vertex before the last on a shortest path of each pair; see
             Result. Not with `overwrite`, which destroys the weights.
-        negative_cycles: "raise" an error if there is one; or "mark" the pairs (i, j) with a walk
-            from i through a negative cycle to j: their distance is minus infinity (-inf, or
+        negative_cycles: "raise" an error if a source leads to one; or "mark" the pairs (i, j) with
+            a walk from i through a negative cycle to j: their distance is minus infinity (-inf, or
             -no_edge(dtype) for integers), they have no predecessor, and all other pairs keep their
             exact distance. A cycle of floats counts as negative if it weighs less than -4 eps m for
             each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of
             weight 0 that light.
 
     Returns:
-        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor,
-        (len(sources), n) with `sources`.
+        Result; `distances` is `graph` itself with overwrite, and a tensor given as `out`; else a
+        new contiguous tensor.
 
     Raises:
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
             hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
             an unknown method or engine, options that exclude each other. The weights are then
-            unchanged, with overwrite too.
+            unchanged, with overwrite too. A wrong type is an InputTypeError, also a TypeError.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
             weight.
         DistanceRangeError: a distance does not fit the dtype. Distances must be less than
@@ -181,22 +244,78 @@ def shortest_paths(
     Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights
     to choose it.
     """
-    solve: Callable[..., Result] = dense_or_sparse.solve
-    if needs_operation(weights, sizes):
-        from tri_apsp import ops  # which imports the compiler of torch
-
-        solve = ops.shortest_paths
-    return solve(
-        weights,
+    request = Request.of(
+        graph,
         sources=sources,
         sizes=sizes,
         offsets=offsets,
         method=method,
         config=config,
+        limit=limit,
+        min_only=min_only,
+        dtype=dtype,
+        out=out,
         overwrite=overwrite,
         check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+    )
+    if needs_operation(graph, sizes):
+        from tri_apsp import ops  # which imports the compiler of torch
+
+        return ops.shortest_paths(request)
+    plan = plan_of(request)
+    return run(request, plan)
+
+
+def distance_blocks(
+    graph: GraphLike,
+    *,
+    rows_per_block: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    method: Literal["auto"] | RowMethod = "auto",
+    negative_cycles: NegativeCycles = "raise",
+    dtype: torch.dtype | None = None,
+    progress: bool = False,
+) -> Iterator[RowBlock]:
+    """Yield all distances of a sparse graph in blocks of rows, and write them to a file if one is
+    named.
+
+        for first, distances in tri_apsp.distance_blocks(graph, out="distances.npy"):
+            print(first + len(distances), "rows")
+
+    Blocks are solved when the iterator is asked for them (without a loop, nothing is solved or
+    written), while those before them are copied from the GPU and written.
+
+    Args:
+        graph, method, negative_cycles, dtype: as shortest_paths; the method is one of rows.
+        rows_per_block: rows of a block; None: as many as hold about 33 million distances.
+        out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until
+            all rows are written, the file NAME.partial beside it holds how many are, and the same
+            call after an interruption goes on: rows that are in the file are not yielded again, not
+            even the last ones, which the interrupted call may have written but not yielded. In a
+            `.zarr` folder with a missing file, the rows from there on are solved again. Rows that
+            are not yet written are zeros; in a `.zarr` folder NaN, or the smallest number of an
+            integer dtype.
+        progress: show a bar on stderr.
+
+    Raises:
+        InputError: as shortest_paths; `out` is another file or cannot be written, also with a later
+            block.
+        NegativeCycleError: there is a negative cycle.
+        DistanceRangeError: as shortest_paths, with the block of the first distance that does not
+            fit.
+
+    Cost: that of all rows by a sparse method; memory for three blocks, and those that the caller
+    keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free memory.
+    """
+    return blocks.distance_blocks(
+        sparse_graph(graph, dtype=dtype),
+        rows_per_block=rows_per_block,
+        out=out,
+        method=method,
+        negative_cycles=negative_cycles,
+        progress=progress,
     )
 
 
@@ -237,7 +356,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     return product(a, b, c)
 
 
-def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Tensor:
+def reachability(adjacency: torch.Tensor) -> torch.Tensor:
     """Compute the reflexive transitive closure: R[i, j] is True if a path of any number of edges
     leads from i to j.
 
@@ -245,20 +364,16 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
         adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides;
             unchanged. adjacency[i, j] states whether there is an edge from i to j: in bool, True is
             an edge; in uint8, int8, int16, int32 and int64, any value but 0. The diagonal is
-            ignored, but must hold valid values.
-        weights: whether `adjacency` holds weights as shortest_paths takes them: in float32 and
-            float64, any value but inf is an edge; in int16, int32 and int64, any value but
-            no_edge(dtype); in bool, True. A weight of 0 is an edge.
+            ignored, but must hold valid values. Of weights, give
+            `weights != tri_apsp.no_edge(dtype)`.
 
     Returns:
         A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal
         is True.
 
     Raises:
-        InputError: adjacencies that are not square dense tensors of these dtypes; `weights` that
-            are neither True nor False; floats without `weights`; integers without `weights` whose
-            largest value is no_edge(dtype), as in weights; with `weights`, NaN, minus infinity, or
-            an integer outside [-no_edge, no_edge].
+        InputError: adjacencies that are not square dense tensors of these dtypes; integers whose
+            largest value is no_edge(dtype), as in weights.
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the
             device.
         EngineError: the device is a GPU, but Triton is not installed.
@@ -266,8 +381,8 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
     Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with
     n rounded up to a multiple of 128. On compute capability 9.x, from n = 5505 on, large products
     run on tensor cores, which count paths; the workspace for that, n^2 / 2 bytes, is free again
-    before the result is allocated. The call blocks until a GPU has read the values of weights and
-    of int16, int32 and int64; else it does not.
+    before the result is allocated. The call blocks until a GPU has read the values of
+    int16, int32 and int64; else it does not.
 
     Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak,
     Gaussian Elimination Based Algorithms on the GPU.
@@ -275,8 +390,8 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
     if needs_operation(adjacency):
         from tri_apsp import ops
 
-        return ops.reachability(adjacency, weights)
-    return closure(adjacency, weights)
+        return ops.reachability(adjacency)
+    return closure(adjacency)
 
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -303,7 +418,7 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         from tri_apsp import ops
 
         return ops.pack(matrices, sizes)
-    return packed.pack(matrices, sizes)
+    return packed_graphs.pack(matrices, sizes)
 
 
 def unpack(
@@ -333,4 +448,4 @@ def unpack(
         from tri_apsp import ops
 
         return ops.unpack(values, offsets, fill)
-    return packed.unpack(values, offsets, fill=fill)
+    return packed_graphs.unpack(values, offsets, fill=fill)

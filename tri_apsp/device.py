@@ -27,8 +27,8 @@ __all__ = [
     "Device",
     "assume",
     "byte_size",
+    "check_device",
     "check_memory",
-    "check_product_memory",
     "copy_to_cpu",
     "cpu_count",
     "cuda_count",
@@ -342,6 +342,18 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+def check_device(tensor: torch.Tensor, name: str) -> None:
+    """Check that a tensor is on a device that some engine may run on.
+
+    Raises:
+        InputError: it is on another.
+    """
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
+        )
+
+
 def free_memory(device: torch.device) -> int:
     """Return the bytes that a new allocation on `device` could get now, torch's own cache included."""
     if device.type == "cuda":
@@ -405,22 +417,6 @@ def check_memory(
         narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
         advice = f", which fits {fit}; {narrower}a device with more memory, or {remedy}"
         raise _too_large(what, batch * per_graph, free, device, advice)
-
-
-def check_product_memory(
-    batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device
-) -> None:
-    """Refuse a product (batch, m, n) that does not fit the free memory of `device`.
-
-    Raises:
-        TooLargeError: with the bytes needed, the bytes free, and how many rows fit.
-    """
-    per_row = batch * n * dtype.itemsize
-    needed, free = m * per_row, free_memory(device)
-    if needed > free:
-        advice = "multiply fewer rows of `a` at a time, use a narrower dtype, or a device with more memory"
-        rows = f", which fits {free // per_row} of its {counted(m, 'row')}; {advice}"
-        raise _too_large("a product", needed, free, device, rows)
 
 
 def _too_large(

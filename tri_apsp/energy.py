@@ -19,12 +19,10 @@ from tri_apsp.device import describe, nvml_uuid
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.messages import remedy_of_extra
 
-__all__ = ["WARM_UP_SECONDS", "EnergyMeter", "Reading"]
+__all__ = ["EnergyMeter", "Reading"]
 
-WARM_UP_SECONDS = 0.25
-"""Seconds of work before a measurement, in which the power rises to its level and the counter
-catches up.
-"""
+# Seconds of work before a measurement, in which the power rises to its level.
+_WARM_UP_SECONDS = 0.25
 
 # Steps of the counter that a measurement spans at least, and the seconds to wait for them beyond
 # those asked for.
@@ -67,22 +65,22 @@ class EnergyMeter:
 
     def __init__(self, device: torch.device, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._steps: list[
-            tuple[float, float]
-        ] = []  # seconds and joules, as the counter was first seen at each value
+        # Seconds and joules, as the counter was first seen at each value.
+        self._steps: list[tuple[float, float]] = []
         self._failure: Exception | None = None  # with which the thread of a measurement ended
         self._lock = threading.Lock()
         name = nvml_uuid(device)
         if name is None:
             raise EngineError(
-                f"energy must be measured on an NVIDIA GPU, which counts it, but the device is {describe(device).name} "
-                f"({device.type}); run it on such a GPU."
+                "energy must be measured on an NVIDIA GPU, which counts it, but the device is "
+                f"{describe(device).name} ({device.type}); run it on such a GPU."
             )
         try:
             import pynvml
         except ModuleNotFoundError:
             raise InputError(
-                f"energy is read with nvidia-ml-py, but it is not installed; {remedy_of_extra('energy')}."
+                "energy is read with nvidia-ml-py, but it is not installed; "
+                f"{remedy_of_extra('energy')}."
             ) from None
         self._nvml: Any = pynvml
         try:
@@ -91,8 +89,9 @@ class EnergyMeter:
             self._joules()
         except self._nvml.NVMLError as error:
             raise EngineError(
-                f"energy must be read from a counter of the GPU, but NVML reads none of {describe(device).name} ({error}); "
-                "measure on a whole GPU of compute capability 7.0 or later."
+                "energy must be read from a counter of the GPU, but NVML reads none of "
+                f"{describe(device).name} ({error}); measure on a whole GPU of compute capability "
+                "7.0 or later."
             ) from None
 
     def measure(self, run: Callable[[], None], seconds: float) -> Reading:
@@ -109,7 +108,7 @@ class EnergyMeter:
             EngineError: the counter makes no steps, or NVML fails to read it.
         """
         with self._polling():
-            warm = self._clock() + WARM_UP_SECONDS
+            warm = self._clock() + _WARM_UP_SECONDS
             while self._clock() < warm:
                 run()
             start, runs = self._clock(), 0
@@ -118,13 +117,14 @@ class EnergyMeter:
             ) < _MIN_STEPS:
                 if self._failure is not None:
                     raise EngineError(
-                        "the energy counter of a GPU must be readable until a measurement ends, but NVML failed "
-                        f"({self._failure}); measure again, or on another GPU."
+                        "the energy counter of a GPU must be readable until a measurement "
+                        f"ends, but NVML failed ({self._failure}); measure again."
                     )
                 if passed > seconds + _TIMEOUT_SECONDS and runs:
                     raise EngineError(
-                        f"the energy counter of a GPU must advance while it is read, but made {len(self._since(start))} steps "
-                        f"in {passed:.1f} s; measure on another GPU."
+                        "the energy counter of a GPU must advance while it is read, but made "
+                        f"{len(self._since(start))} steps in {passed:.1f} s; "
+                        "measure on another GPU."
                     )
                 run()
                 runs += 1
@@ -133,7 +133,7 @@ class EnergyMeter:
         return Reading((after - before) / (last - first) * per_run, per_run)
 
     def idle_watts(self) -> float:
-        """Return the power of the GPU while this process queues no work. Cost: about two seconds."""
+        """Return the power of the GPU without work of this process; takes about two seconds."""
         return self.measure(lambda: time.sleep(0.05), _IDLE_SECONDS).watts
 
     def poll(self) -> None:

@@ -13,8 +13,8 @@ from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.configs import Config
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.engines.stripes import multiply_in_stripes
+from tri_apsp.result import DenseSelection
 from tri_apsp.semirings import SIGNS
-from tri_apsp.solver.result import DenseSelection
 
 CPU = torch.device("cpu")
 

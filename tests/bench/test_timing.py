@@ -12,7 +12,7 @@ from tri_apsp.api import select
 from tri_apsp.bench import timing
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
 from tri_apsp.configs import default_config
-from tri_apsp.solver.result import DenseSelection
+from tri_apsp.result import DenseSelection
 
 CPU = torch.device("cpu")
 

@@ -45,13 +45,8 @@ def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -
             given = layout(drawn)
             for step in (1, 3, 1000):
                 for loops in (False, True):
-                    expected = cases.count_edges(given, step, loops=loops)
-                    assert queue_edge_count(given, step, loops=loops)() == expected, (
-                        shape,
-                        name,
-                        step,
-                        loops,
-                    )
+                    found = queue_edge_count(given, step, loops=loops)()
+                    assert found == cases.count_edges(given, step, loops=loops), (shape, name, step)
     assert len(result_buffers._IN_USE) == used
 
 
@@ -86,12 +81,8 @@ def check_fractions(device: str) -> None:
         for loops in (False, True):
             fails = row != 5 and value == value and (loops or row != column)
             expected = 0 if fails else cases.count_edges(given, 3, loops=loops)
-            assert queue_edge_count(given, 3, loops=loops)() == expected, (
-                row,
-                column,
-                value,
-                loops,
-            )
+            found = queue_edge_count(given, 3, loops=loops)()
+            assert found == expected, (row, column, value, loops)
 
 
 @interpreted
@@ -103,28 +94,20 @@ def test_interpreted_counts(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch)
 
 
 @interpreted
-def test_interpreted_fractions() -> None:
+def test_interpreted_fractions_and_memory() -> None:
     check_fractions("cpu")
-
-
-@interpreted
-def test_interpreted_counts_keep_no_matrix() -> None:
     check_memory("cpu")
 
 
 @pytest.mark.gpu
 @dtypes
 def test_counts(dtype: torch.dtype) -> None:
-    check(dtype, "cuda", [(1, 1, 1), (2, 7, 5), (3, 20, 4099), (70, 100, 100), (1, 5000, 4112)])
+    check(dtype, "cuda", [(1, 1, 1), (3, 20, 4099), (70, 100, 100)])
 
 
 @pytest.mark.gpu
-def test_fractions() -> None:
+def test_fractions_and_memory() -> None:
     check_fractions("cuda")
-
-
-@pytest.mark.gpu
-def test_counts_keep_no_matrix() -> None:
     check_memory("cuda")
 
 

@@ -144,17 +144,12 @@ def test_launchers_share_nothing() -> None:
     assert len(kernel.compiled) == 2
 
 
-def test_the_interpreter_is_asked_each_time() -> None:
-    kernel = Kernel(compiles=False)
-    launch = Launcher(kernel, CONSTANTS)
-    for _ in range(2):
-        launch((1, 1, 1), MEMORY, MEMORY, 32)
-    assert len(kernel.compiled) == 2
-
-
-def test_an_amd_gpu_is_asked_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.version, "hip", "6.0")
-    kernel = Kernel()
+@pytest.mark.parametrize("hip", [None, "6.0"])
+def test_the_interpreter_and_an_amd_gpu_are_asked_each_time(
+    monkeypatch: pytest.MonkeyPatch, hip: str | None
+) -> None:
+    monkeypatch.setattr(torch.version, "hip", hip)
+    kernel = Kernel(compiles=hip is not None)
     launch = Launcher(kernel, CONSTANTS)
     for _ in range(2):
         launch((1, 1, 1), MEMORY, MEMORY, 32)

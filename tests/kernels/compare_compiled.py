@@ -8,7 +8,7 @@ renamed or split something.
 Compiles every variant of variants.py (and the CPU kernels for this CPU) from both checkouts, each
 in a process of its own, and compares the instructions with their operands, the registers and the
 shared memory; names, addresses and lines of source do not count. Prints what differs, and exits
-with 1 if anything does.
+with 1 if anything does. Variants that only one checkout has are listed, and not compared.
 
 A tuned file names the hash of the sources that were measured, which a rename changes too. --rehash
 replaces it in tuning/, for each engine whose kernels are all the same in both checkouts, where it
@@ -49,9 +49,8 @@ def main() -> int:
         action="store_true",
         help="rewrite kernel_hash in tuning/ where the code is the same",
     )
-    parser.add_argument(
-        "--compile", type=Path, metavar="CHECKOUT", help=argparse.SUPPRESS
-    )  # in a process of its own
+    # In a process of its own.
+    parser.add_argument("--compile", type=Path, metavar="CHECKOUT", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.compile is not None:
         json.dump(compile_all(options.compile, options.only), sys.stdout)
@@ -71,10 +70,8 @@ def main() -> int:
 
 def _compile_in_processes(checkouts: list[Path], only: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ,
-            "NUMBA_CACHE_DIR": folder,
-        }  # assembly cannot be read from what Numba kept
+        # Assembly cannot be read from what Numba kept.
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         command = [sys.executable, __file__, "--only", only, "--compile"]
         started = [
             subprocess.Popen(
@@ -145,16 +142,16 @@ def _instructions(assembly: str) -> list[str]:
 
 
 def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
-    """Print how each variant differs; return the names of those that do, or that only one checkout
-    has.
+    """Print how each variant differs; return the names of those that do.
+
+    A variant that only one checkout has is printed, and cannot be compared.
     """
-    names = sorted(before.keys() | after.keys())
-    differing = [name for name in names if before.get(name) != after.get(name)]
+    for name in sorted(before.keys() ^ after.keys()):
+        print(f"{name}: only in the checkout {'before' if name in before else 'after'}")
+    names = sorted(before.keys() & after.keys())
+    differing = [name for name in names if before[name] != after[name]]
     for name in differing:
-        old, new = before.get(name), after.get(name)
-        if old is None or new is None:
-            print(f"{name}: only in the checkout {'after' if old is None else 'before'}")
-            continue
+        old, new = before[name], after[name]
         changes = [
             line
             for line in difflib.unified_diff(old, new, lineterm="", n=0)

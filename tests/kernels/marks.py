@@ -1,4 +1,4 @@
-"""Marks of the tests that compile kernels."""
+"""Marks of the tests that compile kernels, and their parameters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from kernels.sass import TOOLS
 
-needs_disassembler = pytest.mark.skipif(
-    not (TOOLS / "nvdisasm").exists(), reason="this Triton contains no disassembler"
-)
+needs_disassembler = [
+    pytest.mark.compiled,
+    pytest.mark.skipif(
+        not (TOOLS / "nvdisasm").exists(), reason="this Triton contains no disassembler"
+    ),
+]
 
 
 def cases(

@@ -24,9 +24,7 @@ CONSTANTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 24)], ids=str
-)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 0), (33, 65, 17), (40, 20, 24)], ids=str)
 @pytest.mark.parametrize(
     ("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "int16x2"], ids=str
 )

@@ -125,7 +125,7 @@ def graphs(strategy: str, n: int) -> np.ndarray:
     return zero_diagonal(np.stack([make(n, seed=1, degree=3), make(n, seed=2)]))
 
 
-@pytest.mark.parametrize("n", [1, 5, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize("n", [1, 8, 17])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_closure(strategy: str, dtype: torch.dtype, n: int) -> None:
     for tile in (8, 16):
@@ -137,9 +137,9 @@ def test_closure(strategy: str, dtype: torch.dtype, n: int) -> None:
 
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
-    weights = graphs(strategy, 40)
+    weights = graphs(strategy, 20)
     before = cases.tensor(weights, dtype).numpy()
-    for sizes in ([40, 17], [0, 9]):
+    for sizes in ([20, 17], [0, 9]):
         d = before.copy()
         closure(strategy, dtype, d, tile=8, sizes=sizes)
         for i, size in enumerate(sizes):
@@ -148,8 +148,8 @@ def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
         np.testing.assert_array_equal(d, before, "closed more than the leading vertices")
 
 
-@pytest.mark.parametrize("programs", [2, 3, 5, 7])
-@pytest.mark.parametrize("n", [1, 17, 40])
+@pytest.mark.parametrize("programs", [2, 5])
+@pytest.mark.parametrize("n", [1, 20])
 def test_several_programs_per_graph(n: int, programs: int) -> None:
     """One update program, as many as a phase has tiles, or more; for graphs of no tile, one, or
     several.
@@ -162,12 +162,11 @@ def test_several_programs_per_graph(n: int, programs: int) -> None:
             assert_closed(d[i, :size, :size], weights[i, :size, :size], torch.float32)
 
 
-@pytest.mark.parametrize(("programs", "parts"), [(3, 2), (8, 2), (9, 2), (17, 4)])
+@pytest.mark.parametrize(("programs", "parts"), [(3, 2), (9, 2), (17, 4)])
 def test_divided_tiles(programs: int, parts: int) -> None:
     for operation, dtype in (("float", torch.float32), ("int16x2", torch.int16)):
-        weights = graphs(
-            operation, 75
-        )  # five tiles per row: a phase has more tiles than programs, as many, or fewer
+        # Two or three tiles per row: a phase has more tiles than programs, as many, or fewer.
+        weights = graphs(operation, 40)
         d = cases.tensor(weights, dtype).numpy()
         closure(operation, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
         assert_closed(d, weights, dtype)
@@ -265,56 +264,65 @@ def assert_extremes(
     ]
 
 
-@pytest.mark.parametrize("n", [1, 13, 40])
 @pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64]
+    ("n", "tile", "sizes", "alignment", "programs"),
+    [
+        (13, 16, [13, 6], 1, 1),
+        (13, 16, [0, 0], 1, 1),
+        (20, 8, [10, 20], 4, 1),
+        (20, 8, None, 1, 3),
+        (20, 16, None, 16, 9),
+        (20, 8, [0, 20], 8, 3),
+    ],
 )
-@pytest.mark.parametrize("programs", [1, 3])
-@pytest.mark.parametrize("nonnegative", [False, True])
-def test_solve(nonnegative: bool, programs: int, dtype: torch.dtype, n: int) -> None:
-    """The first graph has no negative weight; the second has, unless `nonnegative`."""
+@pytest.mark.parametrize(
+    ("dtype", "nonnegative"),
+    [
+        (torch.float32, True),
+        *((dtype, False) for dtype in (torch.float32, torch.int16, torch.int64)),
+    ],
+    ids=str,
+)
+def test_solve(
+    dtype: torch.dtype,
+    nonnegative: bool,
+    n: int,
+    tile: int,
+    sizes: list[int] | None,
+    alignment: int,
+    programs: int,
+) -> None:
+    """In one tile or several, by one program or several, all vertices or the leading ones.
+
+    The first graph has no negative weight; the second has, unless `nonnegative`.
+    """
     second = cases.random_graph(n, seed=2) if nonnegative else cases.negative_graph(n, seed=2)
     weights = np.stack([cases.random_graph(n, seed=1, degree=3), second])
-    weights += np.where(
-        np.eye(n) > 0, np.array([3, 0])[:, None, None], 0
-    )  # a positive diagonal counts as 0
-    for tile, sizes, alignment in (
-        (16, None, 1),
-        (8, None, 1),
-        (8, None, 4),
-        (16, None, 16),
-        (16, [n, n // 2], 1),
-        (8, [n // 2, n], 1),
-        (8, [n // 2, n], 4),
-        (8, [0, 0], 1),
-        (8, [0, 0], 8),
-    ):
-        if n <= tile and (programs > 1 or alignment > 1):
-            continue
-        w = cases.tensor(weights, dtype).numpy()
-        before = w.copy()
-        parts = 2 if tile == 16 and programs > 1 else 1
-        d, extremes = solve(
-            dtype,
-            w,
-            tile=tile,
-            sizes=sizes,
-            programs=programs,
-            parts=parts,
-            alignment=alignment,
-            nonnegative=nonnegative,
-        )
-        np.testing.assert_array_equal(w, before)
-        expected = np.full_like(d, no_edge(dtype))
-        for i, size in enumerate(sizes or [n, n]):
-            assert_closed(d[i, :size, :size], zero_diagonal(weights[i, :size, :size]), dtype)
-            expected[i, :size, :size] = d[i, :size, :size]
-        if (
-            alignment > 1
-        ):  # negative weights may have lowered padding, to values that still count as no edge
-            expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
-        np.testing.assert_array_equal(d, expected, "padding holds an edge")
-        assert_extremes(extremes, w, d, sizes, dtype)
+    # A positive diagonal counts as 0.
+    weights += np.where(np.eye(n) > 0, np.array([3, 0])[:, None, None], 0)
+    w = cases.tensor(weights, dtype).numpy()
+    before = w.copy()
+    parts = 2 if tile == 16 and programs > 1 else 1
+    d, extremes = solve(
+        dtype,
+        w,
+        tile=tile,
+        sizes=sizes,
+        programs=programs,
+        parts=parts,
+        alignment=alignment,
+        nonnegative=nonnegative,
+    )
+    np.testing.assert_array_equal(w, before)
+    expected = np.full_like(d, no_edge(dtype))
+    for i, size in enumerate(sizes or [n, n]):
+        assert_closed(d[i, :size, :size], zero_diagonal(weights[i, :size, :size]), dtype)
+        expected[i, :size, :size] = d[i, :size, :size]
+    # Negative weights may have lowered padding, to values that still count as no edge.
+    if alignment > 1:
+        expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
+    np.testing.assert_array_equal(d, expected, "padding holds an edge")
+    assert_extremes(extremes, w, d, sizes, dtype)
 
 
 def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
@@ -334,15 +342,15 @@ def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
     return call
 
 
-@pytest.mark.parametrize("slow", [0, 1, 2])
-@pytest.mark.parametrize(("programs", "parts"), [(2, 1), (3, 1), (9, 2), (17, 2)])
+@pytest.mark.parametrize("slow", [0, 1])
+@pytest.mark.parametrize(("programs", "parts"), [(3, 1), (9, 2)])
 def test_results_do_not_depend_on_timing(
     monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, slow: int
 ) -> None:
     """Bit for bit: nor on the number of update programs, nor on when they store tiles that the
     diagonal program reads.
     """
-    weights = np.random.default_rng(3).random((2, 75, 75)).astype(np.float32)
+    weights = np.random.default_rng(3).random((2, 40, 40)).astype(np.float32)
     expected, _ = solve(torch.float32, weights, tile=16, programs=2)
     solving = solve_kernel.__globals__["_solve_blocks"].__globals__
     closing, synchronizing = (

@@ -14,7 +14,7 @@ from kernels import exponents_model as model
 from kernels.exponents_model import NO_EDGE
 from kernels.gluon_stand_in import Pointer, import_kernels, launch
 
-from tri_apsp.engines.triton_exponents import exponents_of
+from tri_apsp.engines.exponents import exponents_of
 from tri_apsp.semirings import no_edge
 
 kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel
@@ -53,7 +53,7 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
     return c, a, b, slice_length, int(rng.integers(2**32))
 
 
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(operands())
 def test_what_is_certain_is_exact(
     given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int],
@@ -63,7 +63,7 @@ def test_what_is_certain_is_exact(
     np.testing.assert_array_equal(found[certain], exact(c, a, b)[certain])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(operands(), st.booleans())
 def test_sums_in_any_order(
     given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int], cut_off: bool
@@ -147,12 +147,10 @@ def encoded(x: np.ndarray, k_axis: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize(
-    ("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 35)), (6, 0, (0, 0))]
+    ("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (6, 1, (0, 0)), (4, 0, (15, 35))]
 )
-@pytest.mark.parametrize(
-    ("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)]
-)
-@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32])
+@pytest.mark.parametrize(("m", "n", "depth"), [(1, 1, 1), (17, 40, 29), (33, 15, 96), (5, 7, 0)])
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
 def test_the_kernel_on_numpy(
     dtype: torch.dtype, m: int, n: int, depth: int, buffers: int, fresh: int, skip: tuple[int, int]
 ) -> None:

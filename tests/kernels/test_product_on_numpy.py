@@ -124,7 +124,7 @@ def shape_of(operands: Operands) -> tuple[int, int, int]:
     return c.shape[1], c.shape[2], a.shape[2]
 
 
-SHAPES = [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 24)]
+SHAPES = [(1, 1, 1), (5, 7, 0), (33, 65, 17), (40, 20, 24)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -138,13 +138,24 @@ def test_product(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int])
         np.testing.assert_array_equal(c, expected)
 
 
+@pytest.mark.parametrize("fresh", [(0, 0), (1, 0), (0, 1)])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
-def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.dtype) -> None:
+def test_two_products_and_skipped_rows_and_columns(
+    strategy: str, dtype: torch.dtype, fresh: tuple[int, int]
+) -> None:
+    """What a fresh block holds does not matter, except where it is skipped."""
     shapes = [(37, 66), (37, 9), (9, 66), (18, 33), (18, 5), (5, 33)]
     c0, a0, b0, c1, a1, b1 = blocks(dtype, *shapes, negative=strategy != "nonnegative")
     skip = (14, 34)
-    expected = min_plus(c0, a0, b0, dtype, skip), min_plus(c1, a1, b1, dtype)
-    product(strategy, dtype, [c0, a0, b0], [c1, a1, b1], skip=skip, NUM_STAGES=3)
+    old = [
+        np.full_like(c, no_edge(dtype)) if new else c
+        for c, new in zip((c0, c1), fresh, strict=True)
+    ]
+    expected = min_plus(old[0], a0, b0, dtype, skip), min_plus(old[1], a1, b1, dtype)
+    for part in ((slice(None), slice(*skip)), (slice(None), slice(None), slice(*skip))):
+        expected[0][part] = c0[part]
+    options = {"skip": skip, "fresh": fresh, "NUM_STAGES": 3}
+    product(strategy, dtype, [c0, a0, b0], [c1, a1, b1], **options)
     np.testing.assert_array_equal(c0, expected[0])
     np.testing.assert_array_equal(c1, expected[1])
 
@@ -160,25 +171,7 @@ def test_zeros_of_either_sign(strategy: str, dtype: torch.dtype) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-@pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
-@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
-def test_what_a_fresh_block_holds_does_not_matter(
-    strategy: str, dtype: torch.dtype, fresh: tuple[int, int]
-) -> None:
-    operands = blocks(dtype, *[(20, 33), (20, 9), (9, 33)] * 2, negative=strategy != "nonnegative")
-    pairs = operands[:3], operands[3:]
-    old = [
-        np.full_like(c, no_edge(dtype)) if new else c
-        for (c, _, _), new in zip(pairs, fresh, strict=True)
-    ]
-    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip(old, pairs, strict=True)]
-    pairs[fresh.index(1)][0][:] = floor(dtype)
-    product(strategy, dtype, *pairs, fresh=fresh)
-    for (c, _, _), found in zip(pairs, expected, strict=True):
-        np.testing.assert_array_equal(c, found)
-
-
-@pytest.mark.parametrize(("whole_tiles", "split_k"), [(0, 2), (0, 7), (3, 3), (7, 4)])
+@pytest.mark.parametrize(("whole_tiles", "split_k"), [(0, 7), (3, 3)])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_several_programs_per_tile(
     monkeypatch: pytest.MonkeyPatch,
@@ -251,18 +244,3 @@ def test_only_the_tiles_that_are_needed(strategy: str, dtype: torch.dtype, tile:
     expected = np.where(computed[:, :70, :75], min_plus(c, a, b, dtype), c)
     product(strategy, dtype, [c, a, b], needed=whole, NEEDED_TILE=tile)
     np.testing.assert_array_equal(c, expected)
-
-
-def test_an_address_outside_its_array_fails() -> None:
-    c, a, b = blocks(torch.int32, (5, 7), (5, 9), (9, 7), negative=False)
-    for operands in ([c[:, 1:], a, b], [c, a[:, 1:], b], [c, a, b[:, 1:]], [c, a, b[:, :, 1:]]):
-        with pytest.raises(AssertionError, match="outside its array"):
-            product("int32", torch.int32, operands, shape=(5, 7, 9))
-
-
-def test_a_missing_wait_for_copies_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    c, a, b = blocks(torch.int32, (5, 7), (5, 9), (9, 7), negative=False)
-    expected = min_plus(c, a, b, torch.int32)
-    monkeypatch.setitem(product_kernel.__globals__, "wait_group", lambda pending: None)
-    product("int32", torch.int32, [c, a, b])
-    assert (c != expected).any()

@@ -55,10 +55,9 @@ def find(
 
 
 @pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 3, 8, 13, 32, 33, 64])
+@pytest.mark.parametrize("n", [1, 8, 33])
 @pytest.mark.parametrize("warps", [1, 4])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradients(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
+def test_gradients(warps: int, n: int, negative: bool) -> None:
     """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and
     padded ones.
     """
@@ -68,7 +67,7 @@ def test_gradients(dtype: torch.dtype, warps: int, n: int, negative: bool) -> No
         (1, None),
         (len(weights), [n, 0, n // 2, max(0, n - 1), n]),
     ):
-        w = cases.tensor(weights[:count], dtype).numpy()
+        w = cases.tensor(weights[:count], torch.float32).numpy()
         g = np.random.default_rng(n).integers(-9, 10, w.shape).astype(w.dtype)
         d, expected = np.full_like(w, np.inf), np.zeros(w.shape)
         for i, size in enumerate((sizes or [n] * len(weights))[:count]):
@@ -90,7 +89,7 @@ def test_a_cycle_of_weight_0() -> None:
 
 
 @pytest.mark.parametrize("kind", cases.ROUNDED)
-@pytest.mark.parametrize("n", [5, 16, 32])
+@pytest.mark.parametrize("n", [5, 16])
 def test_rounding_loses_no_gradient(kind: str, n: int) -> None:
     """What flows out of a vertex but not into it is what its distances brought."""
     w = cases.rounded_graphs(kind, n)

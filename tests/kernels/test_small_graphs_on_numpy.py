@@ -81,10 +81,10 @@ def graphs(n: int, *, negative: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 3, 8, 13, 32, 33, 64])
+@pytest.mark.parametrize("n", [1, 8, 33])
 @pytest.mark.parametrize(
     ("dtype", "warps"),
-    [*((dtype, 1) for dtype in DTYPES), *((dtype, 2) for dtype in DTYPES if dtype != torch.int16)],
+    [*((dtype, 1) for dtype in DTYPES), (torch.float32, 2), (torch.int64, 2)],
     ids=str,
 )
 def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
@@ -118,7 +118,7 @@ def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> No
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32])
 def test_extremes_show_nan_and_infinity(dtype: torch.dtype, value: float) -> None:
     w = cases.tensor(graphs(9, negative=False), dtype).numpy()
     w[2, 3, 8] = value
@@ -142,9 +142,9 @@ def test_integers_out_of_range_show(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 10, (1 << 32) + 3])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16])
 def test_a_size_out_of_range_shows_as_the_lowest_value(dtype: torch.dtype, size: int) -> None:
     w = cases.tensor(graphs(9, negative=False), dtype).numpy()
-    for i in range(4):
+    for i in (0, 3):
         found = solve(dtype, w, [9] * i + [size] + [9] * (3 - i))[1]
         assert found[0] == extremes_constants(dtype).SMALLEST

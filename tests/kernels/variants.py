@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, product_registers
+from tri_apsp.configs import (
+    EXPONENT_DTYPES,
+    GpuTiles,
+    default_config,
+    product_registers,
+)
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
+from tri_apsp.engines.exponents import (
+    _encode_launcher,
+    _product_launcher,
+    _sample_launcher,
+)
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -34,12 +44,10 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
 from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
-from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
@@ -49,7 +57,6 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.portable import boolean as portable_boolean
-from tri_apsp.kernels.portable import exponents as portable_exponents
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
@@ -63,16 +70,17 @@ from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
+from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
 from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
-from tri_apsp.kernels.shared.packed import _packed_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.sparse import triton as sparse_engine
 from tri_apsp.sparse import triton_hops
 
-CAPABILITIES = (80, 90, 100)
+CAPABILITIES = (90, 80, 100)
+"""The compute capabilities, as integers; the first is that of most variants."""
 TYPES = {
     torch.float32: "fp32",
     torch.float64: "fp64",
@@ -272,7 +280,7 @@ def _reader(
     )
 
 
-def value_range(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -> Variant:
+def value_range(dtype: torch.dtype, capability: int, rows: int, unit: bool) -> Variant:
     """For `rows` rows of 1000 values, with the largest sizes and strides; of unit stride, if
     `unit`.
     """
@@ -442,42 +450,17 @@ def nvidia_argmin(
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
-
-
-def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
-    """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are
-    constants.
-    """
-    constants: dict[str, Any] = {
-        "NO_EDGE": no_edge(dtype),
-        **EXPONENT_TILE,
-        "LEAST_TRIED": 64,
-        "WORTHWHILE": 8,
-    } | more
-    constants |= exponents_of(constants["SLICE"])._asdict()
+def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
+    """The product by exponents; `fields` are of its tiles."""
+    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
     pointers = {
         "a_ptr": "*bf16",
         "b_ptr": "*bf16",
-        **dict.fromkeys(("uncertain_ptr", "counts_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32"),
+        "a_scores_ptr": "*i16",
+        **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
+        **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
     }
-    pointers |= {"a_scores_ptr": "*i16", "b_scores_ptr": "*i32" if capability == 90 else "*i16"}
-    if capability != 90:
-        kernel = portable_exponents._exponent_product_kernel
-        return Variant(
-            kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8
-        )
-    kernel = nvidia_exponents._exponent_product_kernel
-    constants = {"PART": EXPONENTS_PART, "BUFFERS": 6} | constants
-    registers = 128 if constants["BLOCK_N"] == 128 else 255
-    return Variant(
-        kernel,
-        _signature(kernel, dtype, constants, **pointers),
-        constants,
-        capability,
-        8,
-        registers,
-    )
+    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
@@ -490,7 +473,7 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         "b_powers_ptr": "*bf16",
         "b_scores_ptr": "*i16",
     }
-    return _launched(_encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
+    return _launched(_encode_launcher(dtype, tiles), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
@@ -505,16 +488,11 @@ def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
 def _launched(
     launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]
 ) -> Variant:
-    """The kernel of a launcher, with its constants; `pointers` are those that are not of `dtype`."""
+    """The kernel of a launcher, with its constants; `pointers` that are not of `dtype`."""
     constants = dict(launcher._constants)
-    warps = constants.pop("num_warps")
-    return Variant(
-        launcher._kernel,
-        _signature(launcher._kernel, dtype, constants, **pointers),
-        constants,
-        capability,
-        warps,
-    )
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg") if name in constants}
+    signature = _signature(launcher._kernel, dtype, constants, **pointers)
+    return Variant(launcher._kernel, signature, constants, capability, **options)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
@@ -554,9 +532,9 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
     signature = _signature(
-        _packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
+        _copy_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
     )
-    return Variant(_packed_kernel, signature, constants, capability, 4)
+    return Variant(_copy_packed_kernel, signature, constants, capability, 4)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
@@ -607,102 +585,124 @@ def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     )
 
 
-def arithmetic_cases() -> list[tuple[torch.dtype, int]]:
-    """Return (dtype, capability) of every arithmetic ceiling that is tested."""
-    dtypes = (torch.float32, torch.int32, torch.int16)
-    return [case for case in itertools.product(dtypes, CAPABILITIES) if _runs_on_nvidia(*case)]
-
-
-def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
-    """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is
-    tested.
-    """
-    fields = [*((capability, "product") for capability in CAPABILITIES), (90, "small_product")]
-    return [
-        (dtype, nonnegative, capability, field)
-        for (dtype, nonnegative), (capability, field) in itertools.product(SIGNS, fields)
-        if _runs_on_nvidia(dtype, capability)
+def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the first value of every axis as one case, and all that differ from it in one."""
+    first = tuple(axis[0] for axis in axes)
+    others = [
+        (*first[:i], value, *first[i + 1 :]) for i, axis in enumerate(axes) for value in axis[1:]
     ]
+    return [first, *others]
 
 
-def closure_cases() -> list[tuple[str, torch.dtype, bool, int]]:
-    """Return (kind, dtype, nonnegative, capability) of every closure of the nvidia engine that is
-    tested.
-    """
-    kinds = [
-        *((kind, 90) for kind in NVIDIA_CLOSURES),
-        *itertools.product(("closure by many", "solve by many"), (80, 100)),
-    ]
-    return [
-        (kind, dtype, nonnegative, capability)
-        for (kind, capability), (dtype, nonnegative) in itertools.product(kinds, SIGNS)
-        if _runs_on_nvidia(dtype, capability)
-        # Of some solves, no loop that is counted differs between dtypes of a size.
-        and (
-            not (kind.startswith("padded") or ("solve" in kind and capability != 90))
-            or dtype in (torch.float32, torch.int16)
-        )
-    ]
+_DTYPES = tuple(TYPES)
+_FLOATS = (torch.float32, torch.float64)
+_OTHERS = CAPABILITIES[1:]
 
+VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
+    "portable product": (portable_product, star(_DTYPES, CAPABILITIES)),
+    "portable closure": (portable_closure, star(_DTYPES, CAPABILITIES)),
+    "portable panels": (portable_panels, star(_DTYPES, CAPABILITIES)),
+    "nvidia product": (
+        nvidia_product,
+        [
+            *((*sign, 90, "product") for sign in SIGNS),
+            *star([torch.float32], [True], CAPABILITIES, ["product", "small_product"])[1:],
+            (torch.int16, False, 90, "product", 128),
+        ],
+    ),
+    "nvidia closure": (
+        nvidia_closure,
+        [
+            *(("closure by many", *sign, 90) for sign in SIGNS),
+            *star(NVIDIA_CLOSURES, [torch.float32], [True], CAPABILITIES)[1:],
+            ("solve by many", torch.int16, False, 90),
+        ],
+    ),
+    "nvidia closure of one vertex": (nvidia_closure_of_one_vertex, [()]),
+    "shared value_range": (
+        value_range,
+        [*star(_DTYPES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
+    ),
+    "shared initial_matrix": (initial_matrix, star(_DTYPES, CAPABILITIES, ["", "SIZES", "PADDED"])),
+    "shared copy": (copy, star(_DTYPES, CAPABILITIES)),
+    "shared packed": (packed, star([False, True], [False, True], CAPABILITIES)),
+    "shared argmin": (argmin, star(_FLOATS, CAPABILITIES)),
+    "shared bellman_ford": (bellman_ford, star(_DTYPES, CAPABILITIES)),
+    "shared predecessors": (
+        predecessors,
+        [
+            *itertools.product(PREDECESSOR_KERNELS, [torch.float32], CAPABILITIES),
+            *(("_search_lists_kernel", dtype, 90) for dtype in _DTYPES[1:]),
+        ],
+    ),
+    "shared sparse": (
+        sparse,
+        [
+            *(
+                (name, tile, torch.float32, 90)
+                for name in SPARSE_KERNELS
+                for tile in SPARSE_KERNELS[name]
+            ),
+            *(
+                (name, SPARSE_KERNELS[name][0], torch.float32, c)
+                for name in SPARSE_KERNELS
+                for c in _OTHERS
+            ),
+            ("_pull_kernel", (32, 8), torch.float64, 90),
+        ],
+    ),
+    "shared hops": (
+        hop_kernel,
+        [
+            *((name, *kind, 90) for name in HOP_KERNELS for kind in HOP_KERNELS[name]),
+            *((name, *HOP_KERNELS[name][0], c) for name in HOP_KERNELS for c in _OTHERS),
+        ],
+    ),
+    "gradients argmin": (
+        nvidia_argmin,
+        star([*_FLOATS, torch.int32, torch.int64], [False, True], [False, True], CAPABILITIES),
+    ),
+    "gradients check_terms": (check_terms, star([*_FLOATS, torch.int32], CAPABILITIES)),
+    "gradients": (
+        gradient_sums,
+        [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],
+    ),
+    "small graphs": (
+        small_graphs,
+        [
+            *((size, torch.float32, False, 90) for size in (8, 16, 32, 64)),
+            *star([32], [torch.float32, torch.int16, torch.float64], [True], CAPABILITIES),
+            (64, torch.int16, True, 90),
+        ],
+    ),
+    "small gradients": (small_gradients, star([32, 8, 16, 64], _FLOATS, CAPABILITIES)),
+    "boolean product nvidia": (partial(boolean_product, "nvidia"), star([0, 1], CAPABILITIES)),
+    "boolean product portable": (partial(boolean_product, "portable"), star([0, 1], CAPABILITIES)),
+    "boolean product by counting": (
+        counting_product,
+        [(tiles,) for tiles in (counting.TILES, counting.LARGE_TILES)],
+    ),
+    "boolean pack": (boolean_pack, [(dtype, 90) for dtype in (torch.uint8, torch.float32)]),
+    "boolean unpack": (boolean_unpack, star([False, True], [90])),
+    "exponents product": (exponent_product, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "exponents encode": (encode_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "exponents sample": (sample_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "exponents count_edges": (count_edges, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "arithmetic": (arithmetic, star([torch.float32, torch.int32, torch.int16], CAPABILITIES)),
+}
+"""The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
 
-def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
-    """The nvidia engine leaves int16 to the portable one where no instruction takes pairs of it."""
-    return dtype != torch.int16 or capability >= 90
+A name begins with its engine, or with "shared" if both GPU engines launch it, or with another word
+if no tuned file depends on it.
+"""
 
 
 def all_variants() -> dict[str, Callable[[], Variant]]:
-    """Return every variant by name.
-
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean",
-    "arithmetic", "small" or "gradients", on which no tuned file depends.
-    """
-    found: dict[str, Callable[[], Variant]] = {}
-
-    def add(make: Callable[..., Variant], kernel: str, *case: Any, **options: Any) -> None:
-        words = [str(word).removeprefix("torch.") for word in (kernel, *case, *options.items())]
-        found[" ".join(words)] = partial(make, *case, **options)
-
-    for dtype, capability in itertools.product(TYPES, CAPABILITIES):
-        add(portable_product, "portable product", dtype, capability)
-        add(portable_closure, "portable closure", dtype, capability)
-        add(portable_panels, "portable panels", dtype, capability)
-        add(value_range, "shared value_range", dtype, capability, rows=1, unit=True)
-        add(initial_matrix, "shared initial_matrix", dtype, capability)
-        add(copy, "shared copy", dtype, capability)
-    for dtype in TYPES:
-        add(value_range, "shared value_range", dtype, 90, rows=2, unit=False)
-        for padding in ("SIZES", "PADDED"):
-            add(initial_matrix, "shared initial_matrix", dtype, 90, padding)
-    for tile, capability in itertools.product(range(2), CAPABILITIES):
-        add(boolean_product, "boolean product", "nvidia", tile, capability)
-        add(boolean_product, "boolean product", "portable", tile, capability)
-    for dtype in (torch.uint8, torch.float32):
-        add(boolean_pack, "boolean pack", dtype, 90)
-    for transposed in (False, True):
-        add(boolean_unpack, "boolean unpack", transposed, 90)
-    for tiles in (counting.TILES, counting.LARGE_TILES):
-        add(counting_product, "boolean product by counting", tiles)
-    for dtype in (torch.float32, torch.float64):
-        add(argmin, "shared argmin", dtype, 90)
-        add(nvidia_argmin, "gradients argmin", dtype, False, False, 90)
-    add(check_terms, "gradients check_terms", torch.float32, 90)
-    for name in SUM_KERNELS:
-        add(gradient_sums, "gradients", name, torch.float32, 90)
-    for pack in (False, True):
-        add(packed, "shared packed", pack, False, 90)
-    for dtype, size in ((torch.float32, 32), (torch.float32, 64), (torch.int16, 64)):
-        add(small_graphs, "small graphs", size, dtype, True, 90)
-    add(small_gradients, "small gradients", 32, torch.float32, 90)
-    for capability in (80, 90):
-        add(exponent_product, "exponents product", torch.int16, capability)
-    add(encode_exponents, "exponents encode", torch.int16, 90)
-    add(sample_exponents, "exponents sample", torch.int16, 90)
-    add(count_edges, "exponents count_edges", torch.int16, 90)
-    for ceiling in arithmetic_cases():
-        add(arithmetic, "arithmetic", *ceiling)
-    for case in product_cases():
-        add(nvidia_product, "nvidia product", *case)
-    for closure in closure_cases():
-        add(nvidia_closure, "nvidia closure", *closure)
-    add(nvidia_closure_of_one_vertex, "nvidia closure of one vertex")
-    return found
+    """Return how to make every variant, by name: that of its kernel, and its arguments."""
+    return {
+        " ".join([kernel, *(str(word).removeprefix("torch.") for word in case)]).strip(): partial(
+            make, *case
+        )
+        for kernel, (make, cases) in VARIANTS.items()
+        for case in cases
+    }

@@ -4,7 +4,6 @@ then, here always.
 
 from __future__ import annotations
 
-import weakref
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import engines, tuned
+from tri_apsp import engines
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Engine, Update
 from tri_apsp.engines.cpu import CpuEngine
@@ -69,9 +68,13 @@ class AliasChecked(CpuEngine):
 class WithPanelBuffers(AliasChecked):
     """Has panel buffers, filled with the smallest value that is stored."""
 
+    largest = 41 * 41
+
     def panel_buffers(
         self, like: torch.Tensor, rows: int, columns: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, torch.Tensor] | None:
+        if rows * columns > self.largest:
+            return None
         first, second = self.scratch(like, rows, columns), self.scratch(like, columns, rows)
         return first.fill_(self.floor), second.fill_(self.floor)
 
@@ -82,97 +85,30 @@ class WithPanelBuffers(AliasChecked):
         column: torch.Tensor,
         skip: tuple[int, int] = (0, 0),
     ) -> None:
-        assert d.shape[1] <= 6, "only the panels of one diagonal block are replaced in place"
+        assert d.shape[1] <= 6 or row.shape[1] * row.shape[2] > self.largest, (
+            "panels that fit the buffers are replaced in place"
+        )
         super().panels(d, row, column, skip)
 
 
-@pytest.mark.parametrize(
-    "method", sorted(set(METHODS) - {"iterative"})
-)  # whose rank-1 update is the exception
+class WithSmallPanelBuffers(WithPanelBuffers):
+    """Has no panel buffers for the first level of the recursion."""
+
+    largest = 15 * 15
+
+
+@pytest.mark.parametrize("engine", [AliasChecked, WithPanelBuffers, WithSmallPanelBuffers])
 @pytest.mark.parametrize("n", [1, 7, 30, 41])
-@pytest.mark.parametrize("engine", [AliasChecked, WithPanelBuffers])
-def test_no_operation_reads_what_it_writes(
-    monkeypatch: pytest.MonkeyPatch, method: str, n: int, engine: type[AliasChecked]
-) -> None:
-    monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: engine)
+@pytest.mark.parametrize("method", ["floyd_warshall", "kleene", "squaring"])
+def test_no_operation_reads_what_it_writes(method: str, n: int, engine: type[AliasChecked]) -> None:
+    """All methods but iterative, whose rank-1 update is the exception."""
     weights = cases.random_graph(n)
-    config = tri_apsp.Config(block_size=6, cutoff=13)
-    cases.assert_distances(
-        tri_apsp.shortest_paths(
-            cases.tensor(weights, torch.float64), method=method, config=config
-        ).distances,
-        weights,
-    )
-
-
-@pytest.mark.parametrize("n", [40, 700])
-def test_panel_buffers_change_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    weights = torch.rand((2, n, n), generator=torch.Generator().manual_seed(n))
-    small = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
-    config = small.over(default_config("cpu", torch.float32))
-    expected = tri_apsp.shortest_paths(weights, method="kleene", config=config).distances
-    buffers = []
-
-    def record(
-        engine: CpuEngine, like: torch.Tensor, rows: int, columns: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        buffers.append(
-            (like.new_full((2, rows, columns), -1.0), like.new_full((2, columns, rows), -1.0))
-        )
-        return buffers[-1]
-
-    monkeypatch.setattr(CpuEngine, "panel_buffers", record)
-    assert torch.equal(
-        tri_apsp.shortest_paths(weights, method="kleene", config=config).distances, expected
-    )
-    assert len(buffers) == 1
-    assert all((block >= 0).any() for block in buffers[0])
-
-
-def test_levels_that_fit_are_multiplied_into_panel_buffers() -> None:
-    """Half the vertices, if the buffers do not suffice for all of them."""
-    asked, in_place, held = list[tuple[int, int]](), list[int](), list[weakref.ref[torch.Tensor]]()
-
-    class SmallPanelBuffers(AliasChecked):
-        def panel_buffers(
-            self, like: torch.Tensor, rows: int, columns: int
-        ) -> tuple[torch.Tensor, torch.Tensor] | None:
-            asked.append((rows, columns))
-            if rows * columns > 20 * 20:
-                return None
-            found = self.scratch(like, rows, columns), self.scratch(like, columns, rows)
-            held.append(weakref.ref(found[0]))
-            return found
-
-        def panels(
-            self,
-            d: torch.Tensor,
-            row: torch.Tensor,
-            column: torch.Tensor,
-            skip: tuple[int, int] = (0, 0),
-        ) -> None:
-            in_place.append(d.shape[1])
-            assert not any(buffer() is not None for buffer in held), (
-                "a workspace and panel buffers at once"
-            )
-            super().panels(d, row, column, skip)
-
-    for n, seen in ((80, [40, 40]), (40, []), (12, [])):
-        asked.clear()
-        in_place.clear()
-        weights = cases.random_graph(n)
-        config = tuned.find(
-            "cpu", torch.device("cpu"), torch.float64, tri_apsp.Config(block_size=16, cutoff=16)
-        )
-        engine = SmallPanelBuffers(
-            engines.MatrixSpec(n, torch.float64, torch.device("cpu"), True), config
-        )
-        matrix = cases.tensor(weights, torch.float64)[None].clone()
-        matrix.diagonal(dim1=1, dim2=2).zero_()
-        METHODS["kleene"].solve(matrix, engine, Observer())
-        cases.assert_distances(matrix[0], weights)
-        assert in_place == seen, n
-        assert len(asked) == {80: 3, 40: 1, 12: 0}[n]
+    config = tri_apsp.Config(block_size=6, cutoff=13).over(default_config("cpu", torch.float64))
+    spec = engines.MatrixSpec(n, torch.float64, torch.device("cpu"), True)
+    d = cases.tensor(weights, torch.float64)[None].clone()
+    d.diagonal(dim1=1, dim2=2).zero_()
+    METHODS[method].solve(d, engine(spec, config), Observer())
+    cases.assert_distances(d[0], weights)
 
 
 def test_a_padded_matrix_is_split_like_the_graph() -> None:

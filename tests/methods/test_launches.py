@@ -16,7 +16,8 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 from tri_apsp import Config, engines
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.engines import Update, block, nvidia, triton_base
+from tri_apsp.engines import Update, nvidia, triton_base
+from tri_apsp.engines.exponents import ByExponents
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods import METHODS, Observer
@@ -61,32 +62,21 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 
 
 @pytest.mark.parametrize(
-    ("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)]
+    ("batch", "n", "kernels"),
+    [
+        (1, 10, [SMALL_GRAPHS]),
+        (4096, 64, [SMALL_GRAPHS]),
+        (1 << 20, 16, [SMALL_GRAPHS]),
+        (1, 1920, [SOLVE]),
+        (5, 300, [SOLVE]),
+        ((1 << 16) + 10, 70, [SOLVE, SOLVE]),  # more graphs than a grid has programs
+    ],
 )
 def test_graphs_that_one_closure_solves_are_one_launch(
-    launched: list[str], batch: int, n: int
+    launched: list[str], batch: int, n: int, kernels: list[str]
 ) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
-    assert launched == [SMALL_GRAPHS if n <= 64 else SOLVE]
-    launched.clear()
-    engine(n).closure(matrix(n, batch=batch))
-    assert launched == [CLOSURE]
-
-
-def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(70).queue_solve(matrix(70, batch=(1 << 16) + 10))
-    assert launched == [SOLVE] * 2
-
-
-def test_small_graphs_are_one_launch_however_many(launched: list[str]) -> None:
-    engine(16).queue_solve(matrix(16, batch=1 << 20))
-    assert launched == [SMALL_GRAPHS]
-
-
-def test_two_products_are_one_launch(launched: list[str]) -> None:
-    c, a, b = matrix(300), matrix(300), matrix(300)
-    engine(300).product(Update(c, a, b), Update(b, c, a))
-    assert launched == [PRODUCT]
+    assert launched == kernels
 
 
 @pytest.mark.parametrize(
@@ -102,11 +92,10 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
 def test_large_products_by_exponents(
     launched: list[str], m: int, n: int, by_exponents: bool
 ) -> None:
-    """After a sample the operands are encoded, and the tiles that are not certain are ordinary
+    """After a sample the operands are encoded, and the tiles that are not certain are direct
     products.
     """
-    spec = engines.MatrixSpec(n, torch.int16, META, True, exponents_from=1024)
-    made = NvidiaEngine(spec, default_config("nvidia", torch.int16))
+    made = ByExponents(engine(n, torch.int16), 1024)
     c, a, b = (
         torch.empty((1, *shape), dtype=torch.int16, device="meta")
         for shape in ((m, n), (m, n), (n, n))
@@ -120,17 +109,12 @@ def test_large_products_by_exponents(
     ("block_k", "stride", "by_exponents"),
     [(128, 1 << 22, True), (512, (1 << 22) - 16, True), (512, 1 << 22, False)],
 )
-def test_wide_strides_are_ordinary_products(
+def test_wide_strides_are_direct_products(
     launched: list[str], block_k: int, stride: int, by_exponents: bool
 ) -> None:
     """Encoding computes offsets in 32 bits, of a slice of B."""
-    config = default_config("nvidia", torch.int16)
-    config = dataclasses.replace(
-        config, exponents=dataclasses.replace(config.exponents, block_k=block_k)
-    )
-    made = NvidiaEngine(
-        engines.MatrixSpec(1024, torch.int16, META, True, exponents_from=1024), config
-    )
+    tiles = dataclasses.replace(default_config("nvidia", torch.int16).exponents, block_k=block_k)
+    made = ByExponents(engine(1024, torch.int16, exponents=tiles), 1024)
     c, a = matrix(1024, torch.int16), matrix(1024, torch.int16)
     b = torch.empty_strided((1, 1024, 1024), (1 << 40, stride, 1), dtype=torch.int16, device=META)
     made.product(Update(c, a, b))
@@ -146,7 +130,7 @@ def test_wide_strides_are_ordinary_products(
 def test_kleene(
     launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int
 ) -> None:
-    """On each level two launches for the panels, in buffers or in place, and two for the products."""
+    """Two launches for the panels and two for the products of each level."""
     METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Observer())
     halvings = 2**levels - 1
     assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}
@@ -177,12 +161,3 @@ def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list
     first = [CLOSURE, *of_panels, PRODUCT]
     between = [CLOSURE, *of_panels, *of_panels, PRODUCT]
     assert launched == [*first, *between * (steps - 2), *first]
-
-
-def test_panels_of_one_block_skip_it(launched: list[str]) -> None:
-    d = matrix(3000)
-    pivot, every = (1024, 2048), (0, 3000)
-    engine(3000).panels(
-        block(d, pivot, pivot), block(d, pivot, every), block(d, every, pivot), pivot
-    )
-    assert launched == [COPY, PRODUCT] * 2

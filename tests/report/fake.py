@@ -11,8 +11,8 @@ import torch
 from tri_apsp.device import Device
 from tri_apsp.report.rows import ENVIRONMENT, StudyRows
 from tri_apsp.report.study import Point, Study, Target
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
 
 CPU = torch.device("cpu")
 _H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
@@ -43,21 +43,21 @@ class FakeMeasurer:
     """
 
     study: Study
-    cost: Callable[[Task, Point], float] = lambda task, point: 1.0
-    fails: Callable[[Task, Point], bool] = lambda task, point: False
+    cost: Callable[[TuningTask, Point], float] = lambda task, point: 1.0
+    fails: Callable[[TuningTask, Point], bool] = lambda task, point: False
     limit: int = 1_000_000
     parallel: int = 1
-    screened: list[tuple[Task, Point]] = field(default_factory=list)
+    screened: list[tuple[TuningTask, Point]] = field(default_factory=list)
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         if len(self.screened) == self.limit:
             raise KeyboardInterrupt
         self.screened.append((task, point))
         if self.fails(task, point):
-            return Outcome(Kind.wrong_result, message="fake")
+            return Outcome(OutcomeKind.wrong_result, message="fake")
         ms = self.cost(task, point)
         metrics = dict.fromkeys(self.study.metrics, 1.0)
-        return Outcome(Kind.correct, Times(0.99 * ms, ms, 1.01 * ms), metrics=metrics)
+        return Outcome(OutcomeKind.correct, Times(0.99 * ms, ms, 1.01 * ms), metrics=metrics)
 
     def close(self) -> None:
         """There is nothing to stop."""

@@ -14,9 +14,9 @@ from report.fake import CPU
 
 from tri_apsp import device
 from tri_apsp.report.counters import NotCountedError, Traffic, counted_traffic, main, parse
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 
-TASK = Task("nvidia", "solve", "float32", "nonnegative", 64)
+TASK = TuningTask("nvidia", "solve", "float32", "nonnegative", 64)
 # The form of the answer of ncu 2025.3.1, without most of its columns: attributes of the device.
 ANSWER = """\
 ==PROF== Profiling "range" - 0: Application replay pass 1

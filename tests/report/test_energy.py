@@ -17,8 +17,8 @@ from tri_apsp.energy import Reading
 from tri_apsp.errors import EngineError
 from tri_apsp.report import energy
 from tri_apsp.report.study import Point
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
 
 
 class FakeMeter:
@@ -37,7 +37,7 @@ class FakeMeter:
 
 def screen(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
     monkeypatch.setattr(energy, "EnergyMeter", FakeMeter)
-    task = Task("cpu", kernel, "float32", "nonnegative", 100)
+    task = TuningTask("cpu", kernel, "float32", "nonnegative", 100)
     point = Point({}, default_config("cpu", torch.float32))
     outcome = energy.EnergyMeasurer(CPU).screen(task, point, 60.0)
     assert outcome is not None
@@ -47,7 +47,7 @@ def screen(kernel: str, monkeypatch: pytest.MonkeyPatch) -> Outcome:
 @pytest.mark.parametrize("kernel", ["product", "solve"])
 def test_a_call_has_time_and_energy(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = screen(kernel, monkeypatch)
-    assert outcome.kind is Kind.correct
+    assert outcome.kind is OutcomeKind.correct
     assert outcome.times is not None
     assert outcome.metrics == {
         "joules": 2.0,
@@ -61,7 +61,7 @@ def test_a_wrong_product_has_neither(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = count()
     monkeypatch.setattr(energy, "min_plus", lambda a, b: a + next(numbers))
     outcome = screen("product", monkeypatch)
-    assert (outcome.kind, outcome.times, outcome.metrics) == (Kind.wrong_result, None, {})
+    assert (outcome.kind, outcome.times, outcome.metrics) == (OutcomeKind.wrong_result, None, {})
 
 
 def test_another_device_is_refused() -> None:

@@ -11,10 +11,10 @@ pytest.importorskip("matplotlib")
 from tri_apsp.errors import InputError
 from tri_apsp.report.rows import ENVIRONMENT, StudyRows
 from tri_apsp.report.study import Point
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
 
-TASK = Task("cpu", "product", "float32", "any", 1000)
+TASK = TuningTask("cpu", "product", "float32", "any", 1000)
 
 
 def rows_of(folder: Path) -> StudyRows:
@@ -23,13 +23,13 @@ def rows_of(folder: Path) -> StudyRows:
 
 
 def outcome(ms: float, **metrics: float) -> Outcome:
-    return Outcome(Kind.correct, Times(ms, ms, ms), metrics=metrics)
+    return Outcome(OutcomeKind.correct, Times(ms, ms, ms), metrics=metrics)
 
 
 def test_the_newest_row_of_a_point_counts(tmp_path: Path) -> None:
     first, eight, sixteen = rows_of(tmp_path), Point({"edge": 8}), Point({"edge": 16})
     first.append(TASK, eight, "screen", outcome(1.5, joules=3.0))
-    first.append(TASK, sixteen, "screen", Outcome(Kind.wrong_result, message='a\n"b"'))
+    first.append(TASK, sixteen, "screen", Outcome(OutcomeKind.wrong_result, message='a\n"b"'))
     first.append(TASK, eight, "final", outcome(2.0))
     again = rows_of(tmp_path)
     found = again.find(TASK, eight, "screen")

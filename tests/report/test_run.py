@@ -25,11 +25,11 @@ from tri_apsp.report.__main__ import main
 from tri_apsp.report.calls import CallMeasurer, SolveCall
 from tri_apsp.report.studies import STUDIES
 from tri_apsp.report.study import Point
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
 
-TASK = Task("cpu", "solve", "float32", "nonnegative", 64)
+TASK = TuningTask("cpu", "solve", "float32", "nonnegative", 64)
 
 
 def study(name: str, folder: Path, *words: str) -> tuple[str, list[dict[str, str]]]:
@@ -65,14 +65,14 @@ def test_kernels_are_measured_in_worker_processes(tmp_path: Path) -> None:
     assert {row["commit"] for row in rows} == {"abc"}
 
 
-def screen(wrong_at: int) -> tuple[Kind, bool]:
+def screen(wrong_at: int) -> tuple[OutcomeKind, bool]:
     """Measure a call that is wrong for one size; return its outcome, and whether it has times."""
 
-    def call_of(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+    def call_of(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
         distances = shortest_paths(weights).distances
         return lambda: (distances + (len(weights) == wrong_at), None)
 
-    def weights_of(task: Task, graph: str, device: torch.device) -> torch.Tensor:
+    def weights_of(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
         return erdos_renyi(task.n, 0.2, seed=1).to_weights(task.torch_dtype)
 
     outcome = CallMeasurer(CPU, weights_of, call_of).screen(TASK, Point({"call": "some"}), 60.0)
@@ -82,8 +82,8 @@ def screen(wrong_at: int) -> tuple[Kind, bool]:
 
 def test_a_call_is_timed_only_if_it_is_right() -> None:
     """On the small graphs of a check, and on the timed graph."""
-    assert screen(0) == (Kind.correct, True)
-    assert screen(100) == screen(TASK.n) == (Kind.wrong_result, False)
+    assert screen(0) == (OutcomeKind.correct, True)
+    assert screen(100) == screen(TASK.n) == (OutcomeKind.wrong_result, False)
 
 
 def test_the_two_sub_closures_may_not_run_side_by_side() -> None:

@@ -5,10 +5,8 @@ fake user.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,8 @@ import torch
 from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
-from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.workers import processes
-from tri_apsp.tuned import paths, reading
+from tri_apsp.tune import sweep
+from tri_apsp.tuned import store
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,46 +26,26 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def new_server() -> None:
-    """End the server that processes are forked from: an earlier test may have started it in another
-    environment.
-    """
-    if sys.platform == "linux":
-        forkserver._forkserver._stop()
-        processes._at_first.cache_clear()
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with all files of the user: studies below `data`, tuned files below `tuned`; other
     processes use it too.
     """
-    for name in (
-        "TRI_APSP_TUNED_FOR",
-        "TRI_APSP_TUNE",
-        "TRI_APSP_REQUIRE_TUNED",
-        "TRI_APSP_OBJECTIVE",
-    ):
+    for name in ("TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / "tuned"))
-    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
-    monkeypatch.setattr(
-        os, "fsync", lambda _: None
-    )  # half of the time, for files that live as long as a test
+    monkeypatch.setattr(store, "_CHECKOUT", tmp_path / "none")
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # for files that live as long as a test
     tuned.reload()
     yield tmp_path
-    reading.MEMORY.clear()
     tuned.reload()
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies in memory in place of the journal, whose files take most of the time; test_studies.py
-    tests it.
-    """
+    """Studies in memory in place of the journal, whose files take most of the time."""
     storage, real = InMemoryStorage(), sweep.open_storage
     monkeypatch.setattr(
         sweep,

@@ -17,9 +17,9 @@ import torch
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles, default_config
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.tune.measure.measurement import Measurement
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.measurement import Measurement
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
 
 _count = itertools.count()
 
@@ -109,11 +109,11 @@ def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
     return FaultyEngine(spec, config)
 
 
-def prepare(task: Task, device: torch.device) -> Measurement:
+def prepare(task: TuningTask, device: torch.device) -> Measurement:
     return Measurement(task, device, make)
 
 
-def prepare_wrong(task: Task, device: torch.device) -> Measurement:
+def prepare_wrong(task: TuningTask, device: torch.device) -> Measurement:
     def wrong(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
         return FaultyEngine(spec, bad("wrong result"))
 
@@ -123,15 +123,14 @@ def prepare_wrong(task: Task, device: torch.device) -> Measurement:
 class Fake:
     """A fake of Measurement, whose messages are the id of its process."""
 
-    def __init__(self, task: Task, device: torch.device) -> None:
+    def __init__(self, task: TuningTask, device: torch.device) -> None:
         if task.n < 0:
             os._exit(7)
 
-    def screen(self, config: CompleteConfig, give_up_ms: float | None) -> Outcome:
-        time.sleep(0.05)
-        return Outcome(Kind.correct, message=str(os.getpid()))
+    def check(self, config: CompleteConfig) -> Outcome:
+        return Outcome(OutcomeKind.correct, message=str(os.getpid()))
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
         assert isinstance(config, CpuConfig)
         ACTS.get(dict(enumerate(ACTS, 1)).get(config.product.block_m, ""), lambda: None)()
-        return self.screen(config, None)
+        return self.check(config)

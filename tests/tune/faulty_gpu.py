@@ -12,8 +12,8 @@ import triton.language as tl
 
 from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
 from tri_apsp.engines import Engine, MatrixSpec, Update, make
-from tri_apsp.tune.measure.measurement import Measurement
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.measurement import Measurement
+from tri_apsp.tune.tasks import TuningTask
 
 _CODES = {"assertion": 101, "stray access": 102, "hang": 103, "wrong result": 104}
 _TILES = {
@@ -57,5 +57,5 @@ def make_faulty(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
     return engine
 
 
-def prepare(task: Task, device: torch.device) -> Measurement:
+def prepare(task: TuningTask, device: torch.device) -> Measurement:
     return Measurement(task, device, make_faulty)

@@ -15,13 +15,12 @@ from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.gpu import result_buffers
 from tri_apsp.tune import tune
-from tri_apsp.tune.measure.measurement import Measurement
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.candidates import candidates, with_method
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.compilation import compilation_for
-from tri_apsp.tune.workers.compilers import Compilers
-from tri_apsp.tune.workers.worker import Worker
+from tri_apsp.tune.candidates import candidates, with_method
+from tri_apsp.tune.compilation import META_DEVICE, compilation_for
+from tri_apsp.tune.measurement import Measurement
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Worker
 from tri_apsp.tuned.records import KERNELS
 
 pytest.importorskip("triton")
@@ -43,7 +42,7 @@ def worker() -> Iterator[Worker]:
 def test_every_kernel_is_measured(
     worker: Worker, engine: str, kernel: str, dtype: str, sign: str
 ) -> None:
-    task = Task(
+    task = TuningTask(
         engine,
         kernel,
         dtype,
@@ -60,10 +59,10 @@ def test_every_kernel_is_measured(
     for config, outcome in zip(configs, outcomes, strict=True):
         print(space.values(config), outcome)
     for outcome in outcomes:
-        assert outcome.kind is Kind.correct, outcome
+        assert outcome.kind is OutcomeKind.correct, outcome
     for outcome in worker.final(task, configs, rounds=3):
         print(outcome)
-        assert outcome.kind is Kind.correct, outcome
+        assert outcome.kind is OutcomeKind.correct, outcome
 
 
 @pytest.mark.parametrize(
@@ -71,27 +70,28 @@ def test_every_kernel_is_measured(
 )
 def test_result_buffers_of_solves_are_freed(kernel: str, n: int, batch: int) -> None:
     taken = set(result_buffers._IN_USE)
-    measurement = Measurement(Task("nvidia", kernel, "float32", "any", n, batch), GPU)
-    assert measurement.screen(default_config("nvidia", torch.float32)).kind is Kind.correct
+    measurement = Measurement(TuningTask("nvidia", kernel, "float32", "any", n, batch), GPU)
+    config = default_config("nvidia", torch.float32)
+    assert measurement.check(config).kind is measurement.time(config).kind is OutcomeKind.correct
     assert taken == result_buffers._IN_USE
 
 
 @pytest.mark.parametrize(
     ("act", "kind", "message"),
     [
-        ("too large", Kind.does_not_fit, "shared memory"),
-        ("no slices", Kind.compile_error, ""),
-        ("assertion", Kind.runtime_error, "CUDA error"),
-        ("stray access", Kind.runtime_error, "CUDA error"),
-        ("hang", Kind.timeout, "took more than 5 s"),
-        ("wrong result", Kind.wrong_result, "values of"),
+        ("too large", OutcomeKind.does_not_fit, "shared memory"),
+        ("no slices", OutcomeKind.compile_error, ""),
+        ("assertion", OutcomeKind.runtime_error, "CUDA error"),
+        ("stray access", OutcomeKind.runtime_error, "CUDA error"),
+        ("hang", OutcomeKind.timeout, "took more than 5 s"),
+        ("wrong result", OutcomeKind.wrong_result, "values of"),
     ],
 )
-def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: str) -> None:
-    task = Task("nvidia", "product", "float32", "nonnegative", 512)
+def test_a_bad_configuration_costs_only_itself(act: str, kind: OutcomeKind, message: str) -> None:
+    task = TuningTask("nvidia", "product", "float32", "nonnegative", 512)
     good = default_config("nvidia", torch.float32)
     # On a busy machine compiling alone takes seconds.
-    limit_s = 5 if kind is Kind.timeout else 60
+    limit_s = 5 if kind is OutcomeKind.timeout else 60
     with closing(Worker(GPU, faulty_gpu.prepare)) as worker:
         before = worker.screen(task, good)
         outcome = worker.screen(task, faulty_gpu.bad(act), limit_s=limit_s)
@@ -99,7 +99,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
         assert message in outcome.message
         after = worker.screen(task, good)
         print(f"\n{act}: {before}\n{outcome}\n{after}")
-        assert (before.kind, after.kind) == (Kind.correct, Kind.correct)
+        assert (before.kind, after.kind) == (OutcomeKind.correct, OutcomeKind.correct)
         assert after.median_ms < 3 * before.median_ms
         assert worker.processes == (1 if kind.deterministic else 2)
 
@@ -107,24 +107,16 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
 def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     for engine, kernel in ALL:
-        task = Task(
-            engine,
-            kernel,
-            "float32",
-            "nonnegative",
-            256 if kernel == "batch" else 2048,
-            200 if kernel == "batch" else 1,
-        )
+        n, batch = (256, 200) if kernel == "batch" else (2048, 1)
+        task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
         base = default_config(engine, torch.float32)
-        with closing(Compilers(2, compilation_for(GPU))) as compilers:
-            jobs = [compilers.submit(task, base, odd=odd) for odd in (False, True)]
-            compiled_first = [job.result() for job in jobs]
-        assert [outcome.kind for outcome in compiled_first] == [Kind.correct] * 2, compiled_first
+        with closing(Worker(META_DEVICE, compilation_for(GPU))) as compiler:
+            for odd in (False, True):
+                assert compiler.compile(task, base, odd).kind is OutcomeKind.correct
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}
         with closing(Worker(GPU)) as worker:
-            outcome = worker.screen(task, base)
-            (final,) = worker.final(task, [base], rounds=1)
-        assert (outcome.kind, final.kind) == (Kind.correct, Kind.correct)
+            outcomes = [worker.screen(task, base), *worker.final(task, [base], rounds=1)]
+        assert [outcome.kind for outcome in outcomes] == [OutcomeKind.correct] * 2
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task
 
 
@@ -151,7 +143,7 @@ def test_a_quick_sweep(home: Path) -> None:
     (entry,) = tuned.load(result.path).entries
     assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", winner.times.p50_ms)
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
-    assert used.source in ("this process", str(result.path))
+    assert used.source == str(result.path)
     assert (used.closure_tile, used.closure_warps) == (
         entry.config["closure_tile"],
         entry.config["closure_warps"],

@@ -10,15 +10,11 @@ import pytest
 
 from tri_apsp import device, tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import automatic, delayed_warnings, paths, reading
+from tri_apsp.tuned import automatic, delayed_warnings, store
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
 RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
-JOULES: dict[str, dict[str, float]] = {
-    "time": {},
-    "energy": {"p20_joules": 13.0, "p50_joules": 14.0, "p80_joules": 15.0, "default_joules": 21.0},
-}
 CONFIGS: dict[str, dict[str, Any]] = {
     "product": {
         "product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}
@@ -55,18 +51,16 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
         "TRI_APSP_TUNED_FOR",
         "TRI_APSP_TUNE",
         "TRI_APSP_REQUIRE_TUNED",
-        "TRI_APSP_OBJECTIVE",
     ):
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
     found["shipped"].mkdir()
-    monkeypatch.setattr(paths.platformdirs, "user_config_path", lambda *_, **__: found["user"])
-    monkeypatch.setattr(paths, "_CHECKOUT", found["shipped"])
+    monkeypatch.setattr(store.platformdirs, "user_config_path", lambda *_, **__: found["user"])
+    monkeypatch.setattr(store, "_CHECKOUT", found["shipped"])
     monkeypatch.setattr(delayed_warnings, "ISSUED", set())
     monkeypatch.setattr(automatic, "_failed", set())
     tuned.reload()
     yield found
-    reading.MEMORY.clear()
     tuned.reload()
 
 
@@ -89,7 +83,6 @@ def entry() -> Callable[..., Entry]:
         *,
         sign: str = "any",
         batch: int = 1,
-        objective: str = "time",
         **values: Any,
     ) -> Entry:
         config = {name: values.pop(name, value) for name, value in CONFIGS[kernel].items()}
@@ -109,8 +102,7 @@ def entry() -> Callable[..., Entry]:
             n=n,
             batch=batch,
             config=config,
-            **{**times, **JOULES[objective]},
-            objective=objective,
+            **times,
         )
 
     return make

@@ -7,10 +7,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import queue
-import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -106,13 +103,6 @@ def test_small_calls_are_not_tuned(tuner):
     assert tuner[1]() == []
 
 
-@pytest.mark.parametrize("value", ["warn", "off"])
-def test_other_policies_tune_nothing(tuner, monkeypatch, value):
-    monkeypatch.setenv("TRI_APSP_TUNE", value)
-    assert solve() == "default"
-    assert tuner[1]() == []
-
-
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [("sys.exit(2)", "it ended with status 2"), ("pass", "it ended with status 0")],
@@ -125,8 +115,8 @@ def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
         assert solve() == "default"
     (warning,) = caught
     assert str(warning.message) == (
-        f"the tuner found nothing for float32, n = 200: {message}; to tune: python -m tri_apsp.tune --device cpu --engine cpu "
-        "--dtype float32 --n 200"
+        f"the tuner found nothing for float32, n = 200: {message}; to tune: "
+        "python -m tri_apsp.tune --device cpu --engine cpu --dtype float32 --n 200"
     )
     assert warning.filename == __file__
     with warnings.catch_warnings():
@@ -161,12 +151,6 @@ def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
         assert solve() == "default"
 
 
-def test_a_cache_directory_that_cannot_be_written_to_is_one_warning(tuner, tmp_path):
-    (tmp_path / "cache").write_text("")
-    with pytest.warns(TuningWarning, match="it could not be started"):
-        assert solve() == "default"
-
-
 class TestTime:
     @pytest.fixture(autouse=True)
     def _shorter(self, monkeypatch):
@@ -185,7 +169,8 @@ class TestTime:
     def test_a_tuner_that_does_not_end_is_killed(self, tuner, tmp_path):
         behave, _ = tuner
         behave(
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
+            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
         )
         begin = time.monotonic()
         with pytest.warns(TuningWarning, match="it was not done after 1 s"):
@@ -194,51 +179,18 @@ class TestTime:
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)
 
-    def test_an_interrupt_ends_the_tuner_too(self, tuner, tmp_path, monkeypatch):
-        behave, _ = tuner
-        behave("(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)")
-
-        def interrupted(process, seconds=None):
-            if seconds is None:
-                return wait(process)
-            time.sleep(0.7)
-            raise KeyboardInterrupt
-
-        wait = subprocess.Popen.wait
-        monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            solve()
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
-
-    def test_waiting_for_another_process_ends(self, tuner, tmp_path):
-        import filelock
-
-        (tmp_path / "cache").mkdir()
-        with (
-            filelock.FileLock(tmp_path / "cache" / f"tuner-{describe(CPU).slug}.lock"),
-            pytest.warns(TuningWarning, match="other processes tuned for 2 s"),
-        ):
-            assert solve() == "default"
-        assert tuner[1]() == []
-
 
 def _choose(found):
     found.put(tuned.config_for_call(call_of("cpu", CPU, torch.float32, n=200)).source)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*")
-@pytest.mark.parametrize("kind", ["processes", "threads"])
-def test_those_that_miss_the_same_at_once_tune_it_once(tuner, kind):
+def test_those_that_miss_the_same_at_once_tune_it_once(tuner):
     behave, runs = tuner
     behave("time.sleep(0.5)\nsucceed()")
-    if kind == "threads":
-        found = queue.SimpleQueue()
-        tasks = [threading.Thread(target=_choose, args=(found,), daemon=True) for _ in range(3)]
-    else:
-        context = multiprocessing.get_context("fork")
-        found = context.SimpleQueue()
-        tasks = [context.Process(target=_choose, args=(found,), daemon=True) for _ in range(3)]
+    context = multiprocessing.get_context("fork")
+    found = context.SimpleQueue()
+    tasks = [context.Process(target=_choose, args=(found,), daemon=True) for _ in range(3)]
     for task in tasks:
         task.start()
     for task in tasks:
@@ -259,13 +211,8 @@ def test_what_another_process_has_tuned_is_used(tuner, directories, tmp_path):
     assert tuner[1]() == []
 
 
-@pytest.mark.parametrize("name", ["frozen", "another GPU"])
-def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, directories, monkeypatch, name):
-    if name == "frozen":
-        tuned.freeze(directories["named"])
-        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
-    else:
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
+def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, monkeypatch):
+    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
     assert solve() == "default"
     assert tuner[1]() == []
 
@@ -288,19 +235,9 @@ def test_the_kernels_of_a_call(gpu, engine, arguments, kernels):
     assert call_of(engine, CUDA, torch.float32, **arguments).kernels_to_tune() == kernels
 
 
-def test_the_sign_is_named_where_weights_may_be_negative(gpu):
-    signs = [
-        call_of("nvidia", CUDA, torch.float32, n=1024, nonnegative=nonnegative).tuner_arguments()[
-            8:
-        ]
-        for nonnegative in (True, False)
-    ]
-    assert signs == [[], ["--sign", "any"]]
-
-
 @pytest.mark.slow
 def test_the_tuner_is_run(tmp_path, monkeypatch, directories):
-    """The real tuner, on the CPU; the user's directory of its process is named by XDG_CONFIG_HOME."""
+    """The real tuner, on the CPU; XDG_CONFIG_HOME names the user's directory of its process."""
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
@@ -308,8 +245,8 @@ def test_the_tuner_is_run(tmp_path, monkeypatch, directories):
     directories["named"].mkdir()
     # A busy machine takes longer to start the tuner, to try more than one configuration, and to end
     # it.
-    monkeypatch.setattr(automatic, "SECONDS", automatic.SECONDS + 60)
-    monkeypatch.setattr(automatic, "_OVERHEAD", automatic._OVERHEAD + 40)
+    monkeypatch.setattr(automatic, "SECONDS", automatic.SECONDS + 120)
+    monkeypatch.setattr(automatic, "_OVERHEAD", automatic._OVERHEAD + 60)
     begin = time.monotonic()
     found = solve(300)
     assert time.monotonic() - begin < automatic.SECONDS + 2

@@ -54,16 +54,6 @@ def test_a_warning_is_one_line_on_stderr(capsys, graph, file):
     assert warnings.showwarning is show
 
 
-def test_other_warnings_are_left_alone(capsys, graph, monkeypatch):
-    def solve(*_, **__):
-        warnings.warn("something", DeprecationWarning, stacklevel=1)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tri_apsp.cli.solve.solve", solve)
-    with pytest.warns(DeprecationWarning, match="something"):
-        main(["solve", str(graph)])
-
-
 def test_a_solve_says_nothing_where_it_was_tuned(capsys, graph, file):
     tuned.save(file)
     assert main(["solve", str(graph)]) == 0
@@ -91,21 +81,6 @@ def test_info_says_which_files_are_used_for_a_gpu_that_is_named(
     found = json.loads(capsys.readouterr().out)["tuned"]
     assert set(found["files"]) == {str(own), str(named)}
     assert found["unused"].keys() == {str(own)}
-
-
-def test_info_names_no_frozen_directory_to_save_to(capsys, directories, monkeypatch):
-    assert main(["info"]) == 0
-    assert (
-        f"\nsave to         {directories['user']}, in {CPU.slug}/\nsearch order    "
-        in capsys.readouterr().out
-    )
-    tuned.freeze(directories["named"], "cpu")
-    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
-    assert main(["info"]) == 0
-    frozen = f"\nsave to         nowhere: TRI_APSP_CONFIG_DIR names {directories['named']}, which is frozen\n"
-    assert frozen in capsys.readouterr().out
-    assert main(["info", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["tuned"]["save_directory"] is None
 
 
 def test_info_says_what_is_used_and_why_not(capsys, file, directories):

@@ -160,22 +160,6 @@ def test_another_minor_version_of_triton_is_used_with_a_warning(
     assert "was tuned with Triton 3.6.1, but 3.7.0 is installed" in message
 
 
-def test_one_version_of_triton_is_worth_one_warning(gpu, entry, made, monkeypatch, recwarn):
-    warnings.simplefilter("always", TuningWarning)
-    kernels = {"solve": "3.6.0", "product": "3.6.0", "closure": "3.5.0"}
-    solve, _, closure = [
-        tuned.save(made(entry(1024, kernel), kernel=kernel).model_copy(update={"triton": version}))
-        for kernel, version in kernels.items()
-    ]
-    installed(monkeypatch, "3.7.1")
-    find()
-    assert [str(warning.message) for warning in recwarn] == [
-        f"a tuned file may be out of date: {path} was tuned with Triton {version}, but 3.7.1 is installed, for which others "
-        "may be faster; tune it again, and others of that version."
-        for path, version in ((solve, "3.6.0"), (closure, "3.5.0"))
-    ]
-
-
 @pytest.mark.parametrize("version", ["3.6.0", "3.6.9+git1", None])
 def test_another_patch_of_triton_is_not_worth_a_warning(
     gpu, entry, made, monkeypatch, recwarn, version
@@ -213,11 +197,3 @@ def test_an_entry_that_cannot_run_here_is_passed_over(gpu, entry, made, changed,
     ):
         found = find(n=1024)
     assert (found.source, found.product.block_m) == (str(path), 64)
-
-
-def test_an_entry_with_an_unknown_method_is_passed_over(gpu, entry, made):
-    tuned.save(made(entry(1024, "solve", method="dijkstra"), kernel="solve"))
-    with pytest.warns(
-        TuningWarning, match="method must be one of floyd_warshall, .*, but is 'dijkstra'"
-    ):
-        assert find().method is None

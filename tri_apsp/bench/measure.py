@@ -17,13 +17,13 @@ from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
-from tri_apsp.bench.solves import DenseSelection, selection_of, solve_by
+from tri_apsp.bench.solves import DensePlan, plan_of, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
+from tri_apsp.dense.product import tries_exponents
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
-from tri_apsp.solver.product import tries_exponents
 
 __all__ = ["BenchRow", "check_sources", "measure"]
 
@@ -214,7 +214,7 @@ def _checked_calls(
         engine, by_exponents, in_products = result.engine, result.exponents, None
         del result  # the timed runs need its memory
         if not by_exponents and method not in papers.SYSTEMS:
-            in_products = partial(_in_products, weights, selection_of(weights, method, config))  # type: ignore[arg-type]
+            in_products = partial(_in_products, weights, plan_of(weights, method, config))
         yield _CheckedCall(method, weights.dtype, engine, run, in_products, by_exponents)
 
 
@@ -233,9 +233,9 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Check
     )
 
 
-def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
+def _in_products(weights: torch.Tensor, plan: DensePlan) -> float:
     """Return the median seconds that a solve spends in products."""
-    return float(np.median([seconds_in_products(weights, selection) for _ in range(_PRODUCT_RUNS)]))
+    return float(np.median([seconds_in_products(weights, plan) for _ in range(_PRODUCT_RUNS)]))
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:

@@ -6,14 +6,14 @@ import time
 
 import torch
 
-from tri_apsp.bench.solves import DenseSelection, solve_with
+from tri_apsp.bench.solves import DensePlan, solve_with
 from tri_apsp.device import synchronize
 from tri_apsp.engines import Engine, Update
 
 __all__ = ["seconds_in_products"]
 
 
-def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
+def seconds_in_products(weights: torch.Tensor, plan: DensePlan) -> float:
     """Solve `weights` as a public call does, and return the seconds in engine.product, whichever
     operation calls it.
 
@@ -23,7 +23,7 @@ def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> flo
 
     Args:
         weights: (n, n) or (batch, n, n); left as they are.
-        selection: method, engine and configuration of the solve.
+        plan: method, engine and configuration of the solve.
     """
     device = weights.device
     products: list[tuple[_Moment, _Moment]] = []
@@ -38,7 +38,7 @@ def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> flo
 
         engine.product = timed_product  # type: ignore[method-assign]
 
-    solve_with(weights, selection, time_products)
+    solve_with(weights, plan, time_products)
     synchronize(device)
     return sum(start.seconds_until(stop) for start, stop in products)
 

@@ -9,32 +9,30 @@ from collections.abc import Callable
 import torch
 
 from tri_apsp import engines, papers
-from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.arguments import check_weights
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.exponents import ordinary_products as direct_products
+from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.dense.run import run, solve
 from tri_apsp.engines import Engine, MatrixSpec
-from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.exponents import ordinary_products as direct_products
-from tri_apsp.solver.result import DenseSelection, Result
-from tri_apsp.solver.run import run, solve
-from tri_apsp.solver.selection import select_dense
+from tri_apsp.result import Result
 
 __all__ = [
-    "DenseSelection",
+    "DensePlan",
     "direct_products",
-    "selection_of",
+    "plan_of",
     "solve",
     "solve_by",
     "solve_with",
 ]
 
 
-def selection_of(weights: torch.Tensor, method: MethodChoice, config: Config) -> DenseSelection:
+def plan_of(weights: torch.Tensor, method: str, config: Config) -> DensePlan:
     """Return what solves dense weights, whose values are not read."""
-    return select_dense(weights, method, config)
+    return plan_dense(check_weights(weights), method, config)
 
 
-def solve_with(
-    weights: torch.Tensor, selection: DenseSelection, adapt: Callable[[Engine], None]
-) -> Result:
+def solve_with(weights: torch.Tensor, plan: DensePlan, adapt: Callable[[Engine], None]) -> Result:
     """Solve by an engine that `adapt` has changed."""
 
     def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
@@ -42,7 +40,7 @@ def solve_with(
         adapt(engine)
         return engine
 
-    return run(check_weights(weights), lambda nonnegative: selection, make=make)
+    return run(check_weights(weights), plan, make=make)
 
 
 def solve_by(
@@ -51,4 +49,4 @@ def solve_by(
     """Solve by "auto", by a method of METHODS, or by a system of a paper, which has a parameter."""
     if name in papers.SYSTEMS:
         return papers.solve(weights, name, parameter=parameter, config=config)
-    return solve(weights, method=name, config=config)  # type: ignore[arg-type]
+    return solve(weights, method=name, config=config)

@@ -26,7 +26,7 @@ from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
-from tri_apsp.papers import SYSTEMS, require_runnable, runnable_systems
+from tri_apsp.papers import SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
@@ -164,7 +164,7 @@ def run(args: argparse.Namespace) -> None:
         return
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
-    systems = runnable_systems(device) if _EVERY_SYSTEM in args.system else args.system
+    systems = SYSTEMS if _EVERY_SYSTEM in args.system else args.system
     distances = [name for name in (*args.method, *systems) if name != _REACHABILITY]
     runs = runs_of(_cases(args, device), list(dict.fromkeys(distances)))
     clock_hz = _clock(args, device)

@@ -17,7 +17,7 @@ _EPILOG = (
     )
     + """
 
-Weights are whole numbers from 1 to 16, drawn at random by --seed. No edge leads from a vertex to itself.
+Weights are integers from 1 to 16, drawn at random by --seed. No edge leads from a vertex to itself.
 """
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -14,7 +13,7 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
 from tri_apsp.console.options import add_json
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import print_result
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
@@ -35,76 +34,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
     add_json(
         parser,
-        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
-        "save_directory: null if it is frozen, objective: whose entries solves prefer)",
+        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
+        "unused with the reasons, save_directory)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the facts of this machine and the engines that can run on it.
-
-    Raises:
-        InputError: TRI_APSP_OBJECTIVE has an unknown value.
-    """
-    objective = tuned.wanted_objective()
+    """Print the facts of this machine and the engines that can run on it."""
     found = devices()
+    engines = {str(device): _engines(device) for device in found}
     files = {path: _file(path, found) for path in tuned.files()}
-    if args.json:
-        print_json(
-            {
-                "machine": {str(device): device_facts(device) for device in found},
-                "versions": versions(),
-                "engines": {str(device): _engines(device) for device in found},
-                "tuned": {
-                    "directories": [str(path) for path in tuned.directories()],
-                    "files": [str(path) for path in files],
-                    "unused": {
-                        str(path): reason
-                        for path, (_, reason) in files.items()
-                        if reason is not None
-                    },
-                    "save_directory": None
-                    if tuned.is_frozen(tuned.save_directory())
-                    else str(tuned.save_directory()),
-                    "objective": objective,
-                },
-            }
-        )
-        return
+    unused = {str(path): reason for path, (_, reason) in files.items() if reason is not None}
+    facts = {
+        "machine": {str(device): device_facts(device) for device in found},
+        "versions": versions(),
+        "engines": engines,
+        "tuned": {
+            "directories": [str(path) for path in tuned.directories()],
+            "files": [str(path) for path in files],
+            "unused": unused,
+            "save_directory": str(tuned.save_directory()),
+        },
+    }
     fields = [(str(device), device_line(device)) for device in found]
     fields.append(("versions", versions_line()))
-    for device in found:
-        engines = _engines(device)
-        fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
-        fields += [("", reason) for reason in engines["unusable"].values()]
-    if os.environ.get("TRI_APSP_OBJECTIVE"):
-        fields.append(
-            (
-                "objective",
-                f"{objective}, which TRI_APSP_OBJECTIVE names: solves prefer entries for it",
-            )
-        )
+    for name, usable_here in engines.items():
+        fields.append((f"engines on {name}", ", ".join(usable_here["usable"]) or "none"))
+        fields += [("", reason) for reason in usable_here["unusable"].values()]
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
-        label = "search order" if number == 0 else ""
-        fields.append(
-            (
-                label,
-                f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}",
-            )
-        )
-        fields += [("", f"    {line}") for line in _lines(directory, files)]
-    print_fields(fields)
+        lines = [f"    {line}" for line in _lines(directory, files)]
+        label = "" if number else "search order"
+        fields.append((label, f"{directory}{'' if lines else ': none'}"))
+        fields += [("", line) for line in lines]
+    print_result(args.json, facts, fields)
 
 
 def _saved_to(devices: list[torch.device]) -> str:
     """Return where tuned files of these devices are saved."""
-    directory = tuned.save_directory()
-    if tuned.is_frozen(directory):
-        return f"nowhere: TRI_APSP_CONFIG_DIR names {directory}, which is frozen"
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    return f"{directory}, in {' and '.join(f'{slug}/' for slug in slugs)}"
+    folders = " and ".join(f"{slug}/" for slug in slugs)
+    return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from tri_apsp.configs.types import (
     to_fields,
 )
 from tri_apsp.configs.validity import (
+    EXPONENT_DTYPES,
     EXPONENTS_PART,
     SMALL_GRAPHS,
     closure_bytes,
@@ -34,6 +35,7 @@ from tri_apsp.configs.validity import (
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "METHOD_NAMES",
     "SMALL_GRAPHS",
     "TILE_FIELDS",

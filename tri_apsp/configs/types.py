@@ -96,10 +96,9 @@ class Config:
         product: tiles of the product kernel.
         small_product: tiles of a product too small for `product` to keep every multiprocessor busy
             (nvidia).
-        exponents: tiles of products by exponents (nvidia): block_m = 128, block_n = 128, slices of
-            block_k = 128, num_warps = 8, and num_stages = 3 to 16 buffers; on compute capability
-            9.x also block_n = 256 and block_k = 512, and elsewhere num_stages has no effect.
-            thread_n has none.
+        exponents: tiles of products by exponents (nvidia, compute capability 9.x): block_m = 128,
+            block_n = 128 or 256, slices of block_k = 128 or 512, num_warps = 8, and num_stages = 3
+            to 16 buffers; thread_n has no effect.
         closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
         closure_warps: warps of a program of the closure (GPU).
         closure_programs: most programs of the closure on one multiprocessor where several share a
@@ -262,6 +261,7 @@ def _tiles(
     }:
         names = ", ".join(field.name for field in known)
         raise InputError(
-            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these."
+            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; "
+            "give these."
         )
     return tiles(**fields)

@@ -5,8 +5,10 @@ launchers.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
+
+import torch
 
 from tri_apsp.configs.types import (
     METHOD_NAMES,
@@ -21,6 +23,7 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "EXPONENTS_PART",
+    "EXPONENT_DTYPES",
     "closure_bytes",
     "exponents_bytes",
     "invalid_because",
@@ -40,130 +43,118 @@ _REGISTER_FILE = 1 << 16
 
 _FIELDS = [field.name for field in dataclasses.fields(Config)]
 _COUNTS = [name for name in _FIELDS if name not in ("engine", "method", *TILE_FIELDS)]
+_POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
     """Return why `config` cannot run on `device` as one sentence, or None if it can."""
-    for name in _COUNTS:
-        value = getattr(config, name)
-        if value is not None and (not isinstance(value, int) or value < 1):
-            return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
-    for name in TILE_FIELDS:
-        tiles = getattr(config, name)
-        kinds = (GpuTiles,) if name == "exponents" else (CpuTiles, GpuTiles)
-        if tiles is not None and not isinstance(tiles, kinds):
-            allowed = " or ".join(kind.__name__ for kind in kinds)
-            return f"{name} must be {allowed}, but is {tiles!r}; give such tiles or leave it out."
-        for field in dataclasses.fields(tiles) if tiles is not None else ():
-            value = getattr(tiles, field.name)
-            if not isinstance(value, int) or value < 1:
-                return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
+    return next(_broken_rules(config, device), None)
+
+
+def _broken_rules(config: Config, device: Device) -> Iterator[str]:
+    """Yield each rule that a configuration breaks; a rule relies on those before it."""
+    given = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
+    counts = {name: given[name] for name in _COUNTS if name in given}
+    every_tiles = {name: given[name] for name in TILE_FIELDS if name in given}
+    for name, tiles in every_tiles.items():
+        if not isinstance(tiles, GpuTiles if name == "exponents" else CpuTiles | GpuTiles):
+            allowed = "GpuTiles" if name == "exponents" else "CpuTiles or GpuTiles"
+            yield f"{name} must be {allowed}, but is {tiles!r}; give such tiles or leave it out."
+        counts |= {f"{name}.{field}": value for field, value in vars(tiles).items()}
+    for name, value in counts.items():
+        if not isinstance(value, int) or value < 1:
+            yield f"{name} must be a positive integer, but is {value!r}; give one or leave it out."
     if config.method is not None and config.method not in METHOD_NAMES:
-        return (
+        yield (
             f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; "
             "choose one of these."
         )
     if config.engine is None:
-        return None
-    for name in _FIELDS:
-        value = getattr(config, name)
-        if value is not None and name not in USED_FIELDS[config.engine]:
-            return (
+        return
+    for name, value in given.items():
+        if name not in USED_FIELDS[config.engine]:
+            yield (
                 f"{name} must be left out for the {config.engine} engine, which does not use it, "
                 f"but is {value!r}; leave it out."
             )
-    if config.engine == "cpu":
-        return _invalid_cpu(config)
-    return _invalid_gpu(config) or (
-        _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
-    )
-
-
-def _invalid_cpu(config: Config) -> str | None:
-    tiles = config.product
-    if tiles is not None and not isinstance(tiles, CpuTiles):
-        return (
-            f"the cpu engine takes CpuTiles, but product is {type(tiles).__name__}; give CpuTiles."
+    kind = CpuTiles if config.engine == "cpu" else GpuTiles
+    for name, tiles in every_tiles.items():
+        if not isinstance(tiles, kind):
+            yield (
+                f"the {config.engine} engine takes {kind.__name__}, but {name} is "
+                f"{type(tiles).__name__}; give {kind.__name__}."
+            )
+    if config.engine != "cpu":
+        yield from _broken_rules_of_gpus(config, counts)
+    if config.engine == "portable" and config.block_size is not None and config.block_size > 256:
+        yield (
+            "block_size must be at most 256, which one program closes, but is "
+            f"{config.block_size}; lower it."
         )
-    return None
+    if config.engine == "nvidia":
+        yield from _broken_rules_of_nvidia(config, device)
 
 
-_POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
+def _broken_rules_of_gpus(config: Config, counts: Mapping[str, int]) -> Iterator[str]:
+    powers = {"closure_tile", "closure_warps", "panel", "panel_warps"}
+    powers |= {f"{name}.{edge}" for name in ("product", "small_product") for edge in _POWERS}
+    for name, value in counts.items():
+        if name in powers and value & (value - 1):
+            yield f"{name} must be a power of two, but is {value}; choose one."
+        if name in powers and "warps" in name and value > 32:
+            yield f"{name} must be at most 32, but is {value}; a program has no more threads."
 
 
-def _invalid_gpu(config: Config) -> str | None:
-    powers = {
-        name: getattr(config, name)
-        for name in ("closure_tile", "closure_warps", "panel", "panel_warps")
-    }
-    for name in TILE_FIELDS:
-        tiles = getattr(config, name)
-        if tiles is not None and not isinstance(tiles, GpuTiles):
-            return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
-        if tiles is not None and name != "exponents":
-            powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in _POWERS}
-    for name, value in powers.items():
-        if value is not None and value & (value - 1):
-            return f"{name} must be a power of two, but is {value}; choose one."
-        if value is not None and "warps" in name and value > 32:
-            return f"{name} must be at most 32, but is {value}; a program has no more threads."
-    return None
-
-
-def _invalid_portable(config: Config) -> str | None:
-    if config.block_size is not None and config.block_size > 256:
-        return f"block_size must be at most 256, which one program closes, but is {config.block_size}; lower it."
-    return None
-
-
-def _invalid_nvidia(config: Config, device: Device) -> str | None:
-    for name in ("product", "small_product"):
-        tiles = getattr(config, name)
-        reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
-        if reason is not None:
-            return reason
-    if (
-        config.exponents is not None
-        and (reason := _invalid_exponents(config.exponents, device)) is not None
-    ):
-        return reason
+def _broken_rules_of_nvidia(config: Config, device: Device) -> Iterator[str]:
+    for name, tiles in (("product", config.product), ("small_product", config.small_product)):
+        if isinstance(tiles, GpuTiles):
+            yield from _broken_rules_of_products(name, tiles, device)
+    if config.exponents is not None:
+        yield from _broken_rules_of_exponents(config.exponents, device)
     tile, warps = config.closure_tile, config.closure_warps
-    if tile is not None and not 32 <= tile <= 128:
-        return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
-    if tile is not None and closure_bytes(tile, _WORD) > device.shared_memory:
-        return _too_much_shared_memory(f"closure_tile {tile}", closure_bytes(tile, _WORD), device)
-    if warps is not None and warps > 16:
-        return f"closure_warps must be at most 16, but is {warps}; lower it."
-    for name in ("closure_programs", "batch_programs"):
-        count = getattr(config, name)
-        if warps is not None and count is not None and warps * count > 32:
-            return f"closure_warps * {name} must be at most 32, but is {warps * count}; lower one of them."
-    return None
+    if tile is not None:
+        if not 32 <= tile <= 128:
+            yield f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
+        yield from _too_large(f"closure_tile {tile}", closure_bytes(tile, _WORD), device)
+    if warps is not None:
+        if warps > 16:
+            yield f"closure_warps must be at most 16, but is {warps}; lower it."
+        for name in ("closure_programs", "batch_programs"):
+            product = warps * (getattr(config, name) or 0)
+            if product > 32:
+                yield (
+                    f"closure_warps * {name} must be at most 32, but is {product}; "
+                    "lower one of them."
+                )
 
 
-def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
+def _broken_rules_of_products(name: str, tiles: GpuTiles, device: Device) -> Iterator[str]:
     # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed
-    # several times. Two values of int16 share a word, but the dtype is not known here.
-    warps_n = tiles.warps_n(tiles.block_n)
-    # In a tile narrower than 8 * thread_n a thread owns fewer columns, as with a smaller thread_n.
-    # So a thread_n above the default is refused there.
-    narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
+    # several times. Two values of int16 share a word, but the dtype is not known here. In a tile
+    # narrower than 8 * thread_n a thread owns fewer columns, as with a smaller thread_n. So a
+    # thread_n above the default is refused there.
     least = {
         "thread_n": 4,
-        "block_m": 4 * tiles.num_warps // warps_n,
-        "block_n": narrowest,
+        "block_m": 4 * tiles.num_warps // tiles.warps_n(tiles.block_n),
+        "block_n": 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n,
         "block_k": 4,
         "num_stages": 2,
     }
     for field, value in least.items():
-        if getattr(tiles, field) < value:
-            given = getattr(tiles, field)
-            return f"{name}.{field} must be at least {value} for {tiles.num_warps} warps, but is {given}; raise it."
+        given = getattr(tiles, field)
+        if given < value:
+            yield (
+                f"{name}.{field} must be at least {value} for {tiles.num_warps} warps, but is "
+                f"{given}; raise it."
+            )
     values = tiles.block_m * tiles.block_n // (32 * tiles.num_warps)
     if values > 256:
-        return f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; take more warps."
+        yield (
+            f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; "
+            "take more warps."
+        )
     needed = tiles.num_stages * (tiles.block_m + tiles.block_n) * tiles.block_k * _WORD
-    return _too_much_shared_memory(name, needed, device) if needed > device.shared_memory else None
+    yield from _too_large(name, needed, device)
 
 
 _EXPONENTS: dict[str, Sequence[int]] = {
@@ -173,47 +164,38 @@ _EXPONENTS: dict[str, Sequence[int]] = {
     "num_warps": (8,),
     "num_stages": range(3, 17),
 }
-# Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
-_PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
-def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    rules = _EXPONENTS if device.has_wgmma else _PLAIN_EXPONENTS
-    for field, allowed in rules.items():
+def _broken_rules_of_exponents(tiles: GpuTiles, device: Device) -> Iterator[str]:
+    for field, allowed in _EXPONENTS.items():
         value = getattr(tiles, field)
         if value not in allowed:
+            rule = f"be {' or '.join(map(str, allowed))}"
             if isinstance(allowed, range):
                 rule = f"lie in {allowed[0]}..{allowed[-1]}"
-            else:
-                rule = f"be {' or '.join(map(str, allowed))}"
-            return f"exponents.{field} must {rule}, but is {value}; choose such a number."
-    needed = exponents_bytes(tiles, device)
-    return (
-        _too_much_shared_memory("exponents", needed, device, itemsize=2)
-        if needed > device.shared_memory
-        else None
-    )
+            yield f"exponents.{field} must {rule}, but is {value}; choose such a number."
+    if device.has_wgmma:  # other GPUs have no such products
+        yield from _too_large("exponents", exponents_bytes(tiles), device, itemsize=2)
+
+
+def _too_large(what: str, needed: int, device: Device, itemsize: int = _WORD) -> Iterator[str]:
+    if needed > device.shared_memory:
+        yield (
+            f"{what} must fit the {device.shared_memory} bytes of shared memory of a program on "
+            f"{device.name}, but needs {needed} for {itemsize}-byte values; lower it."
+        )
 
 
 EXPONENTS_PART = 32
-"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a
-time.
-"""
+"""Values of k that a product by exponents copies to shared memory at a time."""
+
+EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
+"""The dtypes that products by exponents take, on GPUs of compute capability 9.x."""
 
 
-def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts,
-    or one slice.
-    """
-    depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
-    return 2 * (tiles.block_m + tiles.block_n) * depth
-
-
-def _too_much_shared_memory(what: str, needed: int, device: Device, itemsize: int = _WORD) -> str:
-    return (
-        f"{what} must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs {needed} "
-        f"for {itemsize}-byte values; lower it."
-    )
+def exponents_bytes(tiles: GpuTiles) -> int:
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts."""
+    return 2 * (tiles.block_m + tiles.block_n) * tiles.num_stages * EXPONENTS_PART
 
 
 SMALL_GRAPHS = {2: 64, 4: 64, 8: 32}

@@ -1,25 +1,27 @@
-"""The interface between methods and hardware: an engine supplies a few block operations on min-plus
-matrices.
+"""The interface between methods and hardware.
+
+An engine supplies three groups of operations: a few on blocks of min-plus matrices, which is all
+that a method needs (BlockOperations); staging, which has defaults (Staging); and those on paths
+(PathOperations). An engine that solves whole small graphs in one launch is a OneLaunch. Making an
+engine launches and allocates nothing, so a solve may make one for each sign of its weights.
 
 A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by
-slicing and passes them to the operations below; it never computes on a block itself. The class
-methods need no configuration: they read value ranges and make the initial matrix, which differ
-between a CPU and a GPU.
+slicing and passes them to the operations; it never computes on a block itself.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
 
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.engines.path_operations import PathOperations, Tolerance
+from tri_apsp.engines.staging import Staging
 from tri_apsp.semirings import floor, no_edge
-from tri_apsp.value_range import PendingRanges, ValueRange, value_range
+from tri_apsp.value_range import PendingRanges
 
 __all__ = [
     "EXTRA_WORKSPACE",
@@ -28,6 +30,7 @@ __all__ = [
     "BlockOperations",
     "Engine",
     "MatrixSpec",
+    "OneLaunch",
     "PendingRanges",
     "Tolerance",
     "Update",
@@ -45,20 +48,6 @@ Block = torch.Tensor
 """A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the
 last dimension.
 """
-
-
-class Tolerance(NamedTuple):
-    """How far rounding may separate sums of weights that are equal; each is 0 for integers.
-
-    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A
-    cycle through vertices at a distance d may weigh 0 if its sum is no more than `cycle_relative` *
-    |d| + `cycle_absolute`.
-    """
-
-    relative: float
-    absolute: float | torch.Tensor
-    cycle_relative: float
-    cycle_absolute: float | torch.Tensor
 
 
 class Update(NamedTuple):
@@ -83,10 +72,6 @@ class MatrixSpec:
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number
     of leading vertices of each graph. The other vertices are padding, all no_edge with the
     diagonal, which an engine may skip. None: no padding.
-
-    `exponents_from`: products (m, k) by (k, n) with m n k of at least exponents_from^3 may be
-    computed by exponents (see kernels.shared.exponents), which is faster where distances are small
-    whole numbers; the results are the same. None: no product is.
     """
 
     n: int
@@ -94,7 +79,6 @@ class MatrixSpec:
     device: torch.device
     nonnegative: bool
     sizes: torch.Tensor | None = None
-    exponents_from: int | None = None
 
 
 class BlockOperations(ABC):
@@ -150,8 +134,8 @@ class BlockOperations(ABC):
         return None
 
 
-class Engine(BlockOperations):
-    """The operations of one kind of device on min-plus matrices, for one solve.
+class Engine(BlockOperations, Staging, PathOperations):
+    """All operations of one kind of device on min-plus matrices, for one solve.
 
     Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings).
     """
@@ -160,9 +144,6 @@ class Engine(BlockOperations):
     """The least number of operations between two checks for a negative cycle: at least half a
     millisecond on an H200, during which the host evaluates the previous check and queues more work.
     """
-
-    checks_sizes: ClassVar[bool] = False
-    """Whether queue_solve takes sizes that were not checked."""
 
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(config)
@@ -181,224 +162,25 @@ class Engine(BlockOperations):
         for target, source in copies:
             target.copy_(source)
 
-    @abstractmethod
-    def predecessors(
-        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
-    ) -> torch.Tensor:
-        """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path
-        from i.
 
-        Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j)
-        itself comes first; where a cycle of weight 0 might close a loop, paths of the fewest edges;
-        then the vertex before j of the least sum (of floats: as rounded), and of several such the
-        smallest.
-
-        Args:
-            weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes`
-                leaves out, are ignored.
-            distances: (batch, n, n) of `weights`, contiguous, no_edge where there is no path.
-            tolerance: of the sums in `distances`.
-
-        Returns:
-            (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
-
-        Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t)
-        n^3 additions and comparisons, mostly far fewer. Where cycles weigh 0, a search of that cost
-        for each further edge of the paths; once such a search finds few pairs, a breadth-first
-        search of at most n^2 edges for each source. Workspace as predecessors_workspace() states.
-        """
-
-    @classmethod
-    def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
-        """Return whether the engine may compute products of matrices like `matrix` by exponents:
-        see MatrixSpec.
-
-        If so, queue_edge_count is implemented.
-        """
-        return False
-
-    @classmethod
-    def queue_edge_count(
-        cls, matrices: torch.Tensor, step: int, *, loops: bool
-    ) -> Callable[[], int]:
-        """Queue a count of the edges in some rows of matrices.
-
-        Args:
-            matrices: (batch, m, n), not empty, of any strides.
-            step: rows 0, step, ... of each matrix are read.
-            loops: whether values on the diagonal count.
-
-        Returns:
-            A function that blocks until the edges are counted, and returns their number; 0 if one
-            is not a whole number. To be called exactly once.
-        """
-        raise NotImplementedError
-
-    def predecessors_if_nonnegative(
-        self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
-    ) -> torch.Tensor | None:
-        """Return predecessors() for weights of unknown sign, if there is a faster way for weights
-        without negatives.
-
-        None if there is not, or if a weight is negative. `tolerance` is that for weights without
-        negatives.
-        """
-        return None
+class OneLaunch(Engine):
+    """An engine that solves whole graphs of one diagonal block: the initial matrix, its closure and
+    the value ranges are queued together, so that the host blocks once.
+    """
 
     @classmethod
     @abstractmethod
-    def predecessors_workspace(cls, weights: torch.Tensor) -> float:
-        """Return the most memory that predecessors() allocates beside its result, in matrices of
-        the size of `weights`.
-        """
-
-    @classmethod
-    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
-        """Return whether weights_gradient() takes weights (batch, n, n)."""
-        return False
-
-    def weights_gradient(
-        self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the gradient of weights by that of their distances, as edge_gradient() does,
-        without predecessors.
-
-        Of several shortest paths, the edge itself comes first, then those whose greatest vertex
-        between the two ends is least.
-
-        Args:
-            gradient, weights, distances: (batch, n, n) of float32 or float64; the first and the
-                last contiguous.
-        """
-        raise NotImplementedError
-
-    @abstractmethod
-    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of each edge: the sum of the gradients of all distances whose path
-        uses it.
-
-        Args:
-            gradient: (batch, n, n) of float32 or float64, contiguous: those of the distances.
-            predecessors: (batch, n, n) of int32, contiguous: of these distances.
-
-        Returns:
-            (batch, n, n) of the dtype of `gradient`, contiguous; the same bits in every run.
-
-        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and
-        a matrix of 64-bit values (GPU: and at most 24 bytes for each pair of vertices).
-        """
-
-    @abstractmethod
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
-        is no_edge.
-
-        Args:
-            a, b: (batch, m, depth) and (batch, depth, n) of one floating dtype, contiguous.
-            c: (batch, m, n), contiguous: their product. Where it is less, the result may be any
-                term, or -1.
-
-        Cost: m * n * depth additions and comparisons.
-        """
-
-    @abstractmethod
-    def factor_gradients(
-        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradients of the factors of a product (batch, m, depth) by (batch, depth, n),
-        by that of the product.
-
-        Args:
-            gradient: (batch, m, n) of float32 or float64, contiguous.
-            chosen: (batch, m, n) of int32, contiguous: for each element the term that its gradient
-                belongs to; -1: none.
-            depth: the number of terms.
-
-        Returns:
-            (batch, m, depth) and (batch, depth, n), contiguous; the same bits in every run.
-        """
-
-    @classmethod
-    def compiling(cls) -> AbstractContextManager[object]:
-        """Compile kernels side by side inside a `with`, where operations on matrices of the device
-        "meta" launch nothing.
-        """
-        return nullcontext()
-
-    @classmethod
-    def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
-        """Return whether the operations can work on weights (batch, n, n) with their strides."""
-        return weights.stride(-1) == 1
-
-    @classmethod
-    def operands(
-        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or
-        padded if that makes it faster.
-
-        Padding is no_edge, in k and in columns of `b` and `c` after the last.
-        """
-        a, b = (x if x.stride(-1) == 1 else x.contiguous() for x in (a, b))
-        return a, b, c
-
-    @classmethod
-    def value_ranges(
-        cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
-    ) -> list[ValueRange]:
-        """Return the value range of each tensor (batch, m, n), all of one dtype; see
-        value_range.value_range.
-        """
-        return [value_range(tensor, below, diagonal=diagonal) for tensor in tensors]
-
-    @classmethod
-    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
-        """Return whether the device can read the values of `weights` asynchronously.
-
-        If so, queue_value_range and initial_matrix are implemented; otherwise the solver uses torch
-        operations.
-        """
-        return False
-
-    @classmethod
-    def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
-        """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was
-        queued before this call.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
-    ) -> tuple[Block, PendingRanges | None]:
-        """Queue a copy of `weights` (batch, n, n) that a solve starts from, and the value range of
-        the weights below no_edge.
-
-        Args:
-            weights: of any strides.
-            sizes: (batch,), the leading vertices of each graph; None: all.
-            matrices: how many matrices of the size of the copy the solve needs.
-            check: whether the value range is needed.
-
-        Returns:
-            The copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal
-            and with no_edge in all padding; and with `check` the value range, in which 0 may count
-            as one of the weights and NaN as -inf.
-        """
-        raise NotImplementedError
-
-    @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
+    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
         """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
-        return check and cls.reads_values_asynchronously(weights)
 
     @classmethod
-    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
-        """Return whether queue_solve runs other code for weights of which none is negative than for
-        those of any sign.
+    def by_sign(cls, weights: torch.Tensor) -> bool:
+        """Return whether queue_solve of an engine that is made for weights of which none is
+        negative is of no use for others.
         """
         return False
 
+    @abstractmethod
     def queue_solve(
         self, weights: torch.Tensor, *, check: bool = True
     ) -> tuple[Block, PendingRanges | None]:
@@ -406,18 +188,17 @@ class Engine(BlockOperations):
 
         Args:
             weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it
-                is negative; what `sizes` leaves out is ignored. No value was checked; sizes were,
-                unless `checks_sizes`. If it `specializes_on_sign`, the engine is made for weights
-                of which none is negative, and one is, then the distances are meaningless.
+                is negative; what `sizes` leaves out is ignored. No value and no size was checked.
             check: whether value ranges are needed. Without it the launches may be captured into a
                 CUDA graph.
 
         Returns:
-            The distances, a new contiguous tensor; and with `check` two value ranges below no_edge:
-            of the weights, in which NaN may count as -inf, and a size outside [0, n] counts as the
-            lowest value of the dtype; and of the distances with their diagonal.
+            The distances, a new contiguous tensor, meaningless for a negative weight if the engine
+            solves by_sign() and was made for weights of which none is; and with `check` two value
+            ranges below no_edge: of the weights, in which NaN may count as -inf, and a size outside
+            [0, n] counts as the lowest value of the dtype; and of the distances with their
+            diagonal.
         """
-        raise NotImplementedError
 
 
 def block(matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:

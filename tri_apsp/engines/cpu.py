@@ -11,9 +11,9 @@ import torch
 
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines import cpu_gradients
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
+from tri_apsp.engines.base import Block, MatrixSpec, OneLaunch, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
-from tri_apsp.engines.cpu_tasks import Array, Task, is_shared, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
@@ -29,7 +29,7 @@ _SMALL_GRAPH, _GRAPHS = 64, 64
 _PACKED_ROWS = 96
 
 
-class CpuEngine(Engine):
+class CpuEngine(OneLaunch):
     """Each operation is cut into tasks that write disjoint parts of C; the kernels release the
     interpreter's lock.
 
@@ -38,7 +38,6 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
-    checks_sizes = True
     check_interval = 1 << 28  # a few milliseconds
     config: CpuConfig
 
@@ -49,7 +48,7 @@ class CpuEngine(Engine):
         self._threads = torch.get_num_threads()
 
     def product(self, *updates: Update) -> None:
-        tasks: list[Task] = []
+        tasks: list[CpuTask] = []
         work = 0
         for update in updates:
             if update.fresh:
@@ -75,7 +74,7 @@ class CpuEngine(Engine):
         )
 
     @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
+    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
     def queue_solve(
@@ -118,7 +117,7 @@ class CpuEngine(Engine):
         # packs them before it writes them, so that no changed value is read; these packed copies
         # are the only workspace.
         batch, size, _ = d.shape
-        tasks: list[Task] = []
+        tasks: list[CpuTask] = []
         for closed, below, beside in zip(d.numpy(), row.numpy(), column.numpy(), strict=True):
             for part in _outside(skip, below.shape[1]):
                 _, width = self._task_shape(batch, size, part.stop - part.start)
@@ -159,13 +158,11 @@ class CpuEngine(Engine):
         graphs = weights.contiguous().numpy(), distances.numpy()
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
 
-    @classmethod
-    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
-        return weights.shape[-1] <= _SMALL_GRAPH
-
     def weights_gradient(
         self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
-    ) -> torch.Tensor:
+    ) -> torch.Tensor | None:
+        if weights.shape[-1] > _SMALL_GRAPH:
+            return None
         found = _empty_like(gradient)
         arrays = [tensor.numpy() for tensor in (found, gradient, weights.contiguous(), distances)]
         kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize

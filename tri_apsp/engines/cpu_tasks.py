@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Task", "is_shared", "run_apart", "run_tasks"]
+__all__ = ["Array", "CpuTask", "is_shared", "run_apart", "run_tasks"]
 
 Array = np.ndarray[Any, Any]
 
-Task = tuple[Any, ...]
+CpuTask = tuple[Any, ...]
 """The arguments of a kernel, which releases the interpreter's lock. Tasks that run together write
 disjoint memory, or the same values.
 """
@@ -41,7 +41,7 @@ def is_shared(work: int, threads: int) -> bool:
     return threads > 1 and work >= _SHARED_WORK
 
 
-def run_tasks(kernel: Callable[..., None], tasks: list[Task], work: int, threads: int) -> None:
+def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, threads: int) -> None:
     """Call `kernel` on each task, up to `threads` at once.
 
     `work` is the number of min-plus operations of all tasks, or of other operations that take as
@@ -62,7 +62,7 @@ def run_tasks(kernel: Callable[..., None], tasks: list[Task], work: int, threads
             task.cancel()
 
 
-def _run_each(kernel: Callable[..., None], tasks: list[Task]) -> None:
+def _run_each(kernel: Callable[..., None], tasks: list[CpuTask]) -> None:
     for arguments in tasks:
         kernel(*arguments)
 

@@ -25,8 +25,8 @@ from tri_apsp.engines.split_k import split_k_tiles
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
-    Grid,
     Launch,
+    LaunchGrid,
     Shape,
     TritonEngine,
     in_parts,
@@ -35,13 +35,6 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import (
-    BLOCK_EDGE,
-    EXPONENT_DTYPES,
-    Remaining,
-    exponent_product,
-)
-from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
@@ -96,7 +89,6 @@ class NvidiaEngine(TritonEngine):
     """Every dtype, on compute capability 8.0 and later; int16 from 9.0."""
 
     name = "nvidia"
-    checks_sizes = True
     config: NvidiaConfig
 
     product_kernel = _product_kernel
@@ -109,7 +101,6 @@ class NvidiaEngine(TritonEngine):
             device.shared_memory,
             device.capability,
         )
-        self._has_wgmma = device.has_wgmma
         self._counters = Counters()
 
     @staticmethod
@@ -132,81 +123,45 @@ class NvidiaEngine(TritonEngine):
         fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
         return launch if fills else self.launch_by(self.config.small_product)
 
-    def product(self, *updates: Update) -> None:
-        ordinary = []
-        for update in updates:
-            if self._suits_exponents(update):
-                self._multiply_by_exponents(update)
-            else:
-                ordinary.append(update)
-        super().product(*ordinary)
+    def product_of_blocks(self, update: Update, needed: torch.Tensor, edge: int) -> None:
+        """Compute the blocks of C that are needed, and those that share a tile with one of them.
 
-    def _suits_exponents(self, update: Update) -> bool:
-        """Return whether to try an update by exponents: m n k >= l^3, and m, n and k >= l / 2, for
-        l = exponents_from.
+        Args:
+            update: of at most MAX_GRAPHS graphs; its tiles span less than 2^31 values.
+            needed: int32 (batch, blocks of `edge` rows, blocks of `edge` columns): 0 for a block
+                that is not needed.
+            edge: of a block.
         """
-        least, (_, m, n), k = self.spec.exponents_from, update.c.shape, update.a.shape[2]
-        if least is None or not self.spec.nonnegative or self.spec.dtype not in EXPONENT_DTYPES:
-            return False
-        rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
-        return (
-            min(m, n, k) >= least // 2
-            and m * n * k >= least**3
-            and not has_wide_strides(update, rows)
-        )
-
-    def _multiply_by_exponents(self, update: Update) -> None:
-        """Compute an update by exponents, and what that leaves as an ordinary product."""
-        tiles = self.config.product
-        shape, strides = shape_of(update), strides_of(update)
+        spec, tiles = self.spec, self.config.product
         launch = make_launch(
             type(self),
             tiles,
-            self.spec.dtype,
-            True,
-            describe(self.spec.device),
-            NEEDED_TILE=BLOCK_EDGE,
+            spec.dtype,
+            spec.nonnegative,
+            describe(spec.device),
+            NEEDED_TILE=edge,
         )
-        for c, a, b in in_parts(*update[:3]):
-            part = Update(c, a, b, update.skip, update.fresh)
-            remaining = self.multiply_certain_tiles(part)
-            grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
-            launch.kernel(
-                grid,
-                c,
-                a,
-                b,
-                *shape,
-                int(update.fresh),
-                *update.skip,
-                *strides,
-                c,
-                a,
-                b,
-                0,
-                0,
-                0,
-                0,
-                *strides,
-                locks,
-                whole_tiles,
-                split_k,
-                remaining.uncertain,
-            )
-
-    def multiply_certain_tiles(self, update: Update) -> Remaining:
-        """Compute the tiles of an update that are certain, unless a sample has few: see
-        exponent_product.
-        """
-        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
-
-    @classmethod
-    def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
-        return matrix.dtype in EXPONENT_DTYPES
+        operands, shape, strides = update[:3], shape_of(update), strides_of(update)
+        grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, update.c)
+        launch.kernel(
+            grid,
+            *operands,
+            *shape,
+            int(update.fresh),
+            *update.skip,
+            *strides,
+            *operands,
+            *(0, 0, 0, 0),  # of the second product, which there is not
+            *strides,
+            locks,
+            whole_tiles,
+            split_k,
+            needed,
+        )
 
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
         words = (
             tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)
@@ -238,13 +193,13 @@ class NvidiaEngine(TritonEngine):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
     @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
+    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
         return is_readable(weights) and (
             check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]
         )
 
     @classmethod
-    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
+    def by_sign(cls, weights: torch.Tensor) -> bool:
         return (
             weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
         )
@@ -271,7 +226,7 @@ class NvidiaEngine(TritonEngine):
                 batch, _arrivals(n, tile, count) + 2 * count, sizes is not None
             )
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
-        nonnegative = self.spec.nonnegative and self.specializes_on_sign(weights)
+        nonnegative = self.spec.nonnegative and self.by_sign(weights)
         launch = _solve_launcher(
             weights.dtype,
             nonnegative,
@@ -327,14 +282,12 @@ class NvidiaEngine(TritonEngine):
         )
         return distances, pending
 
-    @classmethod
-    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
-        return weights.shape[-1] <= _MOST_VERTICES_OF_GRADIENT
-
     def weights_gradient(
         self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
-    ) -> torch.Tensor:
+    ) -> torch.Tensor | None:
         batch, n, _ = weights.shape
+        if n > _MOST_VERTICES_OF_GRADIENT:
+            return None
         result = torch.empty_like(gradient)
         launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
@@ -521,7 +474,7 @@ def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, 
 
 
 def _size_of(n: int) -> int:
-    """Return the size of small graphs of n vertices that kernels are compiled for: 8, 16, 32 or 64."""
+    """Return the size that kernels of small graphs of n vertices have: 8, 16, 32 or 64."""
     return max(8, 1 << (n - 1).bit_length())
 
 

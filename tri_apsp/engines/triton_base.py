@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,11 +15,10 @@ import torch
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
 from tri_apsp.engines import triton_gradients
-from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Tolerance, Update
+from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, OneLaunch, Tolerance, Update
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
-from tri_apsp.gpu.edge_count import queue_edge_count
-from tri_apsp.gpu.launcher import Launcher, compiling_side_by_side
+from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
 from tri_apsp.semirings import floor, no_edge
@@ -28,8 +26,8 @@ from tri_apsp.value_range import PendingRanges, ValueRange
 
 __all__ = [
     "MAX_GRAPHS",
-    "Grid",
     "Launch",
+    "LaunchGrid",
     "Shape",
     "TritonEngine",
     "in_parts",
@@ -42,7 +40,7 @@ __all__ = [
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
-Grid = tuple[int, int, int]
+LaunchGrid = tuple[int, int, int]
 """How many programs run a kernel."""
 
 # The second dimension of a grid counts graphs; CUDA limits it to 65535.
@@ -58,7 +56,7 @@ class Launch(NamedTuple):
     kernel: Launcher
 
 
-class TritonEngine(Engine):
+class TritonEngine(OneLaunch):
     """Launches on the current stream of the current device; only predecessors() and value_ranges()
     block the host.
     """
@@ -87,10 +85,6 @@ class TritonEngine(Engine):
         return self.launch_by(self.config.product)
 
     @classmethod
-    def compiling(cls) -> AbstractContextManager[object]:
-        return compiling_side_by_side()
-
-    @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
         return super().can_solve_in_place(weights) and weights.stride(-2) <= max(
             MAX_ROW_STRIDE, weights.shape[-1]
@@ -115,36 +109,33 @@ class TritonEngine(Engine):
             return reader.read()
 
     @classmethod
-    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
-        return is_readable(weights)
-
-    @classmethod
     def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
+        if not is_readable(tensor):
+            return super().queue_value_range(tensor)
         reader = ValueRangeReader(tensor)
         reader.queue(tensor, None)
         reader.finish_queueing()
         return reader
 
     @classmethod
-    def queue_edge_count(
-        cls, matrices: torch.Tensor, step: int, *, loops: bool
-    ) -> Callable[[], int]:
-        return queue_edge_count(matrices, step, loops=loops)
-
-    @classmethod
     def initial_matrix(
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
     ) -> tuple[Block, PendingRanges | None]:
+        if not is_readable(weights):
+            return super().initial_matrix(weights, sizes, matrices=matrices, check=check)
         reader = ValueRangeReader(weights) if check else None
         queue = reader or queue_without_result(weights)
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
+    @classmethod
+    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
+        # The kernels of these launches do not check sizes.
+        return check and sizes is None and is_readable(weights)
+
     def queue_solve(
         self, weights: torch.Tensor, *, check: bool = True
     ) -> tuple[Block, PendingRanges | None]:
-        """As Engine.queue_solve, with `check`, in three launches: initial matrix, closure, value
-        range of the distances.
-        """
+        """In three launches: initial matrix, closure, value range of the distances."""
         reader = ValueRangeReader(weights, 2)
         distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)
@@ -246,7 +237,7 @@ class TritonEngine(Engine):
 
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
         """Return the grid of products of `shapes` for each graph of C, and the further arguments of
         their kernel.
         """

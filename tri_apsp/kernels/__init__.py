@@ -3,10 +3,13 @@
 Every kernel computes on min-plus matrices: a sum takes the place of a product, and a minimum that
 of a sum. One folder per engine, one file per kernel:
 
-    nvidia/     Gluon: product, closure, and solve (a whole solve in one launch); their helpers beside them
     portable/   plain Triton: product, closure, panels
-    shared/     plain Triton, launched by both GPU engines: initial_matrix, value_range, copy
+    nvidia/     Gluon: product, closure, and solve (a whole solve in one launch), with their helpers
+    shared/     plain Triton, launched by both GPU engines: initial_matrix, value_range, copy, paths
     cpu/        Numba
+
+A reader who knows Triton's tutorial of the matrix product begins with portable/product.py and
+portable/tiles.py, then reads nvidia/tiles.py and nvidia/product.py.
 
 Arguments are pointers, then sizes, then strides (`stride_am` is that of A from row to row,
 `stride_ab` from graph to graph of a batch), then constexprs in capitals; a kernel for two products

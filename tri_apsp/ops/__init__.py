@@ -6,6 +6,6 @@ host some 10 us more, and custom operations of PyTorch import its compiler, whic
 """
 
 from tri_apsp.ops.dense import min_plus, reachability, shortest_paths
-from tri_apsp.ops.packed import pack, unpack
+from tri_apsp.ops.packed_graphs import pack, unpack
 
 __all__ = ["min_plus", "pack", "reachability", "shortest_paths", "unpack"]

@@ -7,39 +7,33 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import torch
 from torch import library
 
+from tri_apsp.arguments import (
+    check_operands,
+    check_weights,
+)
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
+from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.dense.product import product
+from tri_apsp.dense.run import solve as solve_dense
 from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
-from tri_apsp.ops.packed import solve_packed
+from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import (
     refuse_forward_mode,
     refuse_hidden_derivatives,
     refuse_second_derivatives,
     save_nothing,
 )
-from tri_apsp.solver.arguments import (
-    check_config,
-    check_flags,
-    check_negative_cycles,
-    check_operands,
-    check_weights,
-)
-from tri_apsp.solver.gradient import product_gradients, weights_gradient
-from tri_apsp.solver.packed import refuse_with_offsets
-from tri_apsp.solver.product import product
-from tri_apsp.solver.reachability import closure
-from tri_apsp.solver.result import Result
-from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.solver.run import solve as solve_dense
-from tri_apsp.solver.selection import select_dense
-
-if TYPE_CHECKING:
-    from tri_apsp.configs import MethodChoice
+from tri_apsp.paths.gradient import product_gradients, weights_gradient
+from tri_apsp.plan import Options
+from tri_apsp.request import Request
+from tri_apsp.result import Result
+from tri_apsp.transitive_closure import closure
 
 __all__ = ["min_plus", "reachability", "shortest_paths"]
 
@@ -53,89 +47,69 @@ _TILES = {
 }
 
 
-def shortest_paths(
-    weights: Tensor,
-    *,
-    sources: object = None,
-    sizes: Tensor | None = None,
-    offsets: object = None,
-    method: MethodChoice | Literal["johnson"] = "auto",
-    config: Config | None = None,
-    overwrite: bool = False,
-    check: bool = True,
-    predecessors: bool = False,
-    negative_cycles: NegativeCycles = "raise",
-) -> Result:
+def shortest_paths(request: Request) -> Result:
     """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the
     configuration are constants.
     """
+    weights, options = request.weights, request.options
+    assert weights is not None
     refuse_hidden_derivatives(weights)
-    check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
-    check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
-    given = {
-        "sources": sources is not None,
-        "overwrite": overwrite,
-        "method='johnson'": method == "johnson",
+    refused = {
+        "sources": request.sources is not None,
+        "out": request.out is not None,
+        "overwrite": options.overwrite,
+        f"method={request.method!r}": request.needs_sparse,
     }
-    if offsets is not None:
-        refuse_with_offsets({"sizes": sizes is not None, **given})
-    if offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights)):
+    for option in [name for name, is_given in refused.items() if is_given]:
         raise InputError(
-            "`offsets` must not be given under torch.compile or a transform of torch.func; give padded weights and `sizes`."
-        )
-    for option in [name for name, is_given in given.items() if is_given]:
-        raise InputError(
-            f"`{option}` must not be given with weights that require a gradient, or under torch.compile or a transform of "
-            "torch.func; leave it out, or call .detach() on weights that require a gradient."
+            f"`{option}` must not be given with weights that require a gradient, or under "
+            "torch.compile or a transform of torch.func; leave it out, or call .detach() on "
+            "weights that require a gradient."
         )
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
-    wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
-    if offsets is not None:
-        options = {
-            "method": method,
-            "config": config,
-            "check": check,
-            "negative_cycles": negative_cycles,
-        }
-        return solve_packed(weights, offsets, predecessors=predecessors, wanted=wanted, **options)
-    if sizes is not None and not isinstance(sizes, torch.Tensor):
-        check_weights(weights, sizes=sizes)  # refuses them
+    marks = options.negative_cycles == "mark" and weights.requires_grad
+    wanted = options.predecessors or marks
+    if request.offsets is not None:
+        if torch.compiler.is_compiling() or has_functorch_wrapper(weights):
+            raise InputError(
+                "`offsets` must not be given under torch.compile or a transform of torch.func; "
+                "give padded weights and `sizes`."
+            )
+        return solve_packed(request, wanted=wanted)
+    assert request.batch is not None
+    sizes = request.batch.sizes
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
-    chosen_method, engine, chosen_config, text = _selection(
-        shape, weights.dtype, weights.device, method, _constants(config)
+    plan, text = _plan(
+        shape, weights.dtype, weights.device, request.method, _constants(request.config)
     )
     operation: Any = (
         _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
     )
-    distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
-    return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
+    distances, found = operation(
+        weights, sizes, request.method, text, options.check, wanted, options.negative_cycles
+    )
+    return Result(distances, plan, found if options.predecessors else None)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _selection(
+def _plan(
     shape: tuple[int, ...],
     dtype: torch.dtype,
     device: torch.device,
-    method: MethodChoice,
+    method: str,
     config: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    """Return the method, the engine, the configuration, and the constants of the configuration as
-    text for the operation.
-    """
+) -> tuple[DensePlan, str]:
+    """Return the plan, and the constants of the configuration as text for the operation."""
     text = json.dumps(config)
-    found = select_dense(
-        torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape),
-        method,
-        _config(text),
-    )
-    return found.method, found.engine, found.config, text
+    dtype = torch.float32 if dtype == torch.bool else dtype
+    like = torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape)
+    return plan_dense(check_weights(like), method, _config(text)), text
 
 
 def _constants(config: Config | None) -> tuple[Any, ...]:
     """Return the fields of a configuration as constants that torch.compile can trace."""
     if config is None:
         return ()
-    check_config(config)
     values = []
     for field in _FIELDS:
         value = getattr(config, field)
@@ -175,9 +149,11 @@ def _shortest_paths(
         sizes=sizes,
         method=method,
         config=_config(config),
-        check=check,  # type: ignore[arg-type]
-        predecessors=predecessors,
-        negative_cycles=negative_cycles,  # type: ignore[arg-type]
+        options=Options(
+            check=check,
+            predecessors=predecessors,
+            negative_cycles=negative_cycles,  # type: ignore[arg-type]
+        ),
     )
     found = (
         weights.new_empty(0, dtype=torch.int32)
@@ -476,24 +452,24 @@ def _(
     return shaped, [0] * len(shaped)
 
 
-def reachability(adjacency: Tensor, weights: bool) -> Tensor:
+def reachability(adjacency: Tensor) -> Tensor:
     """As tri_apsp.reachability."""
-    result: Tensor = torch.ops.tri_apsp.reachability(adjacency, weights)
+    result: Tensor = torch.ops.tri_apsp.reachability(adjacency)
     return result
 
 
 @library.custom_op("tri_apsp::reachability", mutates_args=())
-def _reachability(adjacency: Tensor, weights: bool) -> Tensor:
-    return closure(adjacency, weights)
+def _reachability(adjacency: Tensor) -> Tensor:
+    return closure(adjacency)
 
 
 @_reachability.register_fake
-def _(adjacency: Tensor, weights: bool) -> Tensor:
+def _(adjacency: Tensor) -> Tensor:
     return adjacency.new_empty(adjacency.shape, dtype=torch.bool)
 
 
 @_reachability.register_vmap
-def _(info: Any, in_dims: Any, adjacency: Tensor, weights: bool) -> tuple[Tensor, int]:
-    result = torch.ops.tri_apsp.reachability(_as_batch(info, adjacency, in_dims[0], 2), weights)
+def _(info: Any, in_dims: Any, adjacency: Tensor) -> tuple[Tensor, int]:
+    result = torch.ops.tri_apsp.reachability(_as_batch(info, adjacency, in_dims[0], 2))
     shape = tuple(length for dim, length in enumerate(adjacency.shape) if dim != in_dims[0])
     return result.reshape(info.batch_size, *shape), 0

@@ -7,7 +7,7 @@ Each file opens with the pseudo-code of its paper, and holds kernels and the hos
 them. They share rank_one.py (one launch per vertex) or blocked.py (three launches per tile).
 """
 
-from tri_apsp.papers.run import require_runnable, runnable_systems, solve
+from tri_apsp.papers.run import require_runnable, solve
 from tri_apsp.papers.systems import SYSTEMS, System, SystemParameter
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "System",
     "SystemParameter",
     "require_runnable",
-    "runnable_systems",
     "solve",
 ]

@@ -6,7 +6,7 @@
         kernel 3: every doubly dependent tile C, which depends on A in column K and B in row K:
             load A, B and C into shared memory
             for k from 0 to 31:
-                C[i, j] <- min(C[i, j], A[i, k] + B[k, j])   # one read of A, B and C and one write of C each
+                C[i, j] <- min(C[i, j], A[i, k] + B[k, j])   # reads A, B and C, writes C
             store C
 
 A value is read from global memory once for 32 steps, no longer once for each, so that arithmetic

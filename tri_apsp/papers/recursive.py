@@ -1,13 +1,13 @@
 """The recursive algorithm, with a plain and with a tuned product (2010).
 
-    A* = APSP(A), for A of N vertices:
+    A* = APSP(A), for A of N vertices; + is the minimum, A B the min-plus product:
         if N <= β:                                           # the paper: N < β
             A <- FW(A)                                       # one kernel
         else split A in A11, A12, A21, A22:
             A11 <- APSP(A11)
             A12 <- A11 A12
             A21 <- A21 A11
-            A22 <- A22 + A21 A12                             # + is the minimum, and A B the product of min and +
+            A22 <- A22 + A21 A12
             A22 <- APSP(A22)
             A21 <- A22 A21
             A12 <- A12 A22
@@ -40,9 +40,8 @@ from tri_apsp.papers.base import PaperMethod, launcher
 from tri_apsp.papers.blocked import (
     allocate_tile,
     close_blocks,
-    relax_over,
+    relax_over_slices,
     row_layout,
-    store_slices,
     tile_constants,
 )
 
@@ -151,9 +150,7 @@ def _plain_product_kernel(
         b_ptrs, b_mask = _pointers(b_ptr, start_k, start_n, k, n, stride_bk, TILE, ACC)
         a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
-        store_slices(a_smem, b_smem, a, b)
-        for step in gl.static_range(TILE):
-            tile = relax_over(tile, a_smem, b_smem, step, TILES)
+        tile = relax_over_slices(tile, a, b, a_smem, b_smem, TILE, TILES)
     gl.store(c_ptrs, tile, mask=c_mask)
 
 
@@ -166,6 +163,6 @@ class RecursivePlain(Recursive):
         programs = -(-m // _EDGE) * -(-n // _EDGE)
         for c, a, b in in_parts(*update[:3]):
             strides = (*c.stride()[:2], *a.stride()[:2], *b.stride()[:2])
-            launcher(_plain_product_kernel, constants)(
+            launcher(_plain_product_kernel, **constants)(
                 (programs, c.shape[0], 1), c, a, b, m, n, a.shape[2], int(update.fresh), *strides
             )

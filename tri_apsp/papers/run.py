@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import torch
 
+from tri_apsp.arguments import check_options, check_weights
 from tri_apsp.configs import Config
+from tri_apsp.dense.plan import plan_dense, plan_with
+from tri_apsp.dense.run import run
 from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.messages import shown
 from tri_apsp.methods import require_used
 from tri_apsp.papers.systems import SYSTEMS, System
+from tri_apsp.plan import Options
+from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name
-from tri_apsp.solver.arguments import check_flags, check_weights
-from tri_apsp.solver.result import DenseSelection, Result
-from tri_apsp.solver.run import run
-from tri_apsp.solver.selection import choice_of
 
-__all__ = ["require_runnable", "runnable_systems", "solve"]
+__all__ = ["require_runnable", "solve"]
 
 
 def solve(
@@ -47,18 +46,14 @@ def solve(
         InputError: no such system or parameter, or weights of a dtype that it does not take.
         As tri_apsp.shortest_paths.
     """
-    check_flags(check=check)
-    problem = check_weights(weights, check=check)
-    known = require_runnable(system, problem.weights.device, problem.weights.dtype, parameter)
-    choice = choice_of(problem, "auto", config)
+    options = Options(check=check)
+    check_options(options)
+    batch = check_weights(weights, check=check)
+    known = require_runnable(system, batch.weights.device, batch.weights.dtype, parameter)
     method = known.method(parameter)
     require_used(system, method, config)
-
-    def select(nonnegative: bool) -> DenseSelection:
-        found = choice.select(nonnegative)
-        return dataclasses.replace(found, method=system)  # type: ignore[arg-type]
-
-    return run(problem, select, check=check, method=method)
+    complete = plan_dense(batch, config=config, options=options).config
+    return run(batch, plan_with(batch, system, complete, algorithm=method, options=options))
 
 
 def require_runnable(
@@ -96,17 +91,3 @@ def require_runnable(
             f"`parameter` must {rule} for {name}, but is {shown(parameter)}; change it."
         )
     return system
-
-
-def runnable_systems(device: torch.device) -> list[str]:
-    """Return the names of the systems that run on a device.
-
-    Raises:
-        EngineError: none does.
-    """
-    names = [name for name, system in SYSTEMS.items() if system.runs_on(describe(device))]
-    if not names:
-        raise EngineError(
-            f"the systems of the papers need a GPU, but the device is {device}; choose a GPU."
-        )
-    return names

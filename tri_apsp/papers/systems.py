@@ -39,11 +39,11 @@ class System:
     """One system of a paper.
 
     Attributes:
-        name: of the system; its class has the same name in CamelCase.
+        name: of the system.
         paper: the authors.
         year: of the paper.
         description: what it is, in one line.
-        module: the file of this folder that holds its class.
+        module: the file of this folder that holds its class, `class_name`.
         parameter: what it varies, if anything.
         blocked: whether it works on tiles in shared memory. It is then written in Gluon, for NVIDIA
             GPUs from compute capability 8.0; otherwise in plain Triton.
@@ -71,12 +71,17 @@ class System:
             return not self.blocked and unusable_because("portable", torch.device("cpu")) is None
         return not self.blocked or (device.capability is not None and device.capability >= (8, 0))
 
+    @property
+    def class_name(self) -> str:
+        """The name in CamelCase."""
+        return self.name.title().replace("_", "")
+
     def method(self, parameter: int | None = None) -> Method:
         """Return the system as a method; None is the default of its parameter."""
-        if parameter is None and self.parameter is not None:
-            parameter = self.parameter.default
+        if parameter is None:
+            parameter = 0 if self.parameter is None else self.parameter.default
         module = import_module(f"tri_apsp.papers.{self.module}")
-        method: Method = getattr(module, self.name.title().replace("_", ""))(parameter or 0)
+        method: Method = getattr(module, self.class_name)(parameter)
         return method
 
 

@@ -23,10 +23,10 @@ from tri_apsp.report.markdown import section, table
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Point, StudyRow, grouped
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measure.measurement import outcome_of
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.measurement import outcome_of
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Choice, Values
 
 __all__ = [
@@ -82,18 +82,18 @@ class CallMeasurer:
     def __init__(
         self,
         device: torch.device,
-        weights_of: Callable[[Task, str, torch.device], torch.Tensor],
-        call_of: Callable[[Task, Values, torch.Tensor], SolveCall],
+        weights_of: Callable[[TuningTask, str, torch.device], torch.Tensor],
+        call_of: Callable[[TuningTask, Values, torch.Tensor], SolveCall],
         *,
         direct: bool = True,
     ) -> None:
         self._device, self._weights_of, self._call_of = device, weights_of, call_of
         self._products = direct_products if direct else nullcontext
-        self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
+        self._graph: tuple[tuple[TuningTask, str], torch.Tensor, torch.Tensor] | None = None
         self._checked = set[tuple[Choice, ...]]()
         self._busy = 0.0  # when the device has finished its last run
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         try:
             with self._products():
                 self.check(task, point)
@@ -105,7 +105,7 @@ class CallMeasurer:
     def close(self) -> None:
         self._graph = None
 
-    def check(self, task: Task, point: Point) -> None:
+    def check(self, task: TuningTask, point: Point) -> None:
         """Compare the distances of small sparse graphs with those of the definition, once."""
         key = task.dtype, *point.values.values()
         for n in _SMALL if key not in self._checked else ():
@@ -119,7 +119,7 @@ class CallMeasurer:
                 )
         self._checked.add(key)
 
-    def graph_of(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
+    def graph_of(self, task: TuningTask, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the weights and the distances of the graph of a point."""
         kind = str(point.values.get("graph", ""))
         if self._graph is None or self._graph[0] != (task, kind):
@@ -141,7 +141,7 @@ class CallMeasurer:
                 warm_up(call, self._device)
             samples = runs_of(call, self._device)
             self._busy = time.monotonic()
-        return Outcome(Kind.correct, times_of(samples))
+        return Outcome(OutcomeKind.correct, times_of(samples))
 
 
 def outcome_of_call(error: Exception) -> Outcome:
@@ -156,7 +156,7 @@ def outcome_of_call(error: Exception) -> Outcome:
     if isinstance(error, (InputError, EngineError, TooLargeError)):
         raise error
     outcome = outcome_of(error)
-    if not outcome.kind.deterministic and outcome.kind is not Kind.wrong_result:
+    if not outcome.kind.deterministic and outcome.kind is not OutcomeKind.wrong_result:
         raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
     return outcome
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from tri_apsp.bench.cases import Case
-from tri_apsp.bench.solves import selection_of, solve_with
+from tri_apsp.bench.solves import plan_of, solve_with
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, Update
@@ -26,7 +26,7 @@ from tri_apsp.report.calls import (
 from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDIES"]
@@ -35,23 +35,23 @@ _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together i
 _CUTOFF = 256  # the largest β; smaller graphs have two levels of recursion
 
 
-def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     steps = (_SEQUENCE, _FUSED) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED)
     points = tuple(Point({"steps": name}) for name in steps)
     return [Group("Concurrency", task, points, compared=True, cubic=True)]
 
 
-def _weights(task: Task, graph: str, device: torch.device) -> torch.Tensor:
+def _weights(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
     return Case(task.n, task.torch_dtype).weights(device)
 
 
-def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     """Return a solve in which kleene gives the products of steps 6 and 7, or 10 and 11, to the
     engine in one call, and the engine runs them as `values` says.
     """
     cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
     config = Config(engine=task.engine, cutoff=cutoff, block_size=cutoff)
-    selection = selection_of(weights, "kleene", config)
+    plan = plan_of(weights, "kleene", config)
 
     def arrange(engine: Engine) -> None:
         product = engine.product
@@ -68,7 +68,7 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
 
         engine.product = arranged  # type: ignore[method-assign]
 
-    return lambda: (solve_with(weights, selection, arrange).distances, None)
+    return lambda: (solve_with(weights, plan, arrange).distances, None)
 
 
 def _label(row: StudyRow) -> str:

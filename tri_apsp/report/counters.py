@@ -26,7 +26,7 @@ from tri_apsp.configs import Config
 from tri_apsp.device import profiled
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
 
 __all__ = ["METRICS", "NotCountedError", "Traffic", "counted_traffic", "main", "parse"]
 
@@ -50,7 +50,7 @@ class NotCountedError(Exception):
 
 
 def counted_traffic(
-    task: Task, names: Sequence[str], device: torch.device, seconds: float
+    task: TuningTask, names: Sequence[str], device: torch.device, seconds: float
 ) -> dict[str, Traffic]:
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 

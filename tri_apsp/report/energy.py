@@ -21,10 +21,10 @@ from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.paper_results import BULUC_MFLOP_PER_JOULE
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.candidates import with_method
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.candidates import with_method
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Parameter, Space, Values
 
 __all__ = ["STUDIES", "EnergyMeasurer"]
@@ -57,7 +57,7 @@ _TILES = (
 _METRICS = ("joules", "watts", "idle_watts", "mflop_per_joule")
 
 
-def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     base, space = with_method(base, task.n), Space(tuple(Parameter(one, ()) for one in _PARAMETERS))
     product = task.kernel == "product"
     tiles = [Values(zip(_PARAMETERS, tile, strict=True)) for tile in _TILES] if product else []
@@ -80,7 +80,7 @@ class EnergyMeasurer:
         self._device, self._meter = device, EnergyMeter(device)
         self._idle_watts = self._meter.idle_watts()
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         call = self._call(task, point)
 
         def run() -> None:
@@ -100,12 +100,12 @@ class EnergyMeasurer:
             "idle_watts": self._idle_watts,
             "mflop_per_joule": 2 * task.operations / 1e6 / read.joules,
         }
-        return Outcome(Kind.correct, times, metrics=metrics)
+        return Outcome(OutcomeKind.correct, times, metrics=metrics)
 
     def close(self) -> None:
         """There is nothing to stop."""
 
-    def _call(self, task: Task, point: Point | None) -> Callable[[], torch.Tensor]:
+    def _call(self, task: TuningTask, point: Point | None) -> Callable[[], torch.Tensor]:
         """Return the call with the configuration of a point; None: with the defaults."""
         weights = Case(task.n, task.torch_dtype).weights(self._device)
         config = Config(engine=task.engine)

@@ -4,6 +4,7 @@ families of graphs.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -14,6 +15,7 @@ from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import Device
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
@@ -30,10 +32,9 @@ from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.graph import sparse_graph
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDIES"]
@@ -50,11 +51,11 @@ _METHODS: dict[str, MethodChoice] = {
 _COMPARED = 4
 _SOURCES = (
     "engines/nvidia.py",
-    "engines/triton_exponents.py",
+    "engines/exponents.py",
     "kernels/nvidia/exponents.py",
     "kernels/shared/exponents.py",
-    "solver/exponents.py",
-    "solver/product.py",
+    "dense/exponents.py",
+    "dense/product.py",
 )
 # Products are timed without a graph, of values from 0 to _CLOSE. A timing is the mean of _REPEATED
 # of them, so that the time of the host between two of them does not count; each time is the median
@@ -71,7 +72,7 @@ _GRAPHS = {
 }
 
 
-def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     """Return a group of products, and one for each graph, whose calls are timed in turns."""
     products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
     groups = [Group("Products", task, products)]
@@ -87,7 +88,7 @@ def _point(call: str, graph: str) -> Point:
     return Point({"call": call, "graph": graph}, sources=sources)
 
 
-def _weights(task: Task, graph: str, device: torch.device) -> torch.Tensor:
+def _weights(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
     edges, most = _GRAPHS[graph]
     random = torch.Generator(device).manual_seed(task.n)
     shape = (task.n, task.n)
@@ -99,7 +100,7 @@ def _weights(task: Task, graph: str, device: torch.device) -> torch.Tensor:
     return weights
 
 
-def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     config, name = Config(engine=task.engine), str(values["call"])
     if name == _HOPS:
         graph = sparse_graph(weights)
@@ -117,25 +118,35 @@ def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
 
 
 class _Measurer(CallMeasurer):
-    """Measures products too."""
+    """Measures products too, and the share of tiles that direct products compute in solves."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _weights, _call, direct=False)
 
-    def check(self, task: Task, point: Point) -> None:
+    def check(self, task: TuningTask, point: Point) -> None:
         if point.values["call"] != _HOPS:  # the small graphs have weights
             super().check(task, point)
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         if point.values["graph"] == _NO_GRAPH:
             try:
                 return _product(task, str(point.values["call"]), self._device)
             except Exception as error:
                 return outcome_of_call(error)
-        return super().screen(task, point, seconds)
+        outcome = super().screen(task, point, seconds)
+        if outcome is None or outcome.times is None or point.values["call"] != _EXPONENTS:
+            return outcome
+        from tri_apsp.engines.exponents import recorded_products  # needs Triton
+
+        with recorded_products() as remaining:
+            shortest_paths(self.graph_of(task, point)[0])
+        if not remaining:
+            return outcome
+        flags = torch.cat([one.uncertain.flatten() for one in remaining])
+        return dataclasses.replace(outcome, metrics={"uncertain": float(flags.double().mean())})
 
 
-def _product(task: Task, name: str, device: torch.device) -> Outcome:
+def _product(task: TuningTask, name: str, device: torch.device) -> Outcome:
     """Measure a product (n, n) by (n, n) of integers, or torch's product of their encodings."""
     random = torch.Generator(device).manual_seed(task.n)
     square, dtype = (task.n, task.n), task.torch_dtype
@@ -156,7 +167,7 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
 
     warm_up(repeated, device)
     samples = [timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]
-    return Outcome(Kind.correct, times_of(samples))
+    return Outcome(OutcomeKind.correct, times_of(samples))
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -178,11 +189,11 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
 
 
 def _solves(rows: Sequence[StudyRow]) -> str:
-    """Return the times of the solves of one size by graph, the gain by exponents, and, where an
-    earlier version measured it, the share of tiles that direct products computed again.
+    """Return the times of the solves of one size by graph, the gain by exponents, and the share of
+    tiles that direct products computed after all.
     """
     calls = list(dict.fromkeys(row["call"] for row in rows))
-    shares = {row["graph"]: float(row["uncertain"]) for row in rows if row.get("uncertain")}
+    shares = {row["graph"]: float(row["uncertain"]) for row in rows if row["uncertain"]}
     lines = []
     for graph, known in by_label(rows, lambda row: row["graph"], lambda row: row["call"]).items():
         times = [duration(known[call]) if call in known else "" for call in calls]
@@ -201,5 +212,6 @@ STUDIES = (
         groups_of=_groups,
         measurer=_Measurer,
         page=_page,
+        metrics=("uncertain",),
     ),
 )

@@ -35,10 +35,10 @@ from tri_apsp.report.study import (
     grouped,
     varied,
 )
-from tri_apsp.tune.measure.measurement import Measurement
-from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.space.candidates import candidates, with_method
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.candidates import candidates, with_method
+from tri_apsp.tune.measurement import Measurement
+from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Choice, Parameter, Space
 
 __all__ = ["STUDIES"]
@@ -59,7 +59,9 @@ class _Sweep(NamedTuple):
     fixed: Mapping[str, Choice] = MappingProxyType({})
 
 
-def _points(sweep: _Sweep, task: Task, base: CompleteConfig, device: Device) -> tuple[Point, ...]:
+def _points(
+    sweep: _Sweep, task: TuningTask, base: CompleteConfig, device: Device
+) -> tuple[Point, ...]:
     """Return the points that can run and repeat no other, by the tuner's own rules, those that are
     nearest to the default configuration first.
     """
@@ -263,7 +265,7 @@ _SWEEPS: dict[str, dict[tuple[str, str], list[_Sweep]]] = {
 }
 
 
-def _groups_of(study: str, task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups_of(study: str, task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     if study == "threads" and task.engine == "cpu":
         base, cores = dataclasses.replace(base, method="kleene"), device.units
         counts = {1 << power for power in range((2 * cores).bit_length())} | {cores}
@@ -282,7 +284,7 @@ def _groups_of(study: str, task: Task, base: CompleteConfig, device: Device) -> 
 _LARGEST_BLOCK = {"nvidia": 2048, "portable": 128, "cpu": 512}
 
 
-def _cutoffs(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _cutoffs(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     base = dataclasses.replace(base, method="kleene")
     betas = [beta for beta in (16 << power for power in range(8)) if beta <= task.n] or [task.n]
     points = []
@@ -304,12 +306,14 @@ class _Threads:
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         assert point.config is not None, "a point of a kernel has a configuration"
         before = torch.get_num_threads()
         torch.set_num_threads(int(point.values["threads"]))
         try:
-            return Measurement(task, self._device).screen(point.config)
+            measurement = Measurement(task, self._device)
+            checked = measurement.check(point.config)
+            return measurement.time(point.config) if checked.kind.deterministic else checked
         finally:
             torch.set_num_threads(before)
 
@@ -417,7 +421,7 @@ def _study(
     question: str,
     parameters: Sequence[str],
     cases: Mapping[str, Cases],
-    groups_of: Callable[[Task, CompleteConfig, Device], list[Group]],
+    groups_of: Callable[[TuningTask, CompleteConfig, Device], list[Group]],
     measurer: Callable[[torch.device], Measurer] = WorkerMeasurer,
 ) -> Study:
     page = partial(_page, name)

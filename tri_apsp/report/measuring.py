@@ -18,10 +18,9 @@ import torch
 from tri_apsp.errors import ApspError
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.study import Group, Measurer, Point
-from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
-from tri_apsp.tune.workers.pool import Workers
+from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.pool import Workers
+from tri_apsp.tune.tasks import TuningTask
 
 __all__ = ["WorkerMeasurer", "measure", "missing"]
 
@@ -38,10 +37,9 @@ class WorkerMeasurer:
         self._workers = Workers([device])
         self.parallel, self.close = self._workers.parallel, self._workers.close
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         assert point.config is not None, "a point of a kernel has a configuration"
-        config = point.config
-        return self._workers.evaluators(task, lambda values: config)[0](point.values, IMMEDIATE)
+        return self._workers.evaluate(task, point.config)
 
 
 def measure(

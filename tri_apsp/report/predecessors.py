@@ -25,8 +25,8 @@ from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDIES"]
@@ -97,7 +97,7 @@ _GRAPHS = {
 _CALLS = {graph: _MARKED if draw is _any_sign else _BOTH for graph, draw in _GRAPHS.items()}
 
 
-def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     """Return a group for each graph, whose two calls are timed in turns."""
     groups = []
     for graph, other in _CALLS.items():
@@ -106,11 +106,11 @@ def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
     return groups
 
 
-def _weights_of(task: Task, graph: str, device: torch.device) -> torch.Tensor:
+def _weights_of(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
     return _GRAPHS[graph](task.n, task.torch_dtype).to(device)
 
 
-def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     kind, config = values["call"], Config(engine=task.engine)
     if kind == _MARKED:
         return _Marked(weights, config)
@@ -143,7 +143,7 @@ class _Measurer(CallMeasurer):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _weights_of, _call)
 
-    def check(self, task: Task, point: Point) -> None:
+    def check(self, task: TuningTask, point: Point) -> None:
         super().check(task, point)
         if point.values["call"] == _BOTH:
             weights, distances = self.graph_of(task, point)

@@ -23,9 +23,9 @@ from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report.markdown import writing
 from tri_apsp.report.study import Point, StudyRow
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import kernel_fields
+from tri_apsp.tune.decision import kernel_fields
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
 
 __all__ = ["ENVIRONMENT", "StudyRows", "commit_of_checkout", "environment"]
 
@@ -71,7 +71,7 @@ class StudyRows:
         """Return every n."""
         return {int(row["n"]) for row in self._rows}
 
-    def find(self, task: Task, point: Point, stage: str) -> StudyRow | None:
+    def find(self, task: TuningTask, point: Point, stage: str) -> StudyRow | None:
         """Return the newest row of a point with the installed kernels; None if there is none."""
         return self._found.get(self._values(self._key, _identity(task, point, stage)))
 
@@ -89,7 +89,7 @@ class StudyRows:
                 found[key] = {name: value or before[name] for name, value in row.items()}
         return list(found.values())
 
-    def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
+    def append(self, task: TuningTask, point: Point, stage: str, outcome: Outcome) -> None:
         """Write a row. Its rate is operations of the task per median time, or the metric
         "ops_per_second" of the outcome.
 
@@ -138,13 +138,13 @@ class StudyRows:
         """Raise KeyError or ValueError for a row without a valid value in each column."""
         if None in (*row, *row.values()):
             raise ValueError("more or fewer cells")
-        correct = Kind(row["outcome"]) is Kind.correct
+        correct = OutcomeKind(row["outcome"]) is OutcomeKind.correct
         numbers = [float(row[name] or "nan") for name in self._numbers]
         if int(row["n"]) < 1 or {*self._columns} - {*row} or (correct and math.isnan(numbers[1])):
             raise ValueError("no graph, no time, or another column")
 
 
-def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
+def _identity(task: TuningTask, point: Point, stage: str) -> dict[str, object]:
     """Return the columns that identify a measurement."""
     kernel_hash = tuned.kernel_hash(task.engine, task.kernel, point.sources)[:16]
     own = {name: getattr(task, name) for name in _TASK}
@@ -152,7 +152,7 @@ def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
     return {**own, "kernel_hash": kernel_hash, "stage": stage, **point.values, "config": config}
 
 
-def _format_config(task: Task, config: CompleteConfig | None) -> str:
+def _format_config(task: TuningTask, config: CompleteConfig | None) -> str:
     """Return the fields of a configuration that matter to a task, in one line."""
     if config is None:
         return ""

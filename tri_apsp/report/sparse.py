@@ -13,12 +13,13 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from tri_apsp.api import shortest_paths, single_source
+from tri_apsp.api import shortest_paths
 from tri_apsp.bench.solves import solve
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.graphs import erdos_renyi, grid_of
+from tri_apsp.graphs.sparse import SparseGraph, canonical, sparse_graph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     by_label,
@@ -39,17 +40,15 @@ from tri_apsp.report.study import (
     grouped,
     solve_cases,
 )
-from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 
 __all__ = ["STUDIES"]
 
 # Calls; others are "one source, METHOD" and "MANY sources, METHOD".
 _MANY = 256
-_DENSE, _SPARSE = "all rows, dense", f"all rows, {JOHNSON}"
+_DENSE, _SPARSE = "all rows, dense", "all rows, johnson"
 _ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
 
 
@@ -104,20 +103,21 @@ def _graph_of(name: str, n: int, device: torch.device) -> SparseGraph:
 
 
 def _call_of(name: str, graph: SparseGraph) -> Callable[[], Any]:
-    """Return the call that a row of the study names; its result has `distances`, or it is that of
-    SciPy.
-    """
+    """Return the call that a row of the study names; its result has `distances`, or is rows."""
     sources, _, method = name.partition(", ")
     rows = range(_MANY if sources == f"{_MANY} sources" else 1)
     if name == _DENSE:
         return partial(solve, graph.dense())
     if name == _SPARSE:
-        return partial(shortest_paths, graph, method=JOHNSON)
+        return partial(shortest_paths, graph, method="johnson")
     if method == "SciPy":
         return partial(dijkstra, _matrix(graph), indices=rows)
     if name == _ALL_ROUNDS:
-        return partial(single_source, graph, rows, method="output_parallel", early_stop=False)
-    return partial(single_source, graph, rows, method=method)  # type: ignore[arg-type]
+        from tri_apsp.sparse.triton import TritonSparseEngine  # needs Triton
+
+        engine, source = TritonSparseEngine(graph), torch.tensor([0])
+        return partial(engine.distances, "output_parallel", source, float("inf"), early_stop=False)
+    return partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
 
 
 def _matrix(graph: SparseGraph) -> csr_array:
@@ -139,7 +139,7 @@ _DENSE_VERTICES = 10_000
 _LONG_SECONDS = 2.0  # a call that takes longer is not repeated
 
 
-def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     """Return a group for each graph of this size."""
     if task.n <= _DENSE_VERTICES:
         return [_group(graph, (_DENSE, _SPARSE), task, dense=True) for graph in _SHARES]
@@ -153,7 +153,7 @@ def _groups(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
     ]
 
 
-def _group(graph: str, calls: Sequence[str], task: Task, *, dense: bool = False) -> Group:
+def _group(graph: str, calls: Sequence[str], task: TuningTask, *, dense: bool = False) -> Group:
     points = tuple(Point({"call": call, "graph": graph}) for call in calls)
     return Group(graph, task, points, compared=dense, matrices=3 if dense else 0)
 
@@ -167,7 +167,7 @@ class _Measurer:
         self._device = device
         self._graph: tuple[tuple[int, str], SparseGraph] | None = None
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         key, name = (task.n, str(point.values["graph"])), str(point.values["call"])
         try:
             if self._graph is None or self._graph[0] != key:
@@ -179,15 +179,15 @@ class _Measurer:
             if name == f"{_MANY} sources, SciPy" and _MANY * one_row > seconds:
                 return None
             found, first = timed(call, self._device)
-            first_row = found[0] if "SciPy" in name else found.distances[0].cpu().double().numpy()
-            if not np.array_equal(first_row, expected[0]):  # integers are exact in both
+            row = torch.as_tensor(getattr(found, "distances", found)[0]).cpu().double()
+            if not np.array_equal(row.numpy(), expected[0]):  # integers are exact in both
                 raise WrongResultError("a row differs from that of SciPy's Dijkstra")
             del found  # the next runs need its memory
             samples = [first]
             if first <= _LONG_SECONDS:
                 warm_up(call, self._device)
                 samples = runs_of(call, self._device)
-            return Outcome(Kind.correct, times_of(samples))
+            return Outcome(OutcomeKind.correct, times_of(samples))
         except Exception as error:
             return outcome_of_call(error)
 

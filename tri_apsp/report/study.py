@@ -12,8 +12,8 @@ from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError
 from tri_apsp.report.paper_results import PaperCurve
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.task import MATRICES, Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import MATRICES, TuningTask
 from tri_apsp.tuned.records import Values, record_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Group:
     """
 
     title: str
-    task: Task
+    task: TuningTask
     points: tuple[Point, ...] = ()
     axes: Sequence[Axis] = ()
     compared: bool = False
@@ -136,7 +136,7 @@ class Group:
 
 def correct(rows: Sequence[StudyRow]) -> list[StudyRow]:
     """Return the rows whose results were correct, which have times."""
-    return [row for row in rows if row["outcome"] == Kind.correct.value]
+    return [row for row in rows if row["outcome"] == OutcomeKind.correct.value]
 
 
 def fastest(rows: Sequence[StudyRow], axis: Axis) -> dict[float, StudyRow]:
@@ -173,7 +173,7 @@ class Measurer(Protocol):
 
     parallel: int
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         """Verify and time one point; None if it is known to take longer than `seconds`."""
 
     def close(self) -> None:
@@ -214,7 +214,7 @@ class Study:
     question: str
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]
-    groups_of: Callable[[Task, CompleteConfig, Device], list[Group]]
+    groups_of: Callable[[TuningTask, CompleteConfig, Device], list[Group]]
     measurer: Callable[[torch.device], Measurer]
     page: Callable[[Sequence[StudyRow], Target, str], Page]
     metrics: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class Study:
         for dtype, listed in cases.items():
             for kernel, n in listed:  # weights are not negative, as in the papers
                 batch = record_of(engine, kernel).batch(n)
-                task = Task(engine, kernel, dtype, "nonnegative", n, batch)
+                task = TuningTask(engine, kernel, dtype, "nonnegative", n, batch)
                 base = default_config(engine, task.torch_dtype)
                 groups += self.groups_of(task, base, target.device)
         return groups

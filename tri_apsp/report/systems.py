@@ -59,9 +59,9 @@ from tri_apsp.report.study import (
     solve_cases,
 )
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDIES"]
@@ -129,7 +129,7 @@ def _point(name: str, parameter: int | None = None) -> Point:
     return Point(dict(zip(_PARAMETERS, (name, value), strict=True)), sources=sources)
 
 
-def _implementations(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _implementations(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     if task.engine == "cpu":
         points = [_point(name) for name in ("auto", *METHODS, "scipy")]
     else:
@@ -144,12 +144,12 @@ def _implementations(task: Task, base: CompleteConfig, device: Device) -> list[G
     return [Group("Implementations", task, tuple(points), cubic=True)]
 
 
-def _complete(task: Task, graph: str, device: torch.device) -> torch.Tensor:
+def _complete(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
     """Return a complete graph of integer weights, as `bench` measures."""
     return Case(task.n, task.torch_dtype).weights(device)
 
 
-def _call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     name, parameter = str(values["implementation"]), values["method_parameter"]
     if name == "scipy":
         return partial(_solve_by_scipy, weights)
@@ -245,7 +245,7 @@ def _growth(known: Mapping[int, float]) -> tuple[str, str]:
     return f"{e:.2f}", f"{np.exp(log_c):.2g}"
 
 
-def _roofline(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _roofline(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     if task.torch_dtype.itemsize > 4:
         raise InputError(
             "the report roofline takes dtypes of up to 32 bits, since a tile of wider values does "
@@ -256,7 +256,7 @@ def _roofline(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
     return [Group("Roofline", task, points, cubic=True)]
 
 
-def _systems(task: Task) -> list[str]:
+def _systems(task: TuningTask) -> list[str]:
     return list(_INT16 if task.dtype == "int16" else _FLOAT32)
 
 
@@ -265,10 +265,10 @@ class _Rooflines(CallMeasurer):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _complete, _call)
-        self._counted: dict[tuple[Task, str], Traffic] = {}
+        self._counted: dict[tuple[TuningTask, str], Traffic] = {}
         self._not_counted = ""  # why no counter is read any more
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         name, end = str(point.values["implementation"]), time.monotonic() + seconds
         if name in (_COPY, _ARITHMETIC):
             try:
@@ -276,7 +276,7 @@ class _Rooflines(CallMeasurer):
             except Exception as error:
                 return outcome_of_call(error)
         outcome = super().screen(task, point, seconds)
-        if outcome is None or outcome.kind is not Kind.correct:
+        if outcome is None or outcome.kind is not OutcomeKind.correct:
             return outcome
         try:
             if not self._not_counted and (task, name) not in self._counted:
@@ -300,10 +300,12 @@ def _copy(device: torch.device) -> Outcome:
     source = torch.zeros(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     times = _times(lambda: target.copy_(source), device)
-    return Outcome(Kind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0})
+    return Outcome(
+        OutcomeKind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0}
+    )
 
 
-def _arithmetic(task: Task, device: torch.device) -> Outcome:
+def _arithmetic(task: TuningTask, device: torch.device) -> Outcome:
     """Measure the inner loop of the product alone: the highest rate of several tiles."""
     from tri_apsp.engines.arithmetic import arithmetic, shapes  # needs Triton
 
@@ -315,7 +317,7 @@ def _arithmetic(task: Task, device: torch.device) -> Outcome:
         times = _times(made.run, device)
         found.append((1000 * made.operations / times.p50_ms, times))
     rate, times = max(found, key=lambda one: one[0])
-    return Outcome(Kind.correct, times, metrics={"ops_per_second": rate})
+    return Outcome(OutcomeKind.correct, times, metrics={"ops_per_second": rate})
 
 
 def _times(run: Callable[[], object], device: torch.device) -> Times:
@@ -369,7 +371,7 @@ def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -
     return Plot("operations per byte from memory", lines, title)
 
 
-def _squaring(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
+def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     points = [
         Point({"call": call, "graph": graph})
         for graph in _GRAPHS
@@ -378,7 +380,7 @@ def _squaring(task: Task, base: CompleteConfig, device: Device) -> list[Group]:
     return [Group("Squaring", task, tuple(points), cubic=True)]
 
 
-def _squaring_call(task: Task, values: Values, weights: torch.Tensor) -> SolveCall:
+def _squaring_call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     config = Config(engine=task.engine)
     if values["call"] == _EVERY:
         return lambda: (_square(weights, config), None)

@@ -25,8 +25,8 @@ from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
-from tri_apsp.tune.sweep.result import TaskResult, Winner
-from tri_apsp.tune.sweep.rows import read_rows
+from tri_apsp.tune.results import TaskResult, Winner
+from tri_apsp.tune.rows import read_rows
 
 __all__ = ["run"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import torch
 
+from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = [
-    "JOHNSON",
     "Comparison",
     "choose",
-    "dense_or_johnson",
+    "dense_or_sparse",
     "has_long_paths",
     "may_stay_sparse",
     "most_edges",
 ]
-
-JOHNSON: Final = "johnson"
-"""The method of all rows of a sparse graph."""
 
 
 class Comparison(NamedTuple):
@@ -133,7 +129,7 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
     return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))
 
 
-def dense_or_johnson(
+def dense_or_sparse(
     n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool
 ) -> Comparison:
     """Compare both for so many rows of a graph; `edges` is None if they are more than most_edges()."""

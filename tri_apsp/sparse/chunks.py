@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 
-from tri_apsp.sparse.graph import EdgeLists
+from tri_apsp.graphs.sparse import EdgeLists
 
 __all__ = ["chunks_of"]
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
 from tri_apsp.kernels.cpu import sparse as kernels
 from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
@@ -45,7 +45,7 @@ class CpuSparseEngine(SparseEngine):
         d[np.arange(len(d)), starts] = 0
         by_source = method in ("frontier", "dijkstra")
         lists = (graph.by_source if by_source else graph.by_destination).arrays()
-        tasks: list[Task]
+        tasks: list[CpuTask]
         if by_source:
             tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
         elif method == "output_parallel":
@@ -100,7 +100,7 @@ class CpuSparseEngine(SparseEngine):
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
-    def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
+    def _run(self, kernel: object, tasks: list[CpuTask], rows: int) -> None:
         work = (
             4 * rows * (self.graph.edges + self.graph.n)
         )  # about as long as so many min-plus operations

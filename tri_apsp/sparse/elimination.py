@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array, run_apart
+from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = ["Elimination", "eliminate", "sweep_chunks"]
 

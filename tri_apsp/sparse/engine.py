@@ -11,8 +11,8 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.engines import choose
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.sparse.elimination import Elimination, eliminate
-from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = ["SparseEngine", "require_triton"]
 

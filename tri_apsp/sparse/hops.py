@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tri_apsp.arguments import sources_of
 from tri_apsp.engines.cpu_tasks import run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.memory import memory_for
 from tri_apsp.semirings import dtype_name, no_edge
-from tri_apsp.solver.memory import memory_for
 from tri_apsp.sparse.engine import require_triton
-from tri_apsp.sparse.graph import SparseGraph, sparse_graph
-from tri_apsp.sparse.single_source import sources_of
 
 __all__ = ["Totals", "hops", "totals"]
 
@@ -33,7 +33,7 @@ UNREACHABLE = {
 
 
 def hops(
-    graph: Any,
+    graph: GraphLike,
     sources: int | Sequence[int] | torch.Tensor | None = None,
     *,
     dtype: torch.dtype = torch.int16,
@@ -42,7 +42,7 @@ def hops(
     ignored.
 
     Args:
-        graph: as single_source takes it. Every stored entry is an edge, except inf, and
+        graph: as shortest_paths takes it. Every stored entry is an edge, except inf, and
             no_edge(dtype) in integers.
         sources: vertices; None: all.
         dtype: of the result: int16, int32 or uint8.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
+from tri_apsp.arguments import check_flags
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.graphs.sparse import GraphLike, sparse_graph
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.arguments import check_flags
-from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.hops import totals as totals_of_hops
 from tri_apsp.sparse.solve import SparseSolver
@@ -31,26 +30,26 @@ __all__ = [
 _AT_A_TIME = 1 << 24
 
 
-def eccentricities(graph: Any, *, weighted: bool = False) -> torch.Tensor:
+def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
     """Return the distance from each vertex to the vertex that is farthest from it.
 
     Args:
-        graph: as single_source takes it.
+        graph: as shortest_paths takes it, without a batch.
         weighted: whether distances are sums of weights; else they are numbers of edges.
 
     Returns:
         (n,) of float64 on the CPU; inf where some vertex cannot be reached.
 
     Raises:
-        InputError, NegativeCycleError, DistanceRangeError: as single_source.
+        InputError, NegativeCycleError, DistanceRangeError: as shortest_paths.
 
-    Cost: that of all rows of hops, or of single_source from all vertices; memory for a few million
+    Cost: that of all rows of hops, or of all rows by a sparse method; memory for a few million
     distances at a time, or by elimination on a GPU up to 3/8 of what is free.
     """
     return eccentricities_of(totals(graph, weighted=weighted, backward=True))
 
 
-def diameter(graph: Any, *, weighted: bool = False) -> float:
+def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     """Return the largest of the eccentricities: inf if some vertex cannot be reached from another.
 
     Args, errors and cost: as eccentricities.
@@ -61,7 +60,7 @@ def diameter(graph: Any, *, weighted: bool = False) -> float:
     return diameter_of(totals(graph, weighted=weighted, backward=True))
 
 
-def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
+def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
     """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of
     their distances to v.
 
@@ -80,7 +79,7 @@ def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> t
     return closeness_of(totals(graph, weighted=weighted), improved=improved)
 
 
-def mean_distance(graph: Any, *, weighted: bool = False) -> float:
+def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
     """Return the mean distance over all pairs of different vertices with a path; nan if there is
     none.
 
@@ -116,7 +115,7 @@ def mean_distance_of(found: Totals) -> float:
 
 
 def totals(
-    graph: Any,
+    graph: GraphLike,
     *,
     weighted: bool,
     backward: bool = False,

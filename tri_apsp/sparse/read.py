@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.device import resolve
 from tri_apsp.graphs import Format, load_graph
-from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.graphs.sparse import sparse_graph
 
 __all__ = ["read_sparse_graph"]
 

@@ -11,19 +11,19 @@ from typing import NamedTuple
 
 import torch
 
-from tri_apsp.engines.bellman_ford import NegativeCycle
+from tri_apsp.cycles.search import NegativeCycle
+from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.memory import memory_for
 from tri_apsp.messages import counted
+from tri_apsp.plan import NegativeCycles
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
-from tri_apsp.solver.memory import memory_for
-from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
 from tri_apsp.sparse.engine import SparseEngine, require_triton
-from tri_apsp.sparse.graph import SparseGraph
-from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, reweight
+from tri_apsp.values import raise_out_of_range
 
-__all__ = ["Solved", "SparseSolver", "chosen_rows", "engine_name"]
+__all__ = ["Solved", "SparseSolver"]
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _AT_A_TIME = 1 << 20
@@ -48,20 +48,20 @@ class SparseSolver:
     Args:
         graph: the graph.
         method: of every solve; "auto" chooses by the number of rows.
-        negative_cycles: as single_source.
+        negative_cycles: as shortest_paths.
     """
 
     def __init__(
         self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise"
     ) -> None:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
-        self._components: NegativeComponents | None = None
+        self._components: SparseComponents | None = None
         self._reweighted: Reweighted | None = None
         if graph.device.type != "cpu":
             require_triton(graph.device)
         if graph.lowest < 0:
             while (reweighted := reweight(graph)) is None:
-                self._components = self._components or NegativeComponents(graph)
+                self._components = self._components or SparseComponents(graph)
                 graph = self._components.remove_from(graph)
             self._reweighted = reweighted
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
@@ -72,7 +72,6 @@ class SparseSolver:
         *,
         limit: float | None = None,
         predecessors: bool = False,
-        early_stop: bool = True,
     ) -> Solved:
         """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for
         the options.
@@ -87,7 +86,7 @@ class SparseSolver:
         with self._memory_for(rows, predecessors):
             cycle = self._reached_cycle(sources)
             method = self._method_for(rows, rows, predecessors)
-            return self._solve(method, sources, cycle, limit, predecessors, early_stop)
+            return self._solve(method, sources, cycle, limit, predecessors)
 
     def method_of_blocks(self, rows: int, *, predecessors: bool = False) -> str:
         """Return the method by which blocks() solves.
@@ -204,14 +203,11 @@ class SparseSolver:
         cycle: NegativeCycle | None,
         limit: float | None = None,
         predecessors: bool = False,
-        early_stop: bool = True,
     ) -> Solved:
         """Solve by a method; if the sources lead to a negative cycle, mark what it leads to."""
         # A limit of distances is none of those with potentials.
         limit_here = limit if self._reweighted is None else None
-        distances, pred = self._solve_nonnegative(
-            method, sources, limit_here, predecessors, early_stop
-        )
+        distances, pred = self._solve_nonnegative(method, sources, limit_here, predecessors)
         if self._reweighted is not None:
             distances = self._subtract_potentials(distances, pred, sources, limit)
         if cycle is not None:
@@ -224,7 +220,6 @@ class SparseSolver:
         sources: torch.Tensor,
         limit: float | None,
         predecessors: bool,
-        early_stop: bool,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         engine = self._engine_of(method)
         graph = engine.graph
@@ -236,7 +231,7 @@ class SparseSolver:
             if graph.dtype.is_floating_point
             else int(infinity) - 1
         )
-        distances = engine.distances(method, sources, largest, early_stop=early_stop)
+        distances = engine.distances(method, sources, largest)
         if limit is None:
             _check_range(graph, distances)
         pred = engine.predecessors(sources, distances) if predecessors else None
@@ -287,25 +282,6 @@ class SparseSolver:
 
 def _error_of(cycle: NegativeCycle) -> NegativeCycleError:
     return NegativeCycleError(cycle.vertices, weight=cycle.weight)
-
-
-def engine_name(device: torch.device) -> str:
-    """Return the name of the engine that solves all rows of a graph on a device."""
-    return "cpu" if device.type == "cpu" else "portable"
-
-
-def chosen_rows(graph: SparseGraph, rows: int) -> tuple[str, str]:
-    """Return the method, in words, by which "auto" solves so many rows without predecessors, and
-    the name of its engine.
-    """
-    method = choose(graph, rows)
-    engine = "cpu" if method == "dijkstra" else engine_name(graph.device)
-    if not may_stay_sparse(graph, rows):
-        return method, engine
-    where = (
-        "it stays sparse" if graph.device.type == "cpu" else "it stays sparse and has long paths"
-    )
-    return f"elimination if {where}, else {method}", engine
 
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:

@@ -10,9 +10,9 @@ import torch
 
 from tri_apsp.device import current
 from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.kernels.shared import hops as kernels
 from tri_apsp.sparse.chunks import chunks_of
-from tri_apsp.sparse.graph import EdgeLists
 from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["hop_constants", "hops_on_gpu", "search_memory", "totals_on_gpu"]

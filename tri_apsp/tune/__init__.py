@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tri_apsp.semirings import Sign
-    from tri_apsp.tune.sweep.result import SweepResult
-    from tri_apsp.tuned import Objective
+    from tri_apsp.tune.results import SweepResult
 
 __all__ = ["tune"]
 
@@ -37,7 +36,6 @@ def tune(
     resume: bool = False,
     force: bool = False,
     progress: bool = False,
-    objective: Objective = "time",
 ) -> SweepResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
 
@@ -55,7 +53,7 @@ def tune(
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         gpus: the number of GPUs to measure on, from `device` on; they must be of one model.
-        effort: "quick", up to 45 s per task (for energy: 2 minutes), or "full", up to 10 minutes.
+        effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
         trials: the largest number of configurations per task; None: that of the effort.
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
         sampler: "tpe", "random" or "grid".
@@ -66,8 +64,6 @@ def tune(
         resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
         progress: show progress on stderr.
-        objective: what to minimise: "time", or "energy", the joules per run, which only NVIDIA GPUs
-            count. With TRI_APSP_OBJECTIVE=energy, solves prefer the entries for it.
 
     Returns:
         SweepResult: one result per task.
@@ -75,14 +71,13 @@ def tune(
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
-        EngineError: the engine cannot run on the device, or no task could be tuned; or the
-            objective is energy, and the device does not count it.
+        EngineError: the engine cannot run on the device, or no task could be tuned.
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
+    from tri_apsp.tune.plan import Settings, plan
+    from tri_apsp.tune.pool import Workers
     from tri_apsp.tune.progress import Progress
-    from tri_apsp.tune.sweep.plan import Settings, plan
-    from tri_apsp.tune.sweep.sweep import sweep
-    from tri_apsp.tune.workers.pool import Workers
+    from tri_apsp.tune.sweep import sweep
 
     directory = None if save_dir is None else Path(save_dir)
     planned = plan(
@@ -103,7 +98,6 @@ def tune(
             storage,
             resume,
             force,
-            objective,
         )
     )
     return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))

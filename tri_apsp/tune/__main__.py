@@ -20,11 +20,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune"
     def run() -> int:
         with interruptible_imports():  # the options import torch
             from tri_apsp.tune.options import build_parser
-            from tri_apsp.tune.workers import processes
         args = build_parser(prog).parse_args(argv)
         with interruptible_imports():
-            if args.action in (None, "verify"):  # the others start no process
-                processes.start_server()  # it imports torch while this process imports the rest
             from tri_apsp.tune.commands import run
         with terminated_as_interrupted():
             return run(args)

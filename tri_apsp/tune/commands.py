@@ -5,47 +5,48 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tri_apsp import tuned
+from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import print_json
 from tri_apsp.device import describe
+from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.tune.progress import Progress
-from tri_apsp.tune.space.candidates import candidates
-from tri_apsp.tune.stored import (
-    emit,
-    export_entries,
-    import_entries,
-    list_files,
-    show_entries,
-    verify_entries,
-)
-from tri_apsp.tune.summary import print_summary
-from tri_apsp.tune.sweep.baselines import baselines_of
-from tri_apsp.tune.sweep.plan import Plan, Settings, plan, require_energy_counters
-from tri_apsp.tune.sweep.rows import write_rows
-from tri_apsp.tune.sweep.sweep import sweep
-from tri_apsp.tune.workers.pool import Workers
+from tri_apsp.tune.candidates import candidates
+from tri_apsp.tune.decision import baselines_of, beats
+from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.plan import Plan, Settings, plan
+from tri_apsp.tune.pool import Workers
+from tri_apsp.tune.progress import Progress, format_config, milliseconds, print_summary
+from tri_apsp.tune.rows import write_rows
+from tri_apsp.tune.sweep import sweep
+from tri_apsp.tune.tasks import TuningTask, size_at
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Entry
 
 __all__ = ["run"]
+
+_HOLDS, _NOISE, _STALE, _FAILED = "holds", "within noise", "stale", "failed"
+_NONE = (
+    "no tuned file for this device has an entry that matches the arguments; "
+    "`python -m tri_apsp.tune` writes one"
+)
+# The seconds for the rounds of an entry and the default.
+_SECONDS = 60.0
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
-    if args.ship:
-        args.save_dir = tuned.checkout_directory()
-    if args.action in _FILE_ACTIONS:
-        return _FILE_ACTIONS[args.action](args)
-    planned = plan(
-        Settings(
-            **{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}
-        )
-    )
-    if args.action not in _LOOKING_ACTIONS:
-        require_energy_counters(planned)
+    names = [field.name for field in dataclasses.fields(Settings)]
+    planned = plan(Settings(**{name: getattr(args, name) for name in names}))
     return _ACTIONS[args.action](args, planned)
 
 
@@ -53,13 +54,10 @@ def _tune(args: argparse.Namespace, planned: Plan) -> int:
     if args.report is not None:
         make_folder(args.report, "--report")
     if not args.json:
-        print(
-            f"{device_line(planned.devices[0])}: {counted(len(planned.tasks), 'task')}",
-            file=sys.stderr,
-        )
-    result = sweep(
-        planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json)
-    )
+        tasks = counted(len(planned.tasks), "task")
+        print(f"{device_line(planned.devices[0])}: {tasks}", file=sys.stderr)
+    progress = Progress(planned, shown=not args.json)
+    result = sweep(planned, lambda: Workers(planned.devices), progress)
     if args.report is not None:
         write_rows(result, planned.settings, args.report)
     if args.json:
@@ -73,44 +71,125 @@ def _tune(args: argparse.Namespace, planned: Plan) -> int:
 
 def _dry_run(args: argparse.Namespace, planned: Plan) -> int:
     device, settings = planned.devices[0], planned.settings
-    rows = []
+    facts, rows = describe(device), []
     for task in planned.tasks:
-        space = task.record.space
-        allowed = candidates(space, task, describe(device), baselines_of(task, device).default)
-        path = tuned.path_of(
-            task.engine, task.kernel, task.dtype, describe(device).slug, settings.save_dir
-        )
-        rows.append(
-            {"task": str(task), "file": str(path), "space": space.size, "candidates": len(allowed)}
-        )
-    seconds = settings.seconds(len(planned.tasks))
-    content = {
-        "device": describe(device).name,
-        "seconds": seconds,
-        "trials": settings.budget.trials,
-        "tasks": rows,
-    }
+        allowed = candidates(task.record.space, task, facts, baselines_of(task, device).default)
+        path = tuned.path_of(task.engine, task.kernel, task.dtype, facts.slug, settings.save_dir)
+        sizes = {"space": task.record.space.size, "candidates": len(allowed)}
+        rows.append({"task": str(task), "file": str(path), **sizes})
+    seconds, trials = settings.seconds(len(planned.tasks)), settings.budget.trials
+    content = {"device": facts.name, "seconds": seconds, "trials": trials, "tasks": rows}
     lines = [
-        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}"
+        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; "
+        f"{row['file']}"
         for row in rows
     ]
-    emit(
-        args,
-        content,
-        [
-            *lines,
-            f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all",
-        ],
-    )
+    limits = f"up to {trials} evaluations per task, at most {seconds:.0f} s in all"
+    _emit(args, content, [*lines, limits])
     return 0
+
+
+def _show(args: argparse.Namespace, planned: Plan) -> int:
+    """Print the entries that are used here and were asked for; return 0."""
+    entries = list(_entries(args, planned))
+    rows = [
+        {"file": str(path), "task": str(task), **entry.model_dump(mode="json")}
+        for path, task, entry in entries
+    ]
+    lines = [
+        f"{task}: {milliseconds(entry.p50_ms)}, {entry.speedup:.2f} x the default, "
+        f"{format_config(entry.config)}"
+        for _, task, entry in entries
+    ]
+    _emit(args, {"entries": rows}, lines or [_NONE])
+    return 0
+
+
+def _verify(args: argparse.Namespace, planned: Plan) -> int:
+    """Time each saved configuration and the default again, print the state of each, and return the
+    exit status.
+    """
+    rows = []
+    with closing(Workers(planned.devices[:1])) as workers:
+        for path, task, entry in _entries(args, planned):
+            baselines = baselines_of(task, planned.devices[0])
+            saved = from_fields(task.engine, entry.config).over(baselines.default)
+            default, winner = workers.final(
+                task, [baselines.untuned, saved], planned.settings.budget.rounds, _SECONDS
+            )
+            state = _state(winner, default, same=saved == baselines.untuned)
+            message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
+            measured = state != _FAILED
+            now = default.median_ms / winner.median_ms if measured else None
+            row = {"file": str(path), "task": str(task), "state": state, "speedup": now}
+            rows.append({**row, "stored_speedup": entry.speedup, "message": message})
+            if not args.json:
+                then = f"{entry.speedup:.2f} x when it was tuned"
+                found = message if now is None else f"{now:.2f} x the default now, {then}"
+                print(f"{task}: {state}: {found}", flush=True)
+    _emit(args, {"entries": rows}, [] if rows else [_NONE])
+    return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
+
+
+def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
+    """Return whether a saved configuration is still to be used.
+
+    "holds": it beats the default, or is the default; "within noise": neither beats the other, or
+    the device changed its speed; "stale": the default beats it; "failed": one of them could not be
+    measured.
+    """
+    if saved.times is None or default.times is None:
+        return _FAILED
+    if same or beats(saved.times, default.times):
+        return _HOLDS
+    steady = not (saved.throttled or default.throttled)
+    return _STALE if steady and beats(default.times, saved.times) else _NOISE
+
+
+def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TuningTask, Entry]]:
+    """Yield path, task and entry of all entries that are used here and were asked for; the first
+    file of a task decides.
+
+    Entries of other GPUs are left out, although lookups use them for what this GPU has no entry.
+    """
+    seen, wanted, device = set(), planned.settings, describe(planned.devices[0])
+    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
+        try:
+            file = tuned.load(path)
+        except InputError:
+            continue  # `tri_apsp info` says why
+        use = tuned.use_of(path, file, device)
+        if use.reason is not None or use.is_substitute:
+            continue
+        for entry in file.entries:
+            task = TuningTask(
+                file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch
+            )
+            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
+            filters = (
+                (wanted.kernels, task.kernel),
+                (sizes, task.n),
+                (wanted.dtypes, task.dtype),
+                (wanted.signs, task.sign),
+                ([wanted.engine] if wanted.engine else [], task.engine),
+            )
+            if task not in seen and all(not values or value in values for values, value in filters):
+                seen.add(task)
+                yield path, task, entry
+
+
+def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print `content` with --json, else `lines`."""
+    if args.json:
+        print_json(content)
+        return
+    for line in lines:
+        print(line)
 
 
 _ACTIONS = {
     None: _tune,
     "dry-run": _dry_run,
-    "list": list_files,
-    "show": show_entries,
-    "verify": verify_entries,
+    "show": _show,
+    "verify": _verify,
 }
-_LOOKING_ACTIONS = ("list", "show")  # these measure nothing, nor tell what would be measured
-_FILE_ACTIONS = {"export": export_entries, "import": import_entries}

@@ -10,7 +10,7 @@ from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.parser import Parser
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.tune.sweep.plan import BUDGETS, ENERGY_BUDGETS, SAMPLERS
+from tri_apsp.tune.plan import BUDGETS, SAMPLERS
 from tri_apsp.tuned.records import RECORDS
 
 __all__ = ["build_parser"]
@@ -21,20 +21,28 @@ which later solves use. Without options, all kernels of the GPU's best engine ar
 tuned, or those of the CPU if there is no GPU.
 """
 
-_EPILOG = f"""\
+_EPILOG = """\
 The configuration in use stays unless another is faster by more than 2% and by
 more than the noise. Ctrl-C or SIGTERM ends the search and keeps the results so
-far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory
-of tuned files that is searched first and written to; TRI_APSP_TUNE sets what
-happens if nothing was tuned for a solve: warn (default), auto, off or require;
-with TRI_APSP_OBJECTIVE=energy, solves prefer entries for energy.
+far; --resume continues it.
+
+Tuned files are written to <directory>/<device>/<engine>-<kernel>-<dtype>.json;
+the directory is now
+    {directory}
+To use a file on another machine with the same device, copy it there into the
+folder of the same name; to stop using a file, delete it. `python -m tri_apsp
+info` lists the files that are found, and why one is not used.
+
+Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files that is
+searched first and written to; TRI_APSP_TUNE sets what happens if nothing was
+tuned for a solve: warn (default), auto, off or require.
 
 exit status:
     0  done
-  {FAILED:3}  some task could not be tuned, --verify found an entry that is stale or
+  {failed:3}  some task could not be tuned, --verify found an entry that is stale or
        failed, a size does not fit the memory, or the engine cannot run here
-  {BAD_INPUT:3}  an argument breaks a rule, or a file or a database cannot be used
-  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
+  {bad_input:3}  an argument breaks a rule, or a file or a database cannot be used
+  {interrupted:3}  interrupted (Ctrl-C, SIGTERM)
 """
 
 
@@ -43,7 +51,12 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
     parser = Parser(
         prog=prog,
         description=_DESCRIPTION,
-        epilog=_EPILOG,
+        epilog=_EPILOG.format(
+            directory=tuned.save_directory(),
+            failed=FAILED,
+            bad_input=BAD_INPUT,
+            interrupted=INTERRUPTED,
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_tasks(parser)
@@ -51,45 +64,35 @@ def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
     _add_actions(parser)
     add_json(
         parser,
-        "device, seconds, interrupted, files, results; or the output of the option given instead of tuning",
+        "device, seconds, interrupted, files, results; or the output of the option given instead "
+        "of tuning",
     )
     return parser
 
 
 def _add_tasks(parser: Parser) -> None:
     what = parser.add_argument_group("what to tune")
-    kernels = list(dict.fromkeys(kernel for _, kernel in RECORDS))
-    what.add_argument(
-        "--kernel",
-        dest="kernels",
-        nargs="+",
-        choices=kernels,
-        default=[],
-        help="default: all of the engine",
-    )
+    for option, dest, choices, every in (
+        ("--kernel", "kernels", dict.fromkeys(kernel for _, kernel in RECORDS), "engine"),
+        ("--dtype", "dtypes", DTYPES_BY_NAME, "effort"),
+        ("--sign", "signs", SIGNS, "effort"),
+    ):
+        what.add_argument(
+            option,
+            dest=dest,
+            nargs="+",
+            choices=list(choices),
+            default=[],
+            help=f"default: those of the {every}",
+        )
     what.add_argument(
         "--n",
         type=int,
         nargs="+",
         default=[],
-        help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is tuned at that size, and "
-        "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
-    )
-    what.add_argument(
-        "--dtype",
-        dest="dtypes",
-        nargs="+",
-        choices=DTYPES_BY_NAME,
-        default=[],
-        help="default: those of the effort",
-    )
-    what.add_argument(
-        "--sign",
-        dest="signs",
-        nargs="+",
-        choices=SIGNS,
-        default=[],
-        help="signs of the weights; default: those of the effort",
+        help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
+        "tuned at that size, and batches that do not fit are skipped unless --kernel names them; "
+        "default: those of the effort",
     )
     add_device(what)
     what.add_argument(
@@ -103,29 +106,20 @@ def _add_tasks(parser: Parser) -> None:
 
 def _add_settings(parser: Parser) -> None:
     how = parser.add_argument_group("how")
-    how.add_argument(
-        "--objective",
-        choices=tuned.OBJECTIVES,
-        default=tuned.DEFAULT_OBJECTIVE,
-        help="what to minimise: the time (default), or the energy per run, on an NVIDIA GPU; also the entries that --show and "
-        "--verify take. Energy takes 1.5 s per configuration, so fewer are tried",
-    )
+    quick, full = BUDGETS["quick"], BUDGETS["full"]
     how.add_argument(
         "--effort",
         choices=list(BUDGETS),
         default="quick",
-        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s per task, for energy "
-        f"{ENERGY_BUDGETS['quick'].seconds:.0f} s; full: up to {BUDGETS['full'].seconds:.0f} s",
-    )
-    trials, energy = (
-        ", ".join(f"{budget.trials} {effort}" for effort, budget in budgets.items())
-        for budgets in (BUDGETS, ENERGY_BUDGETS)
+        help=f"quick (default): up to {quick.seconds:.0f} s per task; "
+        f"full: up to {full.seconds:.0f} s",
     )
     how.add_argument(
         "--trials",
         type=int,
         metavar="T",
-        help=f"at most T configurations per task; default: {trials}; for energy {energy}",
+        help=f"at most T configurations per task; default: {quick.trials} quick, "
+        f"{full.trials} full",
     )
     how.add_argument(
         "--time-budget",
@@ -140,30 +134,21 @@ def _add_settings(parser: Parser) -> None:
         help="default: tpe; if there are at most --trials candidates, all are tried",
     )
     how.add_argument("--seed", type=int, default=0, help="seed of the sampler; default: 0")
-    where = how.add_mutually_exclusive_group()
-    where.add_argument(
+    how.add_argument(
         "--save-dir",
         type=Path,
         metavar="DIR",
-        help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; default: this user's directory, which "
-        "every solve searches and `python -m tri_apsp info` shows",
-    )
-    where.add_argument(
-        "--ship",
-        action="store_true",
-        help="for maintainers: write to the tuning/ of the checkout that runs, as it is shipped",
+        help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
+        "default: the one below",
     )
     how.add_argument(
         "--storage",
         metavar="URL",
-        help="database for the trials, which machines with the same GPU may share, such as sqlite:///studies.db or "
-        "postgresql+psycopg://user@host/name; default: a journal in this user's data directory",
+        help="database for the trials, which machines with the same GPU may share, such as "
+        "sqlite:///studies.db or postgresql+psycopg://user@host/name; default: a journal in this "
+        "user's data directory",
     )
-    how.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the newest studies, also those of other machines",
-    )
+    how.add_argument("--resume", action="store_true", help="continue the newest studies")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
     how.add_argument(
         "--report",
@@ -177,34 +162,13 @@ def _add_actions(parser: Parser) -> None:
     instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
     for name, text in (
         ("dry-run", "show the tasks, their files, and the sizes of their spaces"),
-        ("list", "list the tuned files, and which of them are used here"),
         ("show", "show the configurations that are used here"),
         (
             "verify",
-            "measure the saved configurations and the defaults again; each entry holds, is within noise, is stale (the default "
-            "is better), or failed",
+            "measure the saved configurations and the defaults again; each entry holds, is within "
+            "noise, is stale (the default is better), or failed",
         ),
     ):
         instead.add_argument(
             f"--{name}", dest="action", action="store_const", const=name, help=text
         )
-    for name, text in (
-        ("export", "write what was tuned for this device to one file, to send in or copy"),
-        ("import", "check such a file, and save its entries as tuned files"),
-    ):
-        instead.add_argument(
-            f"--{name}", dest="action", action=_FileAction, const=name, metavar="FILE", help=text
-        )
-
-
-class _FileAction(argparse.Action):
-    """Stores the name of an action, and the file that it takes."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option: str | None = None,
-    ) -> None:
-        namespace.action, namespace.file = self.const, Path(str(values))

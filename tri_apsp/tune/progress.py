@@ -1,27 +1,38 @@
-"""The progress of a sweep on stderr: a live line on a terminal, else one line per task."""
+"""What a sweep shows: a live line on a terminal, one line per task, and a summary."""
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections import Counter
-from functools import partial
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
 
 from tqdm import tqdm
 
+from tri_apsp import tuned
+from tri_apsp.console.output import flat_fields, print_fields
 from tri_apsp.console.progress import terminal_shape
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import SearchResult
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.plan import Plan
-from tri_apsp.tune.sweep.result import TaskResult, Winner
+from tri_apsp.messages import counted
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.plan import Plan
+from tri_apsp.tune.results import SweepResult, TaskResult, Winner
+from tri_apsp.tune.search import SearchResult
+from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["Progress", "decision_line", "failures_line", "milliseconds", "outcome_line", "quantity"]
+__all__ = [
+    "Progress",
+    "failures_line",
+    "format_config",
+    "milliseconds",
+    "outcome_line",
+    "print_summary",
+]
 
 
 class Progress:
-    """Shows the progress of a sweep.
+    """Shows the progress of a sweep on stderr.
 
     Args:
         plan: the plan of the sweep.
@@ -31,47 +42,38 @@ class Progress:
     def __init__(self, plan: Plan, *, shown: bool) -> None:
         self._tasks, self._shown, self._done = len(plan.tasks), shown, 0
         self._bar: tqdm[None] | None = None
-        self._task: Task | None = None
-        self._end = 0.0
+        self._task, self._end = "", 0.0
 
-    def started(self, task: Task, trials: int, end: float) -> None:
+    def started(self, task: TuningTask, trials: int, end: float) -> None:
         """A search of at most `trials` configurations begins, and ends by `end` on the monotonic
         clock.
         """
-        self._end = end
+        self._task, self._end = str(task), end
         if self._shown and sys.stderr.isatty():
             # tqdm cuts the line off at the width of the terminal, so what matters most comes first.
             layout = "{desc} |{bar:8}| {n_fmt}/{total_fmt}{postfix}"
-            self._task, title = task, self._title(SearchResult())
-            self._bar = tqdm(
-                total=trials,
-                desc=title,
-                bar_format=layout,
-                leave=False,
-                file=sys.stderr,
-                **terminal_shape(),
-            )
+            shape = terminal_shape()
+            self._bar = tqdm(total=trials, bar_format=layout, leave=False, file=sys.stderr, **shape)
 
     def evaluated(self, found: SearchResult) -> None:
         """One more configuration was evaluated."""
         if self._bar is not None:
-            self._bar.set_description_str(self._title(found), refresh=False)
-            self._bar.set_postfix_str(self._rest(found), refresh=False)
+            best = milliseconds(found.best_ms) if found.best else "none yet"
+            left = tqdm.format_interval(max(0.0, self._end - time.monotonic()))
+            title = f"[{self._done + 1}/{self._tasks}] best {best}, {left} left"
+            self._bar.set_description_str(title, refresh=False)
+            failed = sum(found.failures.values())
+            failures = f", {failed} failed" if failed else ""
+            self._bar.set_postfix_str(f"{self._task}{failures}", refresh=False)
             self._bar.update()
-
-    def final(self, found: SearchResult, count: int) -> None:
-        """The search is over, and a final of `count` configurations begins."""
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"final of {count}, {self._rest(found)}")
 
     def finished(self, result: TaskResult) -> None:
         """A task is done."""
         self.close()
         self._done += 1
         if self._shown:
-            print(
-                f"[{self._done}/{self._tasks}] {outcome_line(result)}", file=sys.stderr, flush=True
-            )
+            line = f"[{self._done}/{self._tasks}] {outcome_line(result)}"
+            print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Remove the live line."""
@@ -79,48 +81,21 @@ class Progress:
             self._bar.close()
             self._bar = None
 
-    def _title(self, found: SearchResult) -> str:
-        """Return the number of the task, the best so far and the time left: at most 56 columns."""
-        title = "measuring the default"
-        if (best := found.best) is not None:
-            cost = best.outcome.median_cost
-            default = next(
-                (
-                    trial.outcome.median_cost
-                    for trial in found.evaluated
-                    if trial.origin == "default"
-                ),
-                math.inf,
-            )
-            gain = "" if default == math.inf else f" ({default / cost:.2f} x default)"
-            title = f"best {quantity(cost, joules=best.outcome.energy is not None)}{gain}"
-        left = tqdm.format_interval(max(0.0, self._end - time.monotonic()))
-        return f"[{self._done + 1}/{self._tasks}] {title}, {left} left"
-
-    def _rest(self, found: SearchResult) -> str:
-        failed = sum(found.failures.values())
-        return f"{self._task}, {failed} failed" if failed else str(self._task)
-
 
 def milliseconds(time_ms: float) -> str:
     """Return a time with its unit, to three digits."""
     return f"{time_ms / 1000:.3g} s" if time_ms >= 1000 else f"{time_ms:.3g} ms"
 
 
-def quantity(value: float, *, joules: bool) -> str:
-    """Return a time in ms, or joules, with its unit, to three digits."""
-    if not joules:
-        return milliseconds(value)
-    return f"{value:.3g} J" if value >= 1 else f"{1000 * value:.3g} mJ"
+def format_config(config: dict[str, Any]) -> str:
+    """Return the fields of a configuration in one line."""
+    return ", ".join(f"{name} {value}" for name, value in flat_fields(config).items())
 
 
-def failures_line(failures: Counter[Kind]) -> str:
+def failures_line(failures: Counter[OutcomeKind]) -> str:
     """Return how many configurations failed, by class."""
-    return (
-        "failed: " + ", ".join(f"{count} {kind.value}" for kind, count in failures.most_common())
-        if failures
-        else "none failed"
-    )
+    classes = [f"{count} {kind.value}" for kind, count in failures.most_common()]
+    return f"failed: {', '.join(classes)}" if classes else "none failed"
 
 
 def outcome_line(result: TaskResult) -> str:
@@ -130,34 +105,70 @@ def outcome_line(result: TaskResult) -> str:
     winner, search = result.winner, result.search
     if winner is None:
         return f"{result.task}: interrupted before anything was known"
-    extent = (
-        "found by an earlier run"
-        if result.resumed
-        else f"{len(search.evaluated)} of {search.candidates} configurations"
-    )
-    parts = [
-        decision_line(winner),
-        extent,
-        *([failures_line(search.failures)] if search.failures else []),
-    ]
+    tried = f"{len(search.evaluated)} of {search.candidates} configurations"
+    parts = [_decision(winner), "found by an earlier run" if result.resumed else tried]
+    parts += [failures_line(search.failures)] if search.failures else []
     parts += ["interrupted"] if not result.complete else []
     parts += ["the device changed its speed meanwhile"] if result.throttled else []
     return f"{result.task}: {', '.join(parts)}"
 
 
-def decision_line(winner: Winner) -> str:
-    """Return what was decided, and the times that decided it, or the energy if that is the
-    objective.
-    """
-    medians, shown = winner.medians, partial(quantity, joules=winner.energy is not None)
-    now = shown(medians.now)
-    if winner.before is None:  # found by an earlier version
-        return f"{now}, {winner.gain:.2f} x the default"
-    if winner.changed:
-        if medians.before is None:
-            return f"the configuration in use failed, now {now}"
-        return f"{shown(medians.before)} before, now {now}, {medians.before / medians.now:.2f} times as {winner.adjective}"
+def _decision(winner: Winner) -> str:
+    """Return what was decided, and the times that decided it."""
+    now = milliseconds(winner.times.p50_ms)
+    if winner.changed and winner.before_ms is None:
+        return f"the configuration in use failed, now {now}"
+    if winner.changed and winner.before_ms is not None:
+        factor = winner.before_ms / winner.times.p50_ms
+        return f"{milliseconds(winner.before_ms)} before, now {now}, {factor:.2f} times as fast"
     which = "the tuned configuration" if winner.gained else "the default"
-    if not winner.conclusive and medians.best is not None:
-        return f"inconclusive: {which} stays at {now}, since {shown(medians.best)} of another is within the noise"
+    if not winner.conclusive and winner.best_ms is not None:
+        other = milliseconds(winner.best_ms)
+        return f"{which} stays at {now}, since {other} of another is within the noise"
     return f"{which} stays at {now}"
+
+
+def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> None:
+    """Print each configuration that replaces another, how much was gained, and where it was
+    written.
+
+    Args:
+        result: the result of the sweep.
+        tasks: the number of tasks that were planned.
+        save_dir: the directory that was asked for; None: the default.
+    """
+    winners = [done.winner for done in result.results if done.winner is not None]
+    for done in result.results:
+        if done.error:
+            print(f"{done.task}: {done.error}")
+        elif done.winner is not None and done.winner.changed:
+            print(f"{done.task}: {_decision(done.winner)}")
+            print(f"  before  {format_config(done.winner.before or {})}")
+            print(f"  now     {format_config(done.winner.config)}")
+    note = ""
+    if result.interrupted:
+        note = ", interrupted; --resume continues"
+    elif len(result.results) < tasks:
+        note = " in the time given; --resume with more --time-budget continues"
+    changed = [winner for winner in winners if winner.changed]
+    gains = [one.before_ms / one.times.p50_ms for one in changed if one.before_ms is not None]
+    mean = f", {geometric_mean(gains):.2f} times as fast in the geometric mean" if gains else ""
+    print_fields(
+        [
+            ("tuned", f"{len(winners)} of {counted(tasks, 'task')}{note}"),
+            ("changed", f"{len(changed)} of {counted(len(winners), 'task')}{mean}"),
+            ("failures", failures_line(result.failures)),
+            ("time", f"{result.seconds:.0f} s"),
+            ("written", "nothing" if not result.files else str(result.files[0])),
+            *[("", str(path)) for path in result.files[1:]],
+            *([("to use", _use(save_dir))] if result.files else []),
+        ]
+    )
+
+
+def _use(save_dir: Path | None) -> str:
+    """Return how later solves find the files of a directory."""
+    searched = [directory.resolve() for directory in tuned.directories()]
+    if save_dir is None or save_dir.resolve() in searched:
+        return "nothing to do: later solves on this machine search there first"
+    return f"set TRI_APSP_CONFIG_DIR={save_dir.resolve()} for later solves"

@@ -14,11 +14,10 @@ from collections.abc import Callable
 import platformdirs
 
 from tri_apsp.python_process import module_command
-from tri_apsp.tuned.call import Call
+from tri_apsp.tuned.call import LookupCall
 from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.paths import is_frozen, save_directory
-from tri_apsp.tuned.reading import reload
+from tri_apsp.tuned.store import reload
 
 __all__ = ["SECONDS", "tune"]
 
@@ -34,7 +33,7 @@ _STOP = 3.0
 _failed: set[str] = set()
 
 
-def tune(call: Call, is_missing: Callable[[], bool]) -> None:
+def tune(call: LookupCall, is_missing: Callable[[], bool]) -> None:
     """Run the tuner for a call for which nothing was tuned, so that later lookups find what it
     writes.
 
@@ -53,23 +52,21 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
     # A power of two stands for all sizes near it, so that a failure costs a program that solves
     # many sizes its 20 s once.
     task = f"{call.device.slug}-{call.engine}-{call.dtype}-{call.kind}-{1 << call.n.bit_length()}"
-    if task in _failed or is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR"):
+    if task in _failed or os.environ.get("TRI_APSP_TUNED_FOR"):
         return  # lookups would not use what the tuner writes
     end = time.monotonic() + SECONDS
     folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
     kernels = "-".join(kernel_hash(call.engine, kernel)[:8] for kernel in call.kernels_to_tune())
-    failed_before = (
-        folder / f"{task}-{kernels}.failed"
-    )  # for later processes, until the kernels change
+    # For later processes, until the kernels change.
+    failed_before = folder / f"{task}-{kernels}.failed"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / f"tuner-{call.device.slug}.lock", timeout=SECONDS):
             reload()
             if task in _failed or not is_missing():
                 return
-            if failed_before.exists():
-                failure = "it was tried before"
-            else:
+            failure = "it was tried before"
+            if not failed_before.exists():
                 failure = _run(call, end)
                 reload()
                 if is_missing():
@@ -83,26 +80,21 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
         _failed.add(task)
         collect(
             f"automatic {task}",
-            f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; to tune: {call.command()}",
+            f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; "
+            f"to tune: {call.command()}",
         )
 
 
-def _run(call: Call, end: float) -> str:
+def _run(call: LookupCall, end: float) -> str:
     """Run the tuner until `end`, a time of the monotonic clock, and return why it may have found
     nothing.
     """
     seconds = end - time.monotonic() - _OVERHEAD
     if seconds <= 0:
         return "other processes left it no time"
-    arguments = [
-        *call.tuner_arguments(),
-        "--kernel",
-        *call.kernels_to_tune(),
-        "--time-budget",
-        f"{seconds:.1f}",
-    ]
+    options = ["--kernel", *call.kernels_to_tune(), "--time-budget", f"{seconds:.1f}"]
     process = subprocess.Popen(
-        [*module_command("tri_apsp.tune"), *arguments],
+        [*module_command("tri_apsp.tune"), *call.tuner_arguments(), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # which may be the output of a program; progress goes to stderr
         env={**os.environ, "TRI_APSP_TUNE": "off"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import torch
@@ -9,13 +10,12 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device, describe
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
-from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective, wanted_objective
 from tri_apsp.tuned.records import TunableKernel, records_of
 
-__all__ = ["Call", "call_of"]
+__all__ = ["LookupCall", "call_of"]
 
 
-class Call(NamedTuple):
+class LookupCall(NamedTuple):
     """A solve, or a product, for which a configuration is looked up.
 
     Attributes:
@@ -28,7 +28,6 @@ class Call(NamedTuple):
         batch: the number of graphs.
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         kind: one of tri_apsp.tuned.records.CALLS.
-        objective: the objective whose entries are preferred, one of tri_apsp.tuned.OBJECTIVES.
     """
 
     engine: str
@@ -39,9 +38,8 @@ class Call(NamedTuple):
     batch: int
     sign: str
     kind: str
-    objective: Objective = DEFAULT_OBJECTIVE
 
-    def of_any_sign(self) -> Call:
+    def of_any_sign(self) -> LookupCall:
         """Return the same call for weights of which some may be negative."""
         return self._replace(sign="any")
 
@@ -62,15 +60,13 @@ class Call(NamedTuple):
     def kernels_to_tune(self) -> list[str]:
         """Return the kernels that decide how fast the call is, in the order of tuning."""
         records = self._records_to_tune()
-        if (
-            self.kind == "batch"
-        ):  # a kernel for batches solves small graphs alone, and large ones not at all
+        if self.kind == "batch":
+            # A kernel for batches solves small graphs alone, and large ones not at all.
             own = [record for record in records if record.calls == ("batch",)]
             small = [record for record in own if self.n <= 2 * max(record.full_sizes)]
             records = small or [record for record in records if record not in own]
-        if (
-            self.kind == "product"
-        ):  # not small_product for a product that is larger than any of these
+        if self.kind == "product":
+            # Not small_product for a product that is larger than any of these.
             default = default_config(self.engine, DTYPES_BY_NAME[self.dtype])
             records = [
                 record for record in records if record.lookup_size(self.n, default) == self.n
@@ -81,34 +77,21 @@ class Call(NamedTuple):
         """Return the arguments with which `python -m tri_apsp.tune` tunes this size;
         kernels_to_tune() may be added.
         """
-        signs = (
-            [] if self.sign == "nonnegative" else ["--sign", self.sign]
-        )  # by default the tuner takes "nonnegative"
-        return [
-            "--device",
-            str(self.torch_device),
-            "--engine",
-            self.engine,
-            "--dtype",
-            self.dtype,
-            "--n",
-            str(self.n),
-            *signs,
-        ]
+        # The tuner takes "nonnegative" by default.
+        sign = [] if self.sign == "nonnegative" else ["--sign", self.sign]
+        options = {
+            "--device": str(self.torch_device),
+            "--engine": self.engine,
+            "--dtype": self.dtype,
+            "--n": str(self.n),
+        }
+        return [*itertools.chain.from_iterable(options.items()), *sign]
 
     def command(self) -> str:
         """Return the command that tunes this size, as a user may type it."""
         kernels = self.kernels_to_tune()
         only = ["--kernel", *kernels] if len(kernels) == 1 else []
-        counts_energy = (
-            self.device.capability is not None
-        )  # an NVIDIA GPU does; the tuner refuses the objective on others
-        objective = (
-            ["--objective", self.objective]
-            if self.objective != DEFAULT_OBJECTIVE and counts_energy
-            else []
-        )
-        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only, *objective])
+        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only])
 
 
 def call_of(
@@ -120,23 +103,8 @@ def call_of(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
-    objective: Objective | None = None,
-) -> Call:
-    """Return the call with these arguments of `tri_apsp.tuned.find`.
-
-    Raises:
-        InputError: `objective` is None, and TRI_APSP_OBJECTIVE has an unknown value.
-    """
+) -> LookupCall:
+    """Return the call with these arguments of `tri_apsp.tuned.find`."""
     kind = "product" if product else "batch" if batch > 1 else "solve"
     sign = "nonnegative" if nonnegative else "any"
-    return Call(
-        engine,
-        device,
-        describe(device),
-        dtype_name(dtype),
-        n,
-        batch,
-        sign,
-        kind,
-        objective or wanted_objective(),
-    )
+    return LookupCall(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind)

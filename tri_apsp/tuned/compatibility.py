@@ -4,7 +4,8 @@ about the file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tri_apsp.device import Device, triton_version
 from tri_apsp.messages import counted
@@ -13,46 +14,23 @@ from tri_apsp.tuned.hashes import kernel_hash
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Run, TunedFile
 
-__all__ = ["Identity", "difference", "identity", "identity_of", "refusal", "version_mismatch"]
+__all__ = ["IDENTITY", "difference", "identity", "refusal", "version_mismatch"]
+
+_KERNEL = ("engine", "kernel", "dtype")
+_MACHINE = ("slug", "gpu", "capability", "units")
+IDENTITY = (*_KERNEL, *_MACHINE, "kernel_hash")
+"""The fields of a file that say what it is for."""
 
 
-class Identity(NamedTuple):
-    """The kernel, dtype and device of a tuned file; the names are those of the fields of
-    tri_apsp.tuned.schema.TunedFile.
-    """
-
-    engine: str
-    kernel: str
-    dtype: str
-    slug: str
-    gpu: str
-    capability: tuple[int, int] | None
-    units: int
-    kernel_hash: str
-
-
-def identity(engine: str, kernel: str, dtype: str, device: Device) -> Identity:
-    """Return the identity that a file must have to be used on `device` with the present kernels.
+def identity(engine: str, kernel: str, dtype: str, device: Device) -> dict[str, Any]:
+    """Return the IDENTITY that a file must have to be used on `device` with the present kernels.
 
     Raises:
         InputError: the engine has no such kernel.
     """
+    machine = device.slug, device.name, device.capability, device.units
     source_hash = kernel_hash(engine, kernel)
-    return Identity(
-        engine,
-        kernel,
-        dtype,
-        device.slug,
-        device.name,
-        device.capability,
-        device.units,
-        source_hash,
-    )
-
-
-def identity_of(file: TunedFile) -> Identity:
-    """Return the identity of a file."""
-    return Identity(*(getattr(file, name) for name in Identity._fields))
+    return dict(zip(IDENTITY, (engine, kernel, dtype, *machine, source_hash), strict=True))
 
 
 def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | None:
@@ -67,23 +45,25 @@ def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | N
     """
     wanted = identity(file.engine, file.kernel, file.dtype, device)
     if slug not in (None, device.slug):
-        wanted = wanted._replace(slug=str(slug), gpu=file.gpu, units=file.units)
+        wanted |= {"slug": slug, "gpu": file.gpu, "units": file.units}
     return difference(file, wanted)
 
 
-def difference(file: TunedFile, wanted: Identity) -> str | None:
+def difference(file: TunedFile, wanted: Mapping[str, Any]) -> str | None:
     """Return the first property in which `file` is not as wanted, in the words of refusal(); None
     if there is none.
     """
-    if (file.engine, file.kernel, file.dtype) != wanted[:3]:
-        return f"must be for {' '.join(wanted[:3])}, but is for {file.engine} {file.kernel} {file.dtype}"
-    if (file.slug, file.gpu, file.capability, file.units) != wanted[3:7]:
-        found = _machine(file.slug, file.gpu, file.capability, file.units)
-        return f"must be of {_machine(*wanted[3:7])}, but is of {found}"
-    if file.kernel_hash != wanted.kernel_hash:
+    found = {name: getattr(file, name) for name in IDENTITY}
+    different = {name for name in IDENTITY if found[name] != wanted[name]}
+    if different.intersection(_KERNEL):
+        kernels = (" ".join(each[name] for name in _KERNEL) for each in (wanted, found))
+        return "must be for {}, but is for {}".format(*kernels)
+    if different.intersection(_MACHINE):
+        return f"must be of {_machine(wanted)}, but is of {_machine(found)}"
+    if different:
         return (
-            f"must be tuned for the present sources of its kernel, {wanted.kernel_hash[:8]}, but was for others, "
-            f"{file.kernel_hash[:8]}"
+            "must be tuned for the present sources of its kernel, "
+            f"{wanted['kernel_hash'][:8]}, but was for others, {file.kernel_hash[:8]}"
         )
     return None
 
@@ -93,20 +73,17 @@ def version_mismatch(engine: str, run: Run) -> str | None:
     with ...", or None.
     """
     installed = triton_version()
-    if (
-        engine == "cpu"
-        or installed is None
-        or run.triton is None
-        or _minor(run.triton) == _minor(installed)
-    ):
+    if engine == "cpu" or installed is None or run.triton is None:
         return None
-    return f"was tuned with Triton {run.triton}, but {installed} is installed, for which others may be faster"
+    if run.triton.split(".")[:2] == installed.split(".")[:2]:
+        return None
+    return (
+        f"was tuned with Triton {run.triton}, but {installed} is installed, "
+        "for which others may be faster"
+    )
 
 
-def _minor(version: str) -> list[str]:
-    return version.split(".")[:2]
-
-
-def _machine(slug: str, gpu: str, capability: tuple[int, int] | None, units: int) -> str:
+def _machine(facts: Mapping[str, Any]) -> str:
+    capability = facts["capability"]
     architecture = "" if capability is None else ", compute capability {}.{}".format(*capability)
-    return f"{gpu} ({slug}, {counted(units, 'unit')}{architecture})"
+    return f"{facts['gpu']} ({facts['slug']}, {counted(facts['units'], 'unit')}{architecture})"

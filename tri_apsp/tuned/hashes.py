@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import io
-import tokenize
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["kernel_hash", "tokens"]
+__all__ = ["kernel_hash", "syntax"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 
-_LAYOUT = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-_SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
+# Fields of syntax trees that the compilers of kernels do not see, or that depend on the version of
+# Python.
+_IGNORED_FIELDS = {"kind", "type_comment", "type_ignores", "type_params"}
 
 
 @cache
@@ -23,8 +24,8 @@ def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
     """Return the SHA-256, in hexadecimal, of the sources of a kernel, and of `more` files below
     tri_apsp.
 
-    Comments, docstrings, blank lines and imports do not count: an import names a place, and the
-    code in that place is hashed. Names do count. Where a rename changes no machine code,
+    Layout, comments, docstrings and imports do not count: an import names a place, and the code in
+    that place is hashed. Names do count. Where a rename changes no machine code,
     tests/kernels/compare_compiled.py moves tuned files to the new hash.
 
     Raises:
@@ -37,34 +38,38 @@ def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
     ]
     digest = hashlib.sha256()
     for path in sources:
-        for token in tokens(path.read_text(encoding="utf-8")):
-            digest.update(f"{token}\0".encode())
+        for word in syntax(path.read_text(encoding="utf-8")):
+            digest.update(f"{word}\0".encode())
     return digest.hexdigest()
 
 
-def tokens(source: str) -> list[str]:
-    """Return the tokens of Python source without docstrings and imports: the same in every Python
-    if it has no f-string.
+def syntax(source: str) -> Iterator[str]:
+    """Yield the syntax tree of Python source in words, without docstrings and imports: the same
+    for every layout, and in every Python from 3.10 on.
     """
-    found: list[tuple[int, str]] = []
-    in_import, starts_line = False, True
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        kind, text = token.type, token.string
-        if kind in _SKIPPED:
-            continue
-        if starts_line and kind not in _LAYOUT:
-            in_import = text in ("import", "from")
-        starts_line = kind in _LAYOUT
-        if in_import:
-            in_import = kind != tokenize.NEWLINE
-            continue
-        before = [kind for kind, _ in found[-2:]]
-        if (
-            kind == tokenize.NEWLINE
-            and before[-1:] == [tokenize.STRING]
-            and (len(before) == 1 or before[0] in _LAYOUT)
-        ):
-            found.pop()  # a string that is a whole statement: a docstring
-            continue
-        found.append((kind, tokenize.tok_name[kind] if kind in _LAYOUT else text))
-    return [text for _, text in found]
+    return _words(ast.parse(source))
+
+
+def _words(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        yield "["
+        for item in node:
+            if not _is_skipped(item):
+                yield from _words(item)
+        yield "]"
+    elif isinstance(node, ast.AST):
+        yield f"({type(node).__name__}"
+        for name, value in ast.iter_fields(node):
+            if name not in _IGNORED_FIELDS and value is not None and value != []:
+                yield name
+                yield from _words(value)
+        yield ")"
+    else:
+        yield repr(node)
+
+
+def _is_skipped(statement: object) -> bool:
+    """Return whether a statement is an import, or a string, such as a docstring."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+    return isinstance(statement, (ast.Import, ast.ImportFrom))

@@ -8,6 +8,8 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -21,28 +23,34 @@ from tri_apsp.configs import (
     require_valid,
 )
 from tri_apsp.device import Device
+from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned.call import Call, call_of
+from tri_apsp.tuned.call import LookupCall, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.forced import with_forced
-from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective
-from tri_apsp.tuned.other_gpus import files_of_other_gpus
 from tri_apsp.tuned.policy import policy
-from tri_apsp.tuned.reading import generation, on_reload, sources
 from tri_apsp.tuned.records import TunableKernel
+from tri_apsp.tuned.sources import files_of_other_gpus, files_of_this_gpu
+from tri_apsp.tuned.store import generation
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["LookupResult", "environment", "find", "look_up", "nearest"]
+__all__ = [
+    "LookupResult",
+    "environment",
+    "find",
+    "look_up",
+    "nearest",
+    "using",
+    "with_forced",
+]
 
 _VARIABLES = (
     "TRI_APSP_CONFIG_DIR",
     "TRI_APSP_TUNED_FOR",
     "TRI_APSP_TUNE",
     "TRI_APSP_REQUIRE_TUNED",
-    "TRI_APSP_OBJECTIVE",
 )
 # To read them without the exception that os.environ.get raises and catches for each that is not
 # set: 2 instead of 10 us.
@@ -67,7 +75,41 @@ class LookupResult(NamedTuple):
 RESULTS: dict[Any, LookupResult] = {}
 """The results of lookups by their arguments, the environment and the generation of the files."""
 
-on_reload(RESULTS.clear)
+_forced: ContextVar[Config | None] = ContextVar("tri_apsp_forced", default=None)
+
+
+@contextmanager
+def using(config: Config) -> Iterator[None]:
+    """Force a configuration on every solve and product inside a `with`, also in functions that it
+    calls.
+
+    Args:
+        config: its fields override what was tuned. The `config` argument of a call and a `with`
+            inside this one override it.
+
+    Raises:
+        InputError: config is no Config. A configuration that cannot run is refused by the call that
+            would use it.
+
+    Holds for the thread (or asyncio task) that entered the `with`, like every context variable.
+    """
+    if not isinstance(config, Config):
+        raise InputError(
+            f"using must get a tri_apsp.Config, but got {type(config).__name__}; give a Config."
+        )
+    token = _forced.set(with_forced(config))
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def with_forced(given: Config | None) -> Config | None:
+    """Return the fields of `given` over those that `using` forces; None if there are neither."""
+    forced = _forced.get()
+    if forced is None or given is None:
+        return given or forced
+    return given.over(forced)
 
 
 def find(
@@ -80,16 +122,14 @@ def find(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
-    objective: Objective | None = None,
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from. Nothing
     is measured.
 
     For each kernel, the nearest entry within a factor of two of the size is used, and of entries
-    with the same key the one of the first location: TRI_APSP_CONFIG_DIR, the files of `remember`,
-    then the other `directories` in their order. A kernel without such an entry takes that of the
-    nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry, the default
-    is used. Fields of `using` override these, and fields of `given` override both.
+    with the same key the one of the first of `directories`. A kernel without such an entry takes
+    that of the nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry,
+    the default is used. Fields of `using` override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -101,14 +141,13 @@ def find(
         batch: graphs solved in one call.
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
         product: whether the call is a product, to which entries of a solve do not apply.
-        objective: one of OBJECTIVES, whose entries are preferred; None: that of TRI_APSP_OBJECTIVE.
 
     Raises:
         InputError: the result cannot run on the device, with the rule that it breaks; or
-            TRI_APSP_TUNE or TRI_APSP_OBJECTIVE has an unknown value.
+            TRI_APSP_TUNE has an unknown value.
 
     Cost: some microseconds if the arguments are those of an earlier call. Files are read once per
-    process, and again after save(), reset() or reload().
+    process, and again after save() or reload().
     """
     call = call_of(
         engine,
@@ -118,7 +157,6 @@ def find(
         batch=batch,
         nonnegative=nonnegative,
         product=product,
-        objective=objective,
     )
     return look_up(call, given).config
 
@@ -131,14 +169,11 @@ def environment() -> tuple[object, ...]:
     again.
     """
     forced = with_forced(None)
-    return (
-        generation(),
-        None if forced is None else repr(forced),
-        *map(os.environ._data.get, _KEYS),
-    )  # type: ignore[attr-defined]
+    variables = map(os.environ._data.get, _KEYS)  # type: ignore[attr-defined]
+    return (generation(), None if forced is None else repr(forced), *variables)
 
 
-def look_up(call: Call, given: Config | None = None) -> LookupResult:
+def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
     """As `find`, and also return whether it was a miss."""
     given = with_forced(given)
     # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text
@@ -160,13 +195,13 @@ def look_up(call: Call, given: Config | None = None) -> LookupResult:
     return found
 
 
-def _over(default: CompleteConfig, call: Call, given: Config | None) -> LookupResult:
+def _over(default: CompleteConfig, call: LookupCall, given: Config | None) -> LookupResult:
     """Return `default` with the fields of the entries found; kernels whose fields `given` sets are
     not looked up.
     """
     records = [record for record in call.records() if not _sets(given, record.fields)]
     search = _Search(call, default, given)
-    missing = [record for record in records if not search.use_entry(record, sources)]
+    missing = [record for record in records if not search.use_entry(record, files_of_this_gpu)]
     # An entry for any kernel counts as tuned, because the kernels that run depend on method and
     # size.
     is_miss = bool(records) and not search.used
@@ -187,7 +222,7 @@ class _Search:
         used: the sources of these entries, in their order.
     """
 
-    def __init__(self, call: Call, default: CompleteConfig, given: Config | None) -> None:
+    def __init__(self, call: LookupCall, default: CompleteConfig, given: Config | None) -> None:
         self.config = default
         self.used: dict[str, None] = {}
         self._call, self._given = call, given
@@ -217,7 +252,6 @@ class _Search:
             size,
             max(1, call.batch),
             call.sign,
-            call.objective,
         ):
             fields = {
                 name: value for name, value in entry.config.items() if name not in self._settled
@@ -243,47 +277,40 @@ class _Search:
     def _collect_warnings(
         self, source: str, fields: dict[str, Any], reason: str | None, mismatch: str | None
     ) -> None:
-        if (
-            mismatch is not None
-        ):  # mostly true of all files of a machine, and reported for the first
+        if mismatch is not None:
+            # Mostly true of all files of a machine, so it is reported for the first alone.
             collect(
                 mismatch,
-                f"a tuned file may be out of date: {source} {mismatch}; tune it again, and others of that version.",
+                f"a tuned file may be out of date: {source} {mismatch}; tune it again, and others "
+                "of that version.",
             )
         if reason is not None:
             collect(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
 
 
 def nearest(
-    files: Iterable[tuple[str, TunedFile]],
-    n: int,
-    batch: int,
-    sign: str,
-    objective: Objective = DEFAULT_OBJECTIVE,
+    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str
 ) -> list[tuple[str, TunedFile, Entry]]:
     """Return the entries of `files` within a factor of two of `n`, best first, each with its source
     and file.
 
-    Only entries for `objective` or for DEFAULT_OBJECTIVE are taken. Entries of the GPU of the first
-    file come first; among these, entries for `objective`, then those of the same sign, then those
+    Entries of the GPU of the first file come first; among these, those of the same sign, then those
     for one graph or for a batch, as `batch` is, then the nearest n, then the nearest batch. Entries
     that are alike keep the order of `files`.
     """
     gpus: dict[str, int] = {}
 
-    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, bool, float, float]:
+    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, float, float]:
         _, file, entry = found
         other_kind = (entry.batch > 1) != (batch > 1)
         sizes = abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
-        return gpus[file.slug], entry.objective != objective, entry.sign != sign, other_kind, *sizes
+        return gpus[file.slug], entry.sign != sign, other_kind, *sizes
 
-    near, taken = [], (objective, DEFAULT_OBJECTIVE)
+    near = []
     for source, file in files:
         gpus.setdefault(file.slug, len(gpus))
         near += [
-            (source, file, entry)
-            for entry in file.entries
-            if entry.n <= 2 * n and n <= 2 * entry.n and entry.objective in taken
+            (source, file, entry) for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n
         ]
     return sorted(near, key=distance)
 

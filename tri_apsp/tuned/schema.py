@@ -9,19 +9,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tri_apsp.configs import from_fields
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective
 from tri_apsp.tuned.records import allowed_fields, record_of
 
-__all__ = ["SCHEMA", "Entry", "Export", "Run", "TunedFile", "read_model", "schema_errors"]
-
-M = TypeVar("M", bound=BaseModel)
+__all__ = ["SCHEMA", "Entry", "Run", "TunedFile", "read_file", "schema_errors"]
 
 SCHEMA = 1
 """The version of the schema; another one is refused."""
@@ -64,7 +61,7 @@ class Run(_Model):
 
 
 class Entry(_Model):
-    """The best configuration found for one sign, n, batch and objective.
+    """The best configuration found for one sign, n and batch.
 
     Attributes:
         sign: the sign of the weights, "any" or "nonnegative".
@@ -79,13 +76,6 @@ class Entry(_Model):
         speedup: default_ms / p50_ms.
         evaluated: the number of configurations that were run.
         run: the run that measured the entry; None: the one in the header of the file.
-        objective: what the configuration is best in, "time" or "energy". The other fields are of
-            the same kind in both.
-        p20_joules: 20th percentile of the energy of the winner's runs; None unless the objective is
-            energy.
-        p50_joules: their median.
-        p80_joules: their 80th percentile.
-        default_joules: the median of the default configuration, measured in the same rounds.
     """
 
     sign: Literal["any", "nonnegative"]
@@ -99,36 +89,11 @@ class Entry(_Model):
     speedup: _Positive
     evaluated: _Count
     run: Run | None = None
-    objective: Objective = DEFAULT_OBJECTIVE
-    p20_joules: _Positive | None = None
-    p50_joules: _Positive | None = None
-    p80_joules: _Positive | None = None
-    default_joules: _Positive | None = None
 
     @property
-    def key(self) -> tuple[str, int, int, str]:
-        """The sign, batch, n and objective of the entry: unique within a file, which is sorted by
-        it.
-        """
-        return self.sign, self.batch, self.n, self.objective
-
-    @property
-    def gain(self) -> float:
-        """How many times faster than the default it is, or with the objective "energy" how many
-        times as efficient.
-        """
-        return (
-            self.speedup
-            if self.default_joules is None or self.p50_joules is None
-            else self.default_joules / self.p50_joules
-        )
-
-    @model_validator(mode="after")
-    def _has_its_figures(self) -> Entry:
-        joules = (self.p20_joules, self.p50_joules, self.p80_joules, self.default_joules)
-        if any((value is not None) != (self.objective == "energy") for value in joules):
-            raise ValueError("an entry must have all joules if its objective is energy, else none")
-        return self
+    def key(self) -> tuple[str, int, int]:
+        """The sign, batch and n: unique within a file, which is sorted by it."""
+        return self.sign, self.batch, self.n
 
 
 class TunedFile(Run):
@@ -163,12 +128,8 @@ class TunedFile(Run):
 
     @property
     def held(self) -> str:
-        """The sizes of the entries, in words: "n = 256, 1024; for energy n = 1024"."""
-        parts = []
-        for objective, words in (("time", ""), ("energy", "for energy ")):
-            if sizes := sorted({entry.n for entry in self.entries if entry.objective == objective}):
-                parts.append(f"{words}n = {', '.join(map(str, sizes))}")
-        return "; ".join(parts)
+        """The sizes of the entries, in words: "n = 256, 1024"."""
+        return f"n = {', '.join(map(str, sorted({entry.n for entry in self.entries})))}"
 
     @property
     def run(self) -> Run:
@@ -183,7 +144,7 @@ class TunedFile(Run):
                 f"dtype must be one of {', '.join(DTYPES_BY_NAME)}, but is {self.dtype!r}"
             )
         if len({entry.key for entry in self.entries}) < len(self.entries):
-            raise ValueError("no two entries may have the same sign, n, batch and objective")
+            raise ValueError("no two entries may have the same sign, n and batch")
         allowed = allowed_fields(self.engine, self.kernel)
         for entry in self.entries:
             if not entry.config or not entry.config.keys() <= set(allowed):
@@ -195,24 +156,13 @@ class TunedFile(Run):
         return self
 
 
-class Export(_Model):
-    """Tuned files in one, as `tri_apsp.tuned.export_file` writes them.
-
-    Attributes:
-        schema_version: SCHEMA.
-        files: at least one, of any GPU.
-    """
-
-    schema_version: Literal[1]
-    files: Annotated[tuple[TunedFile, ...], Field(min_length=1)]
-
-
-def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
-    """Read a JSON file with a `schema_version`; `what` names it in errors, `remedy` ends them.
+def read_file(path: Path) -> TunedFile:
+    """Read a tuned file.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.
     """
+    what, remedy = f"tuned file {path}", "remove it, or tune again with --force"
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text)
@@ -228,7 +178,7 @@ def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
             f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}."
         )
     with schema_errors(what, remedy):
-        return model.model_validate_json(text)
+        return TunedFile.model_validate_json(text)
 
 
 @contextmanager
@@ -241,9 +191,8 @@ def schema_errors(what: str, remedy: str) -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"]))
-        fault = (f"{location}: " if location else "") + first["msg"].removeprefix(
-            "Value error, "
-        ).rstrip(".")
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        fault = f"{location}: {message}" if location else message
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
         raise InputError(
             f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}."

@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import BooleanEngine, packed_size
-from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
 from tri_apsp.kernels.cpu import boolean as kernels
 
 __all__ = ["CpuBooleanEngine"]
@@ -69,7 +69,7 @@ class CpuBooleanEngine(BooleanEngine):
         run_tasks(kernels.closure_kernel(), [(block,) for block in blocks], work, self._threads)
 
     def product(self, *updates: Update) -> None:
-        tasks: list[Task] = []
+        tasks: list[CpuTask] = []
         work = 0
         for update in updates:
             c, a, b = (block.numpy() for block in update[:3])

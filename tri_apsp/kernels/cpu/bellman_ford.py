@@ -31,6 +31,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of
             the component.
     """
+    # The queue is a ring of all vertices that are not left out.
     n = len(w)
     queue = np.flatnonzero(labels >= 0)
     queued = labels >= 0
@@ -43,6 +44,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         queued[k] = False
         label = labels[k]
         if cycles[label] < 0:
+            # Relax the edges from k: first whether any potential falls, in a loop without stores.
             known = potentials[k]
             lower = 0
             for j in range(n):  # LLVM vectorizes this loop
@@ -59,6 +61,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
                         queued[j] = True
                         queue[(head + count) % capacity] = j
                         count += 1
+        # Look for cycles of parents once per round; a loop at k is a cycle by itself.
         taken += 1
         if parents[k] == k:
             cycles[labels[k]] = k
@@ -108,6 +111,7 @@ def find_cycles(parents, labels, cycles):  # type: ignore[no-untyped-def]
     """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
     one is found first.
     """
+    # seen[v] is 1 + the start of the walk that came to v; to meet one's own walk is a cycle.
     seen = np.zeros(len(parents), np.int64)
     for start in range(len(parents)):
         vertex = start

@@ -3,7 +3,7 @@ closure of a small block.
 
 The product is the method of the four Russians on strips of C:
 
-    for each strip of STRIP words of the columns:         # of C in a buffer [m, STRIP] that stays in the L2 cache
+    for each strip of STRIP words of the columns:         # C: a buffer [m, STRIP] in the L2 cache
         for each 64 rows of B:                            # one word of each row of A
             tables[t, x] = or of the rows 8 t + bit of B, for the bits of x    # [8, 256, STRIP]
             for each row i of C:
@@ -42,6 +42,7 @@ def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
     for i in range(64):
         for j in range(b.shape[1]):
             rows[i, j] = b[i, j]
+    # Row x of a table is row x without its highest bit, or the row of b for that bit.
     for t in range(8):
         tables[t, 0] = 0
         for bit in range(8):
@@ -65,6 +66,7 @@ def _product(c, a, b):  # type: ignore[no-untyped-def]
         for k in range(depth):
             for t in range(8):
                 a_packed[k, i, t] = a[i, 8 * k + t]
+    # Main loop over strips: load C, combine it with eight rows of tables per word of A, store it.
     tables = np.empty((8, 256, STRIP), c.dtype)
     acc = np.zeros((m, STRIP), c.dtype)
     for j0 in range(0, n, STRIP):

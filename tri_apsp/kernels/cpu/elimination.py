@@ -4,8 +4,9 @@ distances then, in Numba.
     for v with the fewest edges to it times edges from it (Markowitz's rule):  # eliminate
         for edges u -> v -> w between vertices that are left:
             weight(u, w) = min(weight(u, w), weight(u, v) + weight(v, w))
-    for v in this order:     x[w] = min(x[w], x[v] + weight(v, w)) over the edges from v when it was eliminated    # sweeps
-    for v in reverse order:  x[v] = min(x[v], x[u] + weight(u, v)) over the edges to v when it was eliminated
+    # The sweeps, over the edges that v had when it was eliminated:
+    for v in this order:     x[w] = min(x[w], x[v] + weight(v, w)) over the edges from v
+    for v in reverse order:  x[v] = min(x[v], x[u] + weight(u, v)) over the edges to v
 
 A shortest path first leads to vertices that are eliminated later and later, and then earlier and
 earlier.
@@ -29,11 +30,13 @@ _TILE_ROWS = 16
 
 @njit(nogil=True, cache=True)
 def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
-    """Return lists that may grow: where each starts, its length, its capacity; the edges, in arrays
-    twice as long; the degrees.
+    """Return lists that may grow, as a tuple:
 
-    The degree counts the edges of a list whose other ends are left; the rest are removed when the
-    list is rewritten.
+    first, count, capacity: [n], where each list begins, its length, and how long it may become.
+    ends, values: the other ends and the weights of edges, in arrays with memory for as many more.
+    used: [1], how much of these arrays is used.
+    degree: [n], the edges of a list whose other ends are left; the rest are removed when the
+        list is rewritten.
     """
     n = len(offsets) - 1
     count = offsets[1:] - offsets[:-1]
@@ -102,6 +105,7 @@ def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  
     first, count, capacity, ends, values, used, degree = lists
     change = -len(heads)
     for h in range(len(heads)):
+        # The list of u moves to the end of the memory if it may become longer than its capacity.
         u, weight = heads[h], from_heads[h]
         degree[u] -= 1
         if len(others) == 0 or (len(others) == 1 and others[0] == u):
@@ -113,12 +117,14 @@ def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  
             values[used[0] : used[0] + length] = values[begin : begin + length]
             begin = first[u] = used[0]
             used[0] += capacity[u]
+        # Drop the edges to eliminated vertices; place[w] is where the edge to w is now.
         end = begin
         for e in range(begin, begin + length):
             if left[ends[e]]:
                 ends[end], values[end] = ends[e], values[e]
                 place[ends[end]] = end
                 end += 1
+        # Add the edges over v, or lower those that exist.
         for o in range(len(others)):
             w, total = others[o], weight + to_others[o]
             if w != u and total <= limit:
@@ -150,9 +156,8 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
 
     Returns:
         The vertices in their order, or fewer if there are more edges than that; then for each of
-        them, in this order, the
-        edges from it and those to it, when it was eliminated: (up offsets, up vertices, up
-            weights), (down ...).
+        them, in this order, the edges from it and those to it, when it was eliminated: (up offsets,
+        up vertices, up weights), (down ...).
     """
     n = len(by_source[0]) - 1
     successors, predecessors = _lists(*by_source), _lists(*by_destination)
@@ -168,7 +173,9 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
         np.empty(len(up_ends), by_source[2].dtype),
     )
     counts = successors[-1] * predecessors[-1]
-    queued = counts.copy()  # the key of each vertex in the heap, at most its count
+    # The heap holds count * n + vertex. queued[v] is the count in the newest entry of v, at most
+    # counts[v]: an entry whose count has risen since is put back when it is taken.
+    queued = counts.copy()
     heap = [counts[v] * n + v for v in range(n)]
     heapq.heapify(heap)
     done, edges_left = 0, len(by_source[1])
@@ -177,10 +184,11 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
         v = entry % n
         if not left[v] or entry // n != queued[v]:
             continue
-        if queued[v] < counts[v]:  # it has risen since
+        if queued[v] < counts[v]:
             queued[v] = counts[v]
             heapq.heappush(heap, counts[v] * n + v)
             continue
+        # The edges of v to vertices that are left; stop if they would be too many.
         targets, to_targets = _edges_of(successors, v, left)
         sources, from_sources = _edges_of(predecessors, v, left)
         if (
@@ -188,6 +196,7 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
             or edges_left > max_left
         ):
             break
+        # Eliminate v: keep its edges, and connect its predecessors to its successors.
         left[v] = False
         up_ends, up_values = _append(up_ends, up_values, up, done, targets, to_targets)
         down_ends, down_values = _append(down_ends, down_values, down, done, sources, from_sources)
@@ -197,6 +206,7 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
             successors, left, targets, to_targets, sources, from_sources, place, limit
         ) - len(targets)
         _connect(predecessors, left, sources, from_sources, targets, to_targets, place, limit)
+        # Only the counts of its neighbours have changed.
         for ends in (sources, targets):
             for u in ends:
                 counts[u] = successors[-1][u] * predecessors[-1][u]
@@ -264,9 +274,8 @@ def sweep_down(offsets, sources, weights, x):  # type: ignore[no-untyped-def]
 def write_rows(x, rank, limit, no_edge, d):  # type: ignore[no-untyped-def]
     """Write x[rank[v], s] to d[s, v], or no_edge where it exceeds the limit."""
     n = len(rank)
-    for begin in range(
-        0, n, _TILE_ROWS
-    ):  # so many rows of x fit the L1 cache, and as many values of d a line of it
+    # _TILE_ROWS rows of x fit the L1 cache, and _TILE_ROWS values of d a line of it.
+    for begin in range(0, n, _TILE_ROWS):
         end = min(n, begin + _TILE_ROWS)
         for s in range(len(d)):
             for v in range(begin, end):

@@ -37,6 +37,7 @@ def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-
                 sums[i, j] = values[i, j]
             else:
                 sums[i, j] = 0
+        # Vertices whose children are all done, leaves first.
         end = 0
         for j in range(n):
             if children[j] == 0 and predecessors[i, j] >= 0:
@@ -101,9 +102,8 @@ def first_minimum(argmin, a, b, c):  # type: ignore[no-untyped-def]
         rest = first + (last - first) % _TERMS
         for i in range(m):
             found, least = argmin[i], c[i]
-            for k in range(
-                last - _TERMS, rest - 1, -_TERMS
-            ):  # several terms for each value that is loaded
+            # _TERMS terms for each value of c that is loaded, the first of them last.
+            for k in range(last - _TERMS, rest - 1, -_TERMS):
                 x0, x1, x2, x3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
                 y0, y1, y2, y3 = b[k], b[k + 1], b[k + 2], b[k + 3]
                 for j in range(n):

@@ -2,8 +2,10 @@
 
     seen = now = {the bit of each source, at its vertex}
     for level = 1, 2, ...:
-        later[v] = (OR of now[u] over the edges (u, v)) and not seen[v]     # 64 sources in each word
-        seen[v] |= later[v];  now = later
+        # 64 sources per word; by all edges to v (_pull), or by edges from the last level (_push)
+        later[v] = (OR of now[u] over the edges (u, v)) and not seen[v]
+        seen[v] |= later[v]
+        now = later
 
 The level of each bit is kept as binary digits, of which one word holds those of 64 sources, and
 unpacked at the end.
@@ -52,6 +54,7 @@ def _gather(typing_context, later, seen, now, active, sources, words):  # type: 
             bits = builder.bitcast(builder.icmp_unsigned("!=", x, y), ir.IntType(row.count))
             return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
+        # The row of v stays in a vector of registers; the loop ends once all its bits are set.
         first, ones = ir.Constant(index, 0), ir.Constant(row, [-1] * row.count)
         before = builder.load(address(1, first, row, 0), align=8)
         found = cgutils.alloca_once_value(builder, before)
@@ -129,11 +132,12 @@ def _advance(
 
     Args:
         active: which vertices have a bit of `now`, all False after; active_later is False before.
-        queue: these vertices; queue_later has room for n.
+        queue: these vertices; queue_later is [n].
 
     Returns the number of vertices in queue_later.
     """
     offsets, targets = edges_from
+    # Push along the edges of the level if they are few: an eighth of all.
     edges = 0
     for u in queue:
         edges += offsets[u + 1] - offsets[u]
@@ -141,6 +145,7 @@ def _advance(
         touched = _push(offsets, targets, now, queue, complete, later, active_later, queue_later)
     else:
         touched = _pull(edges_to[0], edges_to[1], now, active, seen, complete, later, queue_later)
+    # What is new in the touched rows; those with nothing new leave the queue.
     found = 0
     for i in range(touched):
         v = queue_later[i]
@@ -224,6 +229,7 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
             break
         if level == unreachable:
             return True
+        # Keep the level of the new bits, in binary.
         for i in range(count):
             v = queue_later[i]
             for w in range(words):

@@ -4,12 +4,15 @@ block.
 The product is the classical matrix-multiplication nest (Goto and van de Geijn, 2008) with (min, +)
 inside:
 
-    for each slice of BLOCK_K values of k:                    # a packed slice of B stays in the L2/L3 cache
-        pack b[k, :] into panels of TILE_N columns            # [panels, BLOCK_K, TILE_N], contiguous
+    for each slice of BLOCK_K values of k:               # packed B stays in the L2 or L3 cache
+        pack b[k, :] into panels of TILE_N columns       # [panels, BLOCK_K, TILE_N], contiguous
         for each BLOCK_M rows of c:
-            pack a[rows, k] into panels of TILE_M rows        # [panels, BLOCK_K, TILE_M], contiguous
-            for each tile [TILE_M, TILE_N] of c:              # _update_tile: the tile stays in vector registers
+            pack a[rows, k] into panels of TILE_M rows   # [panels, BLOCK_K, TILE_M], contiguous
+            for each tile [TILE_M, TILE_N] of c:         # _update_tile, in vector registers
                 for each k: c_tile = min(c_tile, a_k + b_k)
+
+With AVX-512, a tile of float32 is 6 x 64: 24 vectors of 16 values. A step of k loads 4 vectors of b
+and 6 values of a, each repeated in a vector, for 24 sums and 24 minima.
 
 `_update_tile` is written in LLVM's own vectors, because a loop that is left to LLVM's vectorizer
 reloads c at every k.
@@ -89,11 +92,11 @@ def _emit_update_tile(
     c_row_bytes = cgutils.unpack_tuple(builder, c.strides, 2)[0]
     depth = cgutils.unpack_tuple(builder, a.shape, 2)[0]
 
-    # Load the tile of c, as vectors that LLVM keeps in registers.
+    # Load the tile of c, as TILE_M * VECTORS vectors that LLVM keeps in registers.
     acc = {at: cgutils.alloca_once(builder, vector) for at in tile}
     for at in tile:
         builder.store(builder.load(c_at(*at), align=value_bytes), acc[at])
-    # Main loop: one row of b, and a value of a at a time.
+    # Main loop over k: a row of b, [TILE_N] as vectors, and one value of a after another.
     with cgutils.for_range(builder, depth) as loop:
         a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * value_bytes)))
         b_row = builder.add(b_base, builder.mul(loop.index, constant(VECTORS * VECTOR_BYTES)))
@@ -112,7 +115,7 @@ def _emit_update_tile(
                     else builder.add(a_tile, b_tile[column])
                 )
                 builder.store(smaller(total, builder.load(acc[row, column])), acc[row, column])
-    # Epilogue.
+    # Epilogue: no value below the floor.
     floor = broadcast(builder, args[3], vector)
     for at in tile:
         builder.store(larger(builder.load(acc[at]), floor), c_at(*at), align=value_bytes)
@@ -209,6 +212,7 @@ def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
     for i in range(n):
         for j in range(n):
             tile[i, j] = d[i, j]
+    # Main loop over k: a product of depth 1, of copies of column k and row k.
     column = np.empty((1, rows), d.dtype)
     row = np.empty((1, columns), d.dtype)
     for k in range(n):

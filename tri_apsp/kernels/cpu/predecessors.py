@@ -1,12 +1,13 @@
 """Predecessors of all pairs from weights and distances, for one CPU core, in Numba.
 
-    list the tight edges (k, j) to each vertex j: those with w[k, j] = d[k, j]       # tight_edges.py
-    for each strip of LANES sources i, whose distances are transposed, [n, LANES]:   # search_strip, in vector registers
+    list the tight edges (k, j) to each vertex j: those with w[k, j] = d[k, j]   # tight_edges.py
+    for each strip of LANES sources i:                                           # search_strip
+        transpose their distances, [n, LANES]: the sources of a row fill vector registers
         for each vertex j:
-            where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i elsewhere pred[i,
-            j] = argmin of d[i, k] + w[k, j] over the list, read until every sum is as small as the
-            distance
-    for each source whose predecessors may form a loop:                              # fewest_edges
+            where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i
+            elsewhere pred[i, j] = argmin of d[i, k] + w[k, j] over the list of j,
+                which is read until every sum is as small as the distance
+    for each source whose predecessors may form a loop:                          # fewest_edges
         breadth-first search along the edges with d[i, k] + w[k, j] = d[i, j]
 
 A loop has an edge (k, j) with d[i, k] >= d[i, j]. If every sum along it is its distance within the
@@ -110,6 +111,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
         )
         start, stop = args[6:]
         integer = stop.type
+        # The minimum and its k of each source, [LANES] as VECTORS vectors.
         minima = [
             cgutils.alloca_once_value(builder, code.load(best, item)) for item in range(VECTORS)
         ]
@@ -117,6 +119,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
             cgutils.alloca_once_value(builder, code.load_indices(pred, item))
             for item in range(VECTORS)
         ]
+        # Chunks of edges; a chunk is empty once no minimum is larger than its distance.
         with cgutils.for_range_slice(
             builder, start, stop, ir.Constant(integer, _CHUNK), inc=True
         ) as (begin, _):
@@ -208,6 +211,7 @@ def search_strip(  # type: ignore[no-untyped-def]
         sources, weights, lightest: of the lists, as from list_sources.
         lowest: a value that no sum is smaller than.
     """
+    # The strip: row j has the distances from the sources i0 to i1 to j.
     width = VECTORS * VECTOR_BYTES // d.itemsize
     i1 = min(i0 + width, n)
     strip = np.empty((n, width), d.dtype)
@@ -215,7 +219,8 @@ def search_strip(  # type: ignore[no-untyped-def]
     transpose(strip[:, : i1 - i0], d[i0:i1, :n])
     for i in range(i0, i1):
         strip[i, i - i0] = no_edge  # no predecessor of a source, and no edge that begins there
-    tile = np.empty((COLUMNS, width), np.int32)
+    # COLUMNS vertices at a time; the last of them begin before `column`, so that they are as many.
+    tile = np.empty((COLUMNS, width), np.int32)  # predecessors, transposed
     best = np.empty((COLUMNS, width), d.dtype)
     direct = np.empty((COLUMNS, width), d.dtype)
     for column in range(0, n, COLUMNS):
@@ -227,6 +232,7 @@ def search_strip(  # type: ignore[no-untyped-def]
                 tile[c], best[c], strip[j0 + c], direct[c], i0, no_edge, lowest, relative, absolute
             ):
                 longest = max(longest, ends[j0 + c] - starts[j0 + c])
+        # A segment of each list in turn.
         for first in range(0, longest, _SEGMENT):
             for c in range(COLUMNS):
                 start, stop = (
@@ -234,6 +240,7 @@ def search_strip(  # type: ignore[no-untyped-def]
                     min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c]),
                 )
                 _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
+        # What rounding or light edges leave in doubt, source by source.
         for c in range(COLUMNS):
             if _needs_check(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
                 _check_sources(
@@ -263,7 +270,7 @@ def _check_sources(  # type: ignore[no-untyped-def]
     """
     for i in range(i0, i1):
         k, y = pred[i - i0], d[i, j]
-        if not y < no_edge or i == j or i == k:  # noqa: SIM109  (Numba has no `in` for them)
+        if not y < no_edge or i == j or i == k:
             continue
         if k < 0 or d[i, k] + w[k, j] > y + (relative * abs(y) + absolute):
             best = no_edge
@@ -307,10 +314,10 @@ def fewest_edges(  # type: ignore[no-untyped-def]
         out_starts, targets: edges from each vertex, as from list_targets.
         in_starts, in_ends, sources, weights: edges to each vertex, as from list_sources.
     """
-    edges = np.full(
-        n, n + 1, np.int32
-    )  # on the path to each vertex; n if it is left to reach, n + 1 if there is no path
+    # The edges on the path to each vertex; n if it is left to reach, n + 1 if there is no path.
+    edges = np.full(n, n + 1, np.int32)
     queue = np.empty(n, np.int32)
+    # The first level: vertices whose edge from i is a shortest path.
     tail, left = 0, 0
     edges[i] = 0
     for j in range(n):
@@ -328,6 +335,8 @@ def fewest_edges(  # type: ignore[no-untyped-def]
     degree = out_starts[n] / n
     head, level = 0, 1
     while left and head < tail:
+        # Edges from the last level, against edges to the vertices that are left, of which one in
+        # n / count is expected to come from the last level.
         count = tail - head
         if count * degree <= left * min(degree, n / count):
             reached = _extend_level(

@@ -16,6 +16,7 @@ def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
         offsets, targets: the edges by source.
         words: [n] of uint64, one bit for each source.
     """
+    # A ring of the vertices whose word is still to be passed on.
     n = len(words)
     queued = words != 0
     queue = np.empty(n, np.int64)

@@ -27,9 +27,8 @@ from tri_apsp.kernels.cpu.small_graphs import relax
 __all__ = ["small_gradients_kernel"]
 
 
-@njit(
-    nogil=True, cache=True, fastmath={"nnan", "nsz"}
-)  # else LLVM makes masked stores: see vector_code.py
+# Without these flags LLVM makes masked stores: see vector_code.py.
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
     """p[j] = min of d[i, j] over all i."""
     p[:] = d[0]
@@ -48,26 +47,25 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
     batch, n, _ = w.shape
     padded_n = (n + width - 1) // width * width
     x, m = np.empty((n, padded_n), w.dtype), np.empty((n, padded_n), np.int32)
-    first, following = (
-        np.empty(n, np.int32),
-        np.empty(n * 64, np.int32),
-    )  # of pairs i * 64 + j with the same m
+    # A linked list of the pairs i * 64 + j with the same m, for each m.
+    first, following = np.empty(n, np.int32), np.empty(n * 64, np.int32)
     p = np.empty(n, w.dtype)
     for graph in range(batch):
         s, distances, weights = gradient[graph], d[graph], w[graph]
+        # Potentials, x and s.
         _least_of_columns(p, distances)
         x[:] = np.inf
         m[:] = -1
         for i in range(n):
             for j in range(n):
-                reached = (
-                    distances[i, j] < np.inf
-                )  # else the weight may be anything: it may lie in the padding
+                # Without a path the weight may be anything: it may lie in the padding.
+                reached = distances[i, j] < np.inf
                 total = weights[i, j] + (p[i] - p[j])
                 total = total if total > 0 else 0
                 x[i, j] = total if reached else np.inf
                 s[i, j] = g[graph, i, j] if reached else 0
             x[i, i] = s[i, i] = 0
+        # m, and its lists.
         for k in range(n):
             relax(x, m, k, None)
         first[:] = -1
@@ -76,16 +74,15 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
                 k = m[i, j]
                 if k >= 0:
                     following[i * 64 + j], first[k] = first[k], i * 64 + j
+        # Move gradients from paths to their halves until only edges have any.
         remaining = True
         while remaining:
             remaining = False
             for k in range(n - 1, -1, -1):
                 pair, middle = first[k], np.uint64(k)
                 while pair >= 0:
-                    i, j = (
-                        np.uint64(pair >> 6),
-                        np.uint64(pair & 63),
-                    )  # unsigned, and so never counted from the end
+                    # Unsigned, so that Numba does not test for indices from the end.
+                    i, j = np.uint64(pair >> 6), np.uint64(pair & 63)
                     moved = s[i, j]
                     if moved != 0:
                         s[i, j] = 0

@@ -1,13 +1,13 @@
 """D = W* for many small graphs on one CPU core, in Numba: a graph is read once, stays in the L1
 cache, and is written once.
 
-    for each graph:                                          # x [n, padded_n], rows padded to whole vectors
+    for each graph:                                          # x [n, padded_n]: whole vectors
         x = W, but no_edge in the padding and at most 0 on the diagonal; its extremes
         for each k and i:  x[i, :] = min(x[i, :], x[i, k] + x[k, :])
         D = x
 
-`_scan` and `relax` are written in LLVM's own vectors: its vectorizer would test at each row whether
-two rows overlap.
+`_update_limits` and `relax` are written in LLVM's own vectors: its vectorizer would test at each
+row whether two rows overlap.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["relax", "small_graphs_kernel"]
 
 
 @intrinsic
-def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
+def _update_limits(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
     """Merge the values of x [n, padded_n] into limits [3, values of a vector]; return whether one
     is negative or NaN.
 
@@ -47,6 +47,7 @@ def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-unty
             cgutils.alloca_once_value(builder, code.load(limits_base, item)) for item in range(3)
         ]
         negative = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
+        # Main loop over vectors of x: three running extremes, and whether any value is below 0.
         with cgutils.for_range(builder, count) as loop:
             address = builder.add(
                 x_base, builder.mul(loop.index, ir.Constant(rows.type, VECTOR_BYTES))
@@ -89,12 +90,14 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
         def times(value: Any, factor: int) -> Any:
             return builder.mul(value, ir.Constant(rows.type, factor))
 
+        # Row k, and what m becomes where the sum is less.
         pivot = builder.add(x_base, builder.mul(args[2], times(padded_n, code.bytes)))
         least = None if isinstance(signature.args[3], types.NoneType) else code.broadcast(args[3])
         m_base = None
         if not isinstance(signature.args[1], types.NoneType):
             (m_base,) = addresses(context, builder, signature.args[1:2], args[1:2])
             chosen = code.broadcast_index(builder.trunc(args[2], ir.IntType(32)))
+        # Main loop: x[i, k] repeated in a vector, against the vectors of row k.
         with cgutils.for_range(builder, rows) as i:
             x_row = builder.add(x_base, builder.mul(i.index, times(padded_n, code.bytes)))
             to_k = builder.inttoptr(
@@ -113,10 +116,9 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
                 if m_base is not None:
                     m_row = builder.add(m_base, builder.mul(i.index, times(padded_n, 4)))
                     m_address = builder.add(m_row, times(j.index, 4 * code.type.count))
-                    before, index = (
-                        code.load_indices(m_address, 0),
-                        builder.select(less, chosen, code.no_index),
-                    )
+                    # The larger of m and the new k, or -1: k only grows from call to call.
+                    before = code.load_indices(m_address, 0)
+                    index = builder.select(less, chosen, code.no_index)
                     code.store_indices(
                         builder.select(builder.icmp_signed("<", before, index), index, before),
                         m_address,
@@ -142,15 +144,17 @@ def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ign
     extremes[1] = extremes[2] = 0
     has_nan = False
     for g in range(batch):
+        # x = W, and its extremes.
         size = sizes[g]
         for i in range(n):
             x[i] = no_edge
         for i in range(size):
             for j in range(size):
                 x[i, j] = w[g, i, j]
-        negative = _scan(x, limits, no_edge, smallest)
+        negative = _update_limits(x, limits, no_edge, smallest)
         for i in range(size):
             x[i, i] = min(x[i, i], 0)
+        # Floyd-Warshall; without negative values nothing falls below the floor.
         if negative:
             for i in range(size):
                 for j in range(size):

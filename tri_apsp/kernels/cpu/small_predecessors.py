@@ -22,19 +22,16 @@ def small_predecessors(  # type: ignore[no-untyped-def]
     The arguments are as for search_strip; the predecessors of other vertices are -1.
     """
     batch, n, _ = d.shape
-    starts, targets = (
-        np.empty(n + 1, np.intp),
-        np.empty(n * n, np.int32),
-    )  # edges to every vertex, of graphs of `listed`
+    # Lists of edges to every vertex, for graphs of `listed` vertices.
+    starts, targets = np.empty(n + 1, np.intp), np.empty(n * n, np.int32)
     listed = 0
     best = np.empty(n, d.dtype)
     found = np.empty(n, np.int32)
     for g in range(batch):
         size = sizes[g]
         pred[g] = -1
-        weights = np.empty(
-            0, w.dtype
-        )  # of all edges to each vertex in turn, once a source needs them
+        # Of all edges to each vertex in turn, once a source needs them.
+        weights = np.empty(0, w.dtype)
         for i in range(size):
             _search_all(best, found, w[g], d[g], size, i, no_edge)
             flags = 0
@@ -50,6 +47,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                 ):
                     pred[g, i, j] = i
                     continue
+                # Flags, as _check_sources of predecessors.py sets them.
                 pred[g, i, j] = k
                 back = d[g, j, k]
                 if best[j] > y + (relative * abs(y) + absolute):
@@ -58,6 +56,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                     flags |= NOT_CLOSER
                     if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
                         flags |= ZERO_CYCLE
+            # A loop is possible: search again for paths of the fewest edges.
             if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
                 if not len(weights):
                     weights = w[g, :size, :size].T.copy().ravel()

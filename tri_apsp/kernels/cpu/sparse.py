@@ -100,6 +100,7 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
         changed: [n] of bool, the vertices whose row is not yet propagated: the sources.
     """
     n, width = x.shape
+    # A row is read in the round after it was lowered, and in the same round by later vertices.
     pending = True
     current = changed
     while pending:
@@ -134,6 +135,7 @@ def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
         offsets, targets, weights: the edges by source.
         start: the source, whose distance is 0.
     """
+    # place[v] is the position of v in the heap, -1 before it is there and -2 once it is settled.
     n = len(d)
     heap, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
     count = 1
@@ -143,6 +145,7 @@ def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
         u = heap[0]
         place[u] = -2  # settled
         count -= 1
+        # The last vertex of the heap fills the top.
         if count:
             _sift_down(heap, place, d, heap[count], count)
         for e in range(offsets[u], offsets[u + 1]):

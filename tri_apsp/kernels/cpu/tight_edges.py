@@ -43,6 +43,7 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
         edges, distances = addresses(context, builder, signature.args[:2], args[:2])
         infinity, *margins = map(code.broadcast, args[2:])
         word = ir.IntType(64)
+        # A vector of comparisons is as many bits of the word.
         found = ir.Constant(word, 0)
         for item in range(COLUMNS // code.type.count):
             x, y = code.load(edges, item), code.load(distances, item)
@@ -83,9 +84,8 @@ def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # 
         counts[j0 + c] = found[c]
 
 
-@njit(
-    nogil=True, cache=True, fastmath={"nnan", "nsz"}
-)  # else LLVM does not vectorize a minimum of floats
+# Without these flags LLVM does not vectorize a minimum of floats.
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources i0 to i1 from which the edge to j
     is no shortest path.
@@ -101,6 +101,7 @@ def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: 
             nearest = min(nearest, d[i, j])
         if not nearest < no_edge:
             continue  # no path begins here
+        # The bound of each pair, with the tolerance of each of its terms.
         margin = relative * abs(nearest) + 2 * absolute
         for j in range(n):
             y = d[i, j]

@@ -45,6 +45,8 @@ def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-
                 low, high, ir.Constant(ir.VectorType(ir.IntType(32), count), places)
             )
 
+        # log2(V) times, each half of the rows is interleaved with the other: row bits become column
+        # bits one after another.
         tile = [code.load(row) for row in rows(signature.args[1], args[1])]
         for _ in range(count.bit_length() - 1):
             halves = zip(tile[: count // 2], tile[count // 2 :], strict=True)

@@ -2,22 +2,23 @@
 the first k of that slice.
 
     for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
-        least, first_slice = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
-        for each slice of BLOCK_K of k:                    # copied to shared memory as in product.py
+        least, first_slice = NO_EDGE, 0                    # [BLOCK_M, BLOCK_N], in registers
+        for each slice of BLOCK_K of k:                    # copied as in product.py
             of_slice = A slice B slice
             first_slice = the slice, where of_slice < least
             least = min(least, of_slice)
-        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]     # read from global memory
+        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]
+                                                           # read from global memory
 
-A slice costs its product, and a comparison, a selection and a minimum for each element of the tile;
-so the search takes little longer than the product. To compare every sum would take half as many
-instructions again.
+Read product.py first. A slice costs its product, and a comparison, a selection and a minimum for
+each element of the tile; so the search takes little longer than the product. To compare every sum
+would take half as many instructions again.
 """
 
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
-from tri_apsp.kernels.nvidia.product import start_copies, tile_of_program
+from tri_apsp.kernels.nvidia.product import locate_slices, start_copies, tile_of_program
 from tri_apsp.kernels.nvidia.tiles import rank_k_update
 
 __all__ = ["_argmin_kernel"]
@@ -27,8 +28,10 @@ __all__ = ["_argmin_kernel"]
 def _find_first_slice(
     a_ptr,
     b_ptr,
-    m_left,
-    n_left,
+    m,
+    n,
+    start_m,
+    start_n,
     depth,
     stride_am,
     stride_bk,
@@ -45,71 +48,46 @@ def _find_first_slice(
     """
     ACC: gl.constexpr = LAYOUTS.ACC
     dtype: gl.constexpr = a_ptr.dtype.element_ty
-    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[
-        :, None
-    ]  # [BLOCK_M, 1]
-    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[
-        None, :
-    ]  # [1, BLOCK_K]
-    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[
-        :, None
-    ]  # [BLOCK_K, 1]
-    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[
-        None, :
-    ]  # [1, BLOCK_N]
-    offs_a = offs_am * stride_am + offs_ak  # [BLOCK_M, BLOCK_K]
-    offs_b = offs_bk * stride_bk + offs_bn  # [BLOCK_K, BLOCK_N]
-    mask_a, mask_b = offs_am < m_left, offs_bn < n_left
+    slices = locate_slices(
+        m, n, start_m, start_n, stride_am, stride_bk, BLOCK_M, BLOCK_N, BLOCK_K, LAYOUTS
+    )
     a_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_M, BLOCK_K], LAYOUTS.SHARED)
     b_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_K, BLOCK_N], LAYOUTS.SHARED)
     # Prologue: start to fill all buffers but one.
     k_left = depth
     for stage in gl.static_range(NUM_STAGES - 1):
-        start_copies(
+        a_ptr, b_ptr, k_left = start_copies(
             a_smem.index(stage),
             b_smem.index(stage),
             a_ptr,
             b_ptr,
-            offs_a,
-            offs_b,
-            mask_a,
-            mask_b,
-            offs_ak,
-            offs_bk,
+            slices,
             k_left,
+            stride_bk,
             NO_EDGE,
             BLOCK_K,
         )
-        a_ptr += BLOCK_K
-        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
-        k_left -= BLOCK_K
     # Main loop, as in product.py.
     least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
     first_slice = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
     stage = 0
     for step in range(gl.cdiv(depth, BLOCK_K)):
         free = stage - 1 if stage > 0 else NUM_STAGES - 1
-        start_copies(
+        a_ptr, b_ptr, k_left = start_copies(
             a_smem.index(free),
             b_smem.index(free),
             a_ptr,
             b_ptr,
-            offs_a,
-            offs_b,
-            mask_a,
-            mask_b,
-            offs_ak,
-            offs_bk,
+            slices,
             k_left,
+            stride_bk,
             NO_EDGE,
             BLOCK_K,
         )
-        a_ptr += BLOCK_K
-        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
-        k_left -= BLOCK_K
         wait_group(NUM_STAGES - 1)
         barrier()
-        of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+        # The product of this slice alone, so that it can be compared with those before it.
+        of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)  # [BLOCK_M, BLOCK_N]
         of_slice = rank_k_update(
             of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY
         )
@@ -127,7 +105,7 @@ def _argmin_kernel(
     m,
     n,
     depth,
-    stride_am,  # of which the last two are equal; only of stride_am does the compiler know what divides it
+    stride_am,  # depth, but specialised: so the compiler knows what divides it
     NO_EDGE: gl.constexpr,
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
@@ -154,8 +132,10 @@ def _argmin_kernel(
     first_slice = _find_first_slice(
         a_ptr,
         b_ptr,
-        m_left,
-        n_left,
+        m,
+        n,
+        start_m,
+        start_n,
         depth,
         stride_am,
         n,
@@ -167,7 +147,8 @@ def _argmin_kernel(
         STRATEGY,
         LAYOUTS,
     )
-    # The first k of the slice; past `depth` there is none.
+    # The first k of the slice; past `depth` there is none. Each element reads its own column of A
+    # and row of B, so these are gathers, [BLOCK_M, BLOCK_N].
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
     inside = (offs_m < m_left) & (offs_n < n_left)
@@ -180,5 +161,6 @@ def _argmin_kernel(
         b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
         found = gl.where(valid & (a + b < least), k, found)
         least = gl.minimum(least, a + b)
+    # Epilogue.
     argmin_ptr += (pid_b * m + start_m) * n + start_n
     gl.store(argmin_ptr + (offs_m * n + offs_n), found, mask=inside)

@@ -45,16 +45,11 @@ def _arithmetic_kernel(
     # The slices of the product, which stay in shared memory.
     a_smem = gl.allocate_shared_memory(acc.dtype, [BLOCK_M, SLICE], SHARED)
     b_smem = gl.allocate_shared_memory(acc.dtype, [SLICE, BLOCK_N], SHARED)
-    a_smem.store(
-        gl.load(
-            a_ptr + offs_m * SLICE + gl.arange(0, SLICE, layout=gl.SliceLayout(0, ACC))[None, :]
-        )
-    )
-    b_smem.store(
-        gl.load(
-            b_ptr + gl.arange(0, SLICE, layout=gl.SliceLayout(1, ACC))[:, None] * BLOCK_N + offs_n
-        )
-    )
+    offs_ak = gl.arange(0, SLICE, layout=gl.SliceLayout(0, ACC))[None, :]  # [1, SLICE]
+    a_smem.store(gl.load(a_ptr + offs_m * SLICE + offs_ak))
+    offs_bk = gl.arange(0, SLICE, layout=gl.SliceLayout(1, ACC))[:, None]  # [SLICE, 1]
+    b_smem.store(gl.load(b_ptr + offs_bk * BLOCK_N + offs_n))
+    # Main loop.
     for _ in range(steps):
         barrier()
         acc = rank_k_update(acc, a_smem, b_smem, SLICE, ACC, STRATEGY)

@@ -3,7 +3,8 @@ one launch.
 
     for each tile [BLOCK_M, BLOCK_N] of words of C:        # `parts` programs, each with a part of k
         acc = 0                                            # [BLOCK_M, BLOCK_N] words, in registers
-        for each 32 values of k:                           # one word of each row of A; two buffers of shared memory, in turn
+        for each 32 values of k:                           # one word of each row of A
+            # Two buffers of shared memory alternate.
             start to copy the next slice of B, and load the next words of A
             acc = acc or (A slice and B slice)             # one LOP3 for 32 operations
             store the next words of A as masks
@@ -69,6 +70,7 @@ def _or_and(acc, a_smem, b_smem, ACC: gl.constexpr):
     BLOCK_N].
     """
     ROWS: gl.constexpr = gl.SliceLayout(1, ACC)
+    # Four values of k at a time: 16 bytes of masks per row.
     for k in gl.static_range(0, 32, 4):
         a = a_smem.slice(k, 4, dim=1).load(ACC)  # [BLOCK_M, 4]
         a0, a1, a2, a3 = split_columns(a, ROWS)  # [BLOCK_M, 1] each
@@ -101,12 +103,13 @@ def _accumulate(
     LOAD_A: gl.constexpr = LAYOUTS.LOAD_A
     a_smem = gl.allocate_shared_memory(gl.int32, [2, BLOCK_M, 32], LAYOUTS.SHARED)
     b_smem = gl.allocate_shared_memory(gl.int32, [2, 32, BLOCK_N], LAYOUTS.SHARED)
-    acc = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
+    acc = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)  # [BLOCK_M, BLOCK_N]
     # Prologue: fill the first buffer.
     if words > 0:
         copy_async(b_smem.index(0), b_ptrs, mask=mask_b)
         a_smem.index(0).store(_masks(gl.load(a_ptrs), LOAD_A))
     commit_group()
+    # Main loop: step % 2 is the buffer of this step, and the other one is filled meanwhile.
     for step in range(words):
         # One barrier per step: the copy of this step has arrived, and no thread reads the other
         # buffer any more.
@@ -129,7 +132,7 @@ def _accumulate(
 def _boolean_product_kernel(
     c0_ptr,
     a0_ptr,
-    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n) of one matrix
     m0,
     n0,
     k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
@@ -175,9 +178,8 @@ def _boolean_product_kernel(
     offset_b = gl.program_id(1).to(gl.int64) * stride_b * 4
     offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))  # [BLOCK_M]
     offs_bk = gl.arange(0, 32, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [32, 1]
-    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[
-        None, :
-    ]  # [1, BLOCK_N]
+    B_COLUMNS: gl.constexpr = gl.SliceLayout(0, LAYOUTS.LOAD_B)
+    offs_bn = gl.arange(0, BLOCK_N, layout=B_COLUMNS)[None, :]  # [1, BLOCK_N]
     a_ptrs = a_ptr + offset_b + start_m * stride_m + start_k + offs_am * stride_m
     b_ptrs = (
         b_ptr
@@ -190,7 +192,7 @@ def _boolean_product_kernel(
         a_ptrs, b_ptrs, offs_bn < n - start_n, words, stride_m, BLOCK_M, BLOCK_N, LAYOUTS
     )
 
-    # Epilogue: C tile <- C tile or acc.
+    # Epilogue: C tile <- C tile or acc, atomically because of the other parts of k.
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
     c_ptr += offset_b + start_m * stride_m + start_n

@@ -1,30 +1,40 @@
 """D <- D* in Gluon, in one launch: blocked Floyd-Warshall, by one program per graph or by several
 that wait for each other.
 
-    for each diagonal tile k:                               # tiles of [TILE, TILE]
+Read tile_closure.py first: what a program does with one or two tiles.
+
+    for each diagonal tile k, and all other i and j:        # tiles of [TILE, TILE]
         diagonal:   D[k, k] <- D[k, k]*
-        panels:     D[k, j] <- D[k, k] D[k, j]  and  D[i, k] <- D[i, k] D[k, k],  for all other i and j
-        remainder:  D[i, j] <- min(D[i, j], D[i, k] D[k, j]),  for all other i and j
+        panels:     D[k, j] <- D[k, k] D[k, j]  and  D[i, k] <- D[i, k] D[k, k]
+        remainder:  D[i, j] <- min(D[i, j], D[i, k] D[k, j])
 
 The diagonal tiles form a chain: each needs the one before. Where a graph has several programs,
 program 0, the diagonal program, closes diagonal tiles and does nothing else; the update programs,
 all others, update the panels and the remainder. The diagonal program runs ahead: it brings the next
 diagonal tile up to date itself, by two products of tiles that are not yet updated.
 
-    diagonal program:                                       # T [TILE, TILE] stays in registers; at first it is D[0, 0]
+    diagonal program:                                       # T [TILE, TILE] stays in registers
+        T = D[0, 0]
         for each k:
             T <- T*,  D[k, k] <- T
-            if update programs are still at the remainder of k-1: signal that D[k, k] is closed, and wait for them
+            if update programs are still at the remainder of k-1:
+                signal that D[k, k] is closed, and wait for them
             C, R <- D[k+1, k], D[k, k+1]
             signal that C and R are read (and that D[k, k] is closed, if that is still to do)
             T <- min(D[k+1, k+1], C (T R))
 
     update programs:
         for each k:
-            wait until D[k, k] is closed, and all update programs have arrived from the remainder of
-            k-1 update the panels, divided among them; store D[k+1, k] and D[k, k+1] only after the
-            diagonal program has read them arrive, and wait until all update programs have update
-            the remainder but D[k+1, k+1], divided among them arrive
+            wait until D[k, k] is closed, and all update programs are done with the remainder of k-1
+            update the panels, divided among them;
+                store D[k+1, k] and D[k, k+1] only after the diagonal program has read them
+            arrive, and wait until all update programs have
+            update the remainder but D[k+1, k+1], divided among them
+            arrive
+
+    in time, where closing T takes less time than a remainder:
+        diagonal:   T*   wait        read C, R   T = min(..., C (T R))   T*   wait
+        update:     remainder of k-1 | panels of k       | remainder of k
 
 So update programs wait for a diagonal tile only if closing it takes longer than the remainder. C
 and R could also be read after their update; but sums of floats would then be rounded differently,
@@ -32,6 +42,10 @@ and the result would depend on which program was faster.
 
 Where the last round of tiles in a phase has fewer tiles than programs, its tiles are divided into
 PARTS.
+
+In this file `matrix` is (d_ptr, n, stride_dm), D [n, n] of one graph, and `smem` what allocate()
+returned. The counter of a graph has two halves of 32 bits: arrivals of update programs in the lower
+one, signals of the diagonal program in the upper one, 1 << 32 each.
 
 Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Katz and
 Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU.
@@ -54,33 +68,33 @@ def tile_pointers(
     """Return the pointers to the block [M, N] of D [n, n] from (start_m, start_n) on, and the mask
     of those inside D.
     """
-    offs_m = start_m + gl.arange(0, M, layout=gl.SliceLayout(1, ACC))
-    offs_n = start_n + gl.arange(0, N, layout=gl.SliceLayout(0, ACC))
+    offs_m = start_m + gl.arange(0, M, layout=gl.SliceLayout(1, ACC))  # [M]
+    offs_n = start_n + gl.arange(0, N, layout=gl.SliceLayout(0, ACC))  # [N]
     ptrs = d_ptr + offs_m.to(gl.int64)[:, None] * stride_dm + offs_n[None, :]
     return ptrs, (offs_m < n)[:, None] & (offs_n < n)[None, :]
 
 
 @gluon.jit
 def _load(
-    d_ptr,
+    matrix,
     start_m,
     start_n,
-    n,
-    stride_dm,
     M: gl.constexpr,
     N: gl.constexpr,
     ACC: gl.constexpr,
     NO_EDGE: gl.constexpr,
 ):
     """Load the block [M, N] of D; int16 as words [M, N // 2]."""
+    d_ptr, n, stride_dm = matrix
     ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M, N, ACC)
     tile = gl.load(ptrs, mask=mask, other=NO_EDGE)
     return pack_int16x2(tile) if tile.dtype == gl.int16 else tile
 
 
 @gluon.jit
-def _store(d_ptr, start_m, start_n, n, stride_dm, tile, ACC: gl.constexpr):
+def _store(matrix, start_m, start_n, tile, ACC: gl.constexpr):
     """Store a tile that _load returned."""
+    d_ptr, n, stride_dm = matrix
     if d_ptr.dtype.element_ty == gl.int16:
         tile = gl.convert_layout(unpack_int16x2(tile), ACC, assert_trivial=True)
     ptrs, mask = tile_pointers(
@@ -91,12 +105,10 @@ def _store(d_ptr, start_m, start_n, n, stride_dm, tile, ACC: gl.constexpr):
 
 @gluon.jit
 def _update_block(
-    d_ptr,
+    matrix,
     start_m,
     start_k,
     start_n,
-    n,
-    stride_dm,
     smem,
     counter_ptr,
     signals,
@@ -113,13 +125,13 @@ def _update_block(
     TILE: gl.constexpr = CLOSURE.TILE
     ACC_A: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
-    c = _load(d_ptr, start_m, start_n, n, stride_dm, M, N, ACC, NO_EDGE)
-    a = _load(d_ptr, start_m, start_k, n, stride_dm, M, TILE, ACC_A, NO_EDGE)
-    b = _load(d_ptr, start_k, start_n, n, stride_dm, TILE, N, ACC, NO_EDGE)
+    c = _load(matrix, start_m, start_n, M, N, ACC, NO_EDGE)  # [M, N]
+    a = _load(matrix, start_m, start_k, M, TILE, ACC_A, NO_EDGE)  # [M, TILE]
+    b = _load(matrix, start_k, start_n, TILE, N, ACC, NO_EDGE)  # [TILE, N]
     c = multiply(c, a, b, smem, CLOSURE)
     if signals > 0:
         wait_until(counter_ptr, 0, signals)
-    _store(d_ptr, start_m, start_n, n, stride_dm, c, ACC)
+    _store(matrix, start_m, start_n, c, ACC)
 
 
 @gluon.jit
@@ -130,10 +142,10 @@ def _skip(x, k):
 
 @gluon.jit
 def _tile_of(t, phase, k, others):
-    """Return row and column of the t-th tile of a phase: 0, the panels of k in turn; or 1, the
-    remainder, `others` in a row.
+    """Return row and column of the t-th tile of a phase: 0, the panels of k; or 1, the remainder,
+    with `others` tiles per row.
     """
-    if phase == 0:
+    if phase == 0:  # even: the row panel, D[k, j]; odd: the column panel, D[i, k]
         other = _skip(t // 2, k)
         i = k if t % 2 == 0 else other
         j = other if t % 2 == 0 else k
@@ -153,7 +165,7 @@ def _signals_before(phase, k, i, j, signals):
 
 @gluon.jit
 def _update_phase(
-    d_ptr, phase, k, pid, programs, n, stride_dm, smem, counter_ptr, signals, CLOSURE: gl.constexpr
+    matrix, phase, k, pid, programs, smem, counter_ptr, signals, CLOSURE: gl.constexpr
 ):
     """Update every `programs`-th tile of a phase of k, from tile `pid` on: 0, the panels; 1, the
     remainder but D[k+1, k+1].
@@ -161,29 +173,31 @@ def _update_phase(
     D[k+1, k] and D[k, k+1] are stored only after the diagonal program has signalled `signals`
     times.
     """
+    _, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
     PARTS: gl.constexpr = CLOSURE.PARTS
     ACC: gl.constexpr = CLOSURE.ACC
     PART: gl.constexpr = TILE // PARTS
+    # Tiles of the phase: `others` in each panel, or in each row and column of the remainder.
     others = gl.cdiv(n, TILE) - 1
     tiles = 2 * others
     if phase == 1:
         tiles = others * others
+    # The tiles of the last round are divided, if there are enough programs for all their parts.
     whole_tiles = tiles
-    if PARTS > 1:  # divide the tiles of the last round, if there are few enough
+    if PARTS > 1:
         whole_tiles = tiles // programs * programs
         if (tiles - whole_tiles) * PARTS > programs:
             whole_tiles = tiles
+    # Whole tiles [TILE, TILE].
     for t in range(pid, whole_tiles, programs):
         i, j = _tile_of(t, phase, k, others)
         if (i != k + 1) | (j != k + 1):
             _update_block(
-                d_ptr,
+                matrix,
                 i * TILE,
                 k * TILE,
                 j * TILE,
-                n,
-                stride_dm,
                 smem,
                 counter_ptr,
                 _signals_before(phase, k, i, j, signals),
@@ -192,22 +206,21 @@ def _update_phase(
                 ACC,
                 CLOSURE,
             )
+    # Parts of the last tiles, one per program.
     if PARTS > 1:
         if pid < (tiles - whole_tiles) * PARTS:
             i, j = _tile_of(whole_tiles + pid // PARTS, phase, k, others)
             part = pid % PARTS * PART
             before = _signals_before(phase, k, i, j, signals)
-            if (phase == 0) & (
-                i == k
-            ):  # columns of D[k, j], as an update of its rows needs all of its rows
+            # An update of D[k, j] reads all of its rows, which other programs must not store
+            # meanwhile: so it is divided into columns [TILE, PART], all others into rows.
+            if (phase == 0) & (i == k):
                 ACC_TALL: gl.constexpr = CLOSURE.ACC_TALL
                 _update_block(
-                    d_ptr,
+                    matrix,
                     i * TILE,
                     k * TILE,
                     j * TILE + part,
-                    n,
-                    stride_dm,
                     smem,
                     counter_ptr,
                     before,
@@ -218,12 +231,10 @@ def _update_phase(
                 )
             elif (i != k + 1) | (j != k + 1):
                 _update_block(
-                    d_ptr,
+                    matrix,
                     i * TILE + part,
                     k * TILE,
                     j * TILE,
-                    n,
-                    stride_dm,
                     smem,
                     counter_ptr,
                     before,
@@ -235,34 +246,37 @@ def _update_phase(
 
 
 @gluon.jit
-def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE: gl.constexpr):
+def _run_diagonal_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.constexpr):
     """Close the diagonal tiles, one step ahead of the update programs.
 
     Signals twice for each k: D[k, k] is closed; D[k+1, k] and D[k, k+1] are read. If the update
     programs have all arrived from the remainder by then, both signals are given at once, since the
     program that updates D[k+1, k] must wait for the second one anyway.
     """
+    _, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     update_programs = gl.num_programs(0) - 1
     steps = gl.cdiv(n, TILE)
-    tile = _load(d_ptr, 0, 0, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
+    tile = _load(matrix, 0, 0, TILE, TILE, ACC, NO_EDGE)
     for k in range(steps):
         start, following = k * TILE, (k + 1) * TILE
         tile = close_tile(tile, smem, CLOSURE)
-        _store(d_ptr, start, start, n, stride_dm, tile, ACC)
+        _store(matrix, start, start, tile, ACC)
         if k + 1 < steps:
             arrived = arrivals + 2 * k * update_programs
-            pending = (
-                gl.atomic_add(counter_ptr, 0, sem="acquire", scope="gpu").to(gl.int32) < arrived
-            )
+            # Whether update programs still work on the remainder of k-1, after which each of them
+            # has arrived 2 k times. An addition of 0 reads the counter.
+            count = gl.atomic_add(counter_ptr, 0, sem="acquire", scope="gpu").to(gl.int32)
+            pending = count < arrived
             if pending:
                 arrive(counter_ptr, 1 << 32)
                 wait_until(counter_ptr, arrived, 0)
-            column = _load(d_ptr, following, start, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
-            row = _load(d_ptr, start, following, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
-            next_tile = _load(d_ptr, following, following, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
+            # C, R and the next diagonal tile, [TILE, TILE] each, before any program updates them.
+            column = _load(matrix, following, start, TILE, TILE, ACC, NO_EDGE)
+            row = _load(matrix, start, following, TILE, TILE, ACC, NO_EDGE)
+            next_tile = _load(matrix, following, following, TILE, TILE, ACC, NO_EDGE)
             arrive(counter_ptr, gl.where(pending, 1, 2).to(gl.int64) << 32)
             row = multiply(row, tile, row, smem, CLOSURE)
             tile = multiply(next_tile, column, row, smem, CLOSURE)
@@ -278,12 +292,15 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
 
 
 @gluon.jit
-def _run_update_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE: gl.constexpr):
+def _run_update_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.constexpr):
     """Update panels and remainders together with the other programs from 1 on; arrive after each of
     these phases.
     """
+    _, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
     pid, update_programs = gl.program_id(0) - 1, gl.num_programs(0) - 1
+    # Each program arrives once per phase, 2 k + phase times before this one. The panels also wait
+    # for the closed D[k, k]: the signal 2 k + 1.
     for k in range(gl.cdiv(n, TILE)):
         for phase in range(2):
             wait_until(
@@ -292,13 +309,11 @@ def _run_update_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSUR
                 2 * k + 1 if phase == 0 else 0,
             )
             _update_phase(
-                d_ptr,
+                matrix,
                 phase,
                 k,
                 pid,
                 update_programs,
-                n,
-                stride_dm,
                 smem,
                 counter_ptr,
                 2 * k + 2,
@@ -308,28 +323,29 @@ def _run_update_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSUR
 
 
 @gluon.jit
-def _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE: gl.constexpr):
+def _run_single_program(matrix, smem, CLOSURE: gl.constexpr):
     """Do all steps. A diagonal tile gets the update that _update_phase leaves out just before it is
     closed.
     """
+    d_ptr, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     for step in range(2 * gl.cdiv(n, TILE)):
         k, phase = step // 2, step % 2
-        if (
-            phase == 0
-        ):  # inside this loop: in an outer loop over k, registers would spill while a tile is closed
+        # A tile is closed inside this loop over phases: in an outer loop over k, registers would
+        # spill meanwhile.
+        if phase == 0:
             start, before = k * TILE, (k - 1) * TILE
-            tile = _load(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
+            tile = _load(matrix, start, start, TILE, TILE, ACC, NO_EDGE)
             if k > 0:
-                column = _load(d_ptr, start, before, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
-                row = _load(d_ptr, before, start, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
+                column = _load(matrix, start, before, TILE, TILE, ACC, NO_EDGE)
+                row = _load(matrix, before, start, TILE, TILE, ACC, NO_EDGE)
                 tile = multiply(tile, column, row, smem, CLOSURE)
             tile = close_tile(tile, smem, CLOSURE)
-            _store(d_ptr, start, start, n, stride_dm, tile, ACC)
+            _store(matrix, start, start, tile, ACC)
             barrier()
-        _update_phase(d_ptr, phase, k, 0, 1, n, stride_dm, smem, d_ptr, 0, CLOSURE)
+        _update_phase(matrix, phase, k, 0, 1, smem, d_ptr, 0, CLOSURE)
         barrier()
 
 
@@ -351,13 +367,14 @@ def close_matrix(
     for barriers before and after. The diagonal program counts its signals in the upper half, and
     takes them back.
     """
+    matrix = d_ptr, n, stride_dm
     if COOPERATIVE:
         if gl.program_id(0) == 0:
-            _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE)
+            _run_diagonal_program(matrix, counter_ptr, arrivals, smem, CLOSURE)
         else:
-            _run_update_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOSURE)
+            _run_update_program(matrix, counter_ptr, arrivals, smem, CLOSURE)
     else:
-        _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE)
+        _run_single_program(matrix, smem, CLOSURE)
 
 
 @gluon.jit(do_not_specialize=["arrivals"])
@@ -370,13 +387,14 @@ def _closure_kernel(
     stride_db,
     stride_dm,
     SIZES: gl.constexpr,
-    COOPERATIVE: gl.constexpr,  # whether a graph has several programs, which must then all be resident at the same time
+    COOPERATIVE: gl.constexpr,  # whether a graph has several programs, all resident at one time
     CLOSURE: gl.constexpr,  # ClosureConstants
 ):
     """D <- D* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
 
     Rows and columns past n load NO_EDGE and are not stored. Values stay in [FLOOR, NO_EDGE].
     """
+    # Program id to graph, and its size.
     pid_b = gl.program_id(1).to(gl.int64)
     d_ptr += pid_b * stride_db
     counter_ptr += pid_b

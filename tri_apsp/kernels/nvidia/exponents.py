@@ -1,17 +1,30 @@
-"""C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon; see
-kernels.shared.exponents.
+"""C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon.
 
-    for each tile of C:                                    # one program of eight warps
-        y = 0                                              # scores [BLOCK_M, BLOCK_N], in words of two columns
+Read shared/exponents.py first: it states the arithmetic, with an example, and what the letters are.
+
+    for each tile of C:                            # one program of eight warps
+        y = 0                                      # scores [BLOCK_M, BLOCK_N], two per word
         for each slice of k:
-            for each part of the slice:
-                T += P part Q part                         # wgmma, [BLOCK_M, BLOCK_N] of float32 in registers
-                start to copy part + BUFFERS - 2, to the buffer of part - 2, which all warps have multiplied
+            for each part of the slice:            # P part [BLOCK_M, PART], Q part [PART, BLOCK_N]
+                T += P part Q part                 # wgmma, float32 [BLOCK_M, BLOCK_N] in registers
+                start to copy part + BUFFERS - 2, to the buffer of part - 2
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation. If too few of
-the tiles computed so far are certain, a program computes nothing and reports its tile.
+If too few of the tiles computed so far are certain, a program computes nothing and reports its
+tile.
+
+The parts in time, for BUFFERS = 6. A part is copied four steps before it is multiplied; the copy
+begins once all warps have multiplied the part that its buffer held, which was two steps ago:
+
+    step        0          1          2          3          4          5          6
+    copied      4          5          6          7          8          9          10
+    to buffer   4          5          0          1          2          3          4
+    multiplied  0          1          2          3          4          5          6
+
+A thread holds pairs of neighbouring columns of T, as the instruction wgmma leaves them: warp w has
+rows 16 w to 16 w + 15, and thread t of it the columns 8 c + 2 (t % 4) and the next, for each c, of
+the rows t // 4 and t // 4 + 8. So two neighbours become one word of y without a move.
 """
 
 from __future__ import annotations
@@ -46,9 +59,12 @@ def _decode(y, sums, r, c):
         gl.convert_layout(low, WORDS, assert_trivial=True),
         gl.convert_layout(high, WORDS, assert_trivial=True),
     )
-    # prmt extends the upper byte of each sum to 16 bits, by its sign bit, which is 0.
+    # s = w of both sums: prmt picks bytes by 4-bit numbers, from the lowest. 3 and 7 are the upper
+    # bytes of $1 and $2; B and F repeat the signs of these bytes, which are 0. o = scores of r + c:
+    # a 32-bit sum, since no half overflows. Then y = max(y, s + o), in halves.
     return gl.inline_asm_elementwise(
-        "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
+        "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5;"
+        " add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
         "=r,f,f,r,r,r",
         [low, high, y, r, c],
         gl.int32,
@@ -80,7 +96,9 @@ def _accumulate(
     PART: gl.constexpr,
     BUFFERS: gl.constexpr,
 ):
-    """Return the scores of one tile, words [BLOCK_M, BLOCK_N // 2]."""
+    """Return y of one tile, [BLOCK_M, BLOCK_N // 2] words that hold two neighbouring columns."""
+    # Layouts: [3, 0] is the version of wgmma, of which an instruction has 16 rows per warp, BLOCK_N
+    # columns and 16 values of k. A thread copies 8 values of 2 bytes at a time.
     WARPS: gl.constexpr = gl.num_warps()
     PARTS: gl.constexpr = SLICE // PART
     AHEAD: gl.constexpr = BUFFERS - 2  # parts that are being copied while one is multiplied
@@ -102,7 +120,7 @@ def _accumulate(
     b_smem = gl.allocate_shared_memory(
         b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], gl.NVMMASharedLayout(128, 16, 2)
     )
-    # Prologue: start to copy the first parts.
+    # Prologue: start to copy the first AHEAD parts.
     for part in gl.static_range(AHEAD):
         _start_copy(
             a_smem.index(part),
@@ -115,16 +133,19 @@ def _accumulate(
         )
         a_ptr += BLOCK_M * PART
         b_ptr += BLOCK_N * PART
-    sums = gl.full([BLOCK_M, BLOCK_N], 0, gl.float32, layout=SUMS)
+    # T, and the layout of words that a split of its pairs of columns gives.
+    sums = gl.full([BLOCK_M, BLOCK_N], 0, gl.float32, layout=SUMS)  # [BLOCK_M, BLOCK_N]
     half, _other = gl.split(gl.reshape(sums, [BLOCK_M, BLOCK_N // 2, 2]))
     WORDS: gl.constexpr = half.type.layout
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, WORDS))
     offs_w = gl.arange(0, BLOCK_N // 2, layout=gl.SliceLayout(0, WORDS))
-    y = gl.full([BLOCK_M, BLOCK_N // 2], 0, gl.int32, layout=WORDS)
+    y = gl.full([BLOCK_M, BLOCK_N // 2], 0, gl.int32, layout=WORDS)  # [BLOCK_M, BLOCK_N // 2]
+    # Main loop: `buffer` is multiplied, and `target` receives a copy.
     buffer, target = 0, AHEAD
     for slice_ in range(slices):
         token = sums
         for part in gl.static_range(PARTS):
+            # This part has arrived, for all warps; the fence shows it to the tensor cores.
             wait_group(AHEAD - 1)
             fence_async_shared()
             barrier()
@@ -148,8 +169,10 @@ def _accumulate(
             a_ptr += BLOCK_M * PART
             b_ptr += BLOCK_N * PART
             buffer, target = _next(buffer, BUFFERS), _next(target, BUFFERS)
-        r = gl.load(a_scores_ptr + offs_m).to(gl.int32) * 65537  # twice in a word
-        c = gl.load(b_scores_ptr + offs_w)
+        # Decode the slice, once its last part is multiplied. 65537 = 2^16 + 1: the score of r in
+        # both halves of a word.
+        r = gl.load(a_scores_ptr + offs_m).to(gl.int32) * 65537  # [BLOCK_M]
+        c = gl.load(b_scores_ptr + offs_w)  # [BLOCK_N // 2]
         sums = warpgroup_mma_wait(0, deps=[token])
         y = _decode(y, sums, r[:, None], c[None, :])
         a_scores_ptr += lines_m
@@ -173,14 +196,17 @@ def _range(
     REACH: gl.constexpr,
     ZERO: gl.constexpr,
 ):
-    """Return R, H and H - R of lines, the last REACH + 1 if it is above WINDOW, and negative
-    without an edge.
+    """Return (R, H, span) of lines: the least and the greatest value, and their difference.
+
+    The span is REACH + 1 if it is above WINDOW, so that no pair of the line is exact. It is
+    negative for a line without edges.
     """
-    best = gl.load(ptr + offs)
+    best = gl.load(ptr + offs)  # the greatest score: of the least value
     lowest = ZERO - best // UNITS
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
-    # A span of 65536 or more means values that are not whole numbers.
+    # A span of 65536 or more marks a line that has a value which is no non-negative integer; it is
+    # never exact.
     return lowest, highest, gl.where((span > WINDOW) & (span < 65536), REACH + 1, span)
 
 
@@ -210,9 +236,9 @@ def _update_if_certain(
     if it is not, else 0.
     """
     scores = unpack_int16x2(y)  # [BLOCK_M, BLOCK_N]
-    x = (2 * ZERO + 32) - (
-        scores.to(gl.int32) + (33 * UNITS - 128)
-    ) // UNITS  # floor, of a number from 0 on
+    # X = 2 Z - floor((y - (128 - u)) / u). 32 u is added before the division, which rounds to 0, so
+    # that its operand is not negative.
+    x = (2 * ZERO + 32) - (scores.to(gl.int32) + (33 * UNITS - 128)) // UNITS
     VALUES: gl.constexpr = scores.type.layout
     line = start_m + gl.arange(0, scores.shape[0], layout=gl.SliceLayout(1, VALUES))
     column = start_n + gl.arange(0, scores.shape[1], layout=gl.SliceLayout(0, VALUES))
@@ -222,9 +248,11 @@ def _update_if_certain(
     column_lowest, column_highest, column_span = _range(
         b_ranges_ptr, lines_n, column, UNITS, WINDOW, REACH, ZERO
     )
+    # The two conditions of the proof, [BLOCK_M, BLOCK_N].
     exact = row_span[:, None] + column_span[None, :] <= REACH
     missing = exact & (x > row_highest[:, None] + column_highest[None, :])
     bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
+    # Epilogue: store the tile only if no element of it is uncertain.
     line, column = line[:, None], column[None, :]
     kept = ((line >= skip_start) & (line < skip_stop)) | (
         (column >= skip_start) & (column < skip_stop)
@@ -256,15 +284,15 @@ def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.con
 
 @gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
-    c_ptr,
-    uncertain_ptr,
-    counts_ptr,  # as in kernels.portable.exponents
+    c_ptr,  # C (batch, m, n), unit column stride
+    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns): 1 where C is left as it was
+    counts_ptr,  # int32 (2,): the tiles that were computed, and those of them that are certain
     a_ptr,
-    b_ptr,
+    b_ptr,  # the powers of A and B, see _encode_slice, as the next four
     a_scores_ptr,
-    b_scores_ptr,
+    b_scores_ptr,  # in words of two
     a_ranges_ptr,
-    b_ranges_ptr,  # see _encode_slice; scores of B in words of two
+    b_ranges_ptr,
     m,
     n,
     slices,
@@ -284,10 +312,15 @@ def _exponent_product_kernel(
     PART: gl.constexpr,
     BUFFERS: gl.constexpr,
     GROUP_M: gl.constexpr,
-    LEAST_TRIED: gl.constexpr,
-    WORTHWHILE: gl.constexpr,
+    LEAST_TRIED: gl.constexpr,  # tiles that are computed before the product can fail
+    WORTHWHILE: gl.constexpr,  # it fails if fewer than one in WORTHWHILE computed tiles is certain
 ):
-    """A program owns one tile of one graph."""
+    """C <- min(C, A B) in the tiles in which every result is certain; one program per tile and
+    graph.
+
+    A direct product must compute the blocks that `uncertain` reports.
+    """
+    # Program id to tile, and its flags: one for each BLOCK_M of its columns.
     n, batch = gl.to_tensor(n), gl.program_id(1).to(gl.int64)
     tiles_m, tiles_n = gl.cdiv(m, BLOCK_M), gl.cdiv(n, BLOCK_N)
     lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
@@ -296,7 +329,8 @@ def _exponent_product_kernel(
     flags_n = gl.cdiv(n, BLOCK_M)
     uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
     first_flag = pid_n * (BLOCK_N // BLOCK_M)
-    # Atomic additions of 0 read a count once for all threads, while other programs change it.
+    # Whether the product has failed. Atomic additions of 0 read a count once for all threads, while
+    # other programs change it.
     certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
     skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(

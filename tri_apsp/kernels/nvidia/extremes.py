@@ -68,6 +68,7 @@ def extremes_row(
     EXTREMES: gl.constexpr,
 ):
     """Return the extremes of a program as a row of eight values."""
+    # A row [8] of scalars, column by column.
     ROW_LAYOUT: gl.constexpr = EXTREMES.ROW_LAYOUT
     offs = gl.arange(0, 8, layout=ROW_LAYOUT)
     row = gl.full([8], lowest_w, EXTREMES.COMPUTE, ROW_LAYOUT)
@@ -93,11 +94,15 @@ def store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTR
     ROW_LAYOUT: gl.constexpr = EXTREMES.ROW_LAYOUT
     BLOCK_LAYOUT: gl.constexpr = EXTREMES.BLOCK_LAYOUT
     BLOCK: gl.constexpr = EXTREMES.BLOCK
+    # This program's row of partials.
     offs = gl.arange(0, 8, layout=ROW_LAYOUT)
     graphs, programs = gl.num_programs(1), gl.num_programs(0)
     gl.store(partials_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + offs, row)
+    # The barrier lets all threads store before one counts this program; acq_rel makes the rows of
+    # the others visible to the last program.
     barrier()
     if gl.atomic_add(finished_ptr, 1, sem="acq_rel", scope="gpu") + 1 == finished:
+        # The last program reduces all rows, [BLOCK, 8] at a time.
         column = gl.arange(0, 8, layout=gl.SliceLayout(0, BLOCK_LAYOUT))
         least = gl.full([BLOCK, 8], EXTREMES.NO_EDGE, EXTREMES.COMPUTE, BLOCK_LAYOUT)
         most = gl.full([BLOCK, 8], EXTREMES.SMALLEST, EXTREMES.COMPUTE, BLOCK_LAYOUT)

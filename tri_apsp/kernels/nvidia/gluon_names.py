@@ -1,4 +1,4 @@
-"""Gluon under the names of every Triton from 3.6 on; no other module imports triton.experimental."""
+"""Gluon under the names of every Triton from 3.6 on; only here is triton.experimental imported."""
 
 from __future__ import annotations
 

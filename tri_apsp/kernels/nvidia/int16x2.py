@@ -19,7 +19,8 @@ def broadcast_int16x2(a):
     The assembly takes two neighbours at a time, in the one register that holds them.
     """
     return gl.inline_asm_elementwise(
-        "{ .reg .b16 low, high; mov.b32 {low, high}, $2; mov.b32 $0, {low, low}; mov.b32 $1, {high, high}; }",
+        "{ .reg .b16 low, high; mov.b32 {low, high}, $2;"
+        " mov.b32 $0, {low, low}; mov.b32 $1, {high, high}; }",
         "=r,=r,r",
         [a],
         gl.int32,

@@ -4,7 +4,8 @@ Gluon, in registers.
     for each group of GRAPHS graphs:                         # X, M, S [GRAPHS, SIZE, SIZE]
         p[j] = the least distance to j
         X[i, j] = max(0, W[i, j] + (p[i] - p[j]))
-        for each k, ascending: where X[i, k] + X[k, j] < X[i, j], X[i, j] = that sum and M[i, j] = k
+        for each k, ascending:
+            where X[i, k] + X[k, j] < X[i, j], X[i, j] = that sum and M[i, j] = k
         S = the gradients of the distances
         while S is not 0 where M was set:
             for each k, descending: where M[i, j] = k, move S[i, j] to S[i, k] and to S[k, j]
@@ -24,7 +25,7 @@ M[i, j]. In a circle of such references all X would be equal, so X[i, k] has not
 k. Step k itself does not change row or column k, because X[k, k] = 0. So M[i, k] < k, and likewise
 M[k, j] < k: M would fall all the way round the circle.
 
-X is held as in small_graphs.py.
+X, M and S are held as in small_graphs.py, which is to be read first.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def _find_intermediates(x, n, smem, C: gl.constexpr):
     intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
+            # Step k + 1 reads column k + 1 as step k leaves it; so does row_of, after step k.
             k = first * STEP + place
             buffer = smem[place // 2 % 2]
             column, column1 = columns_of(x, k, place, buffer, C)
@@ -108,6 +110,7 @@ def _propagate(s, intermediates, n, C: gl.constexpr):
     for step in range(steps):
         for place in gl.static_range(STEP - 1, -1, -1):
             k = (steps - 1 - step) * STEP + place
+            # S of the paths through k, added up along rows to column k, and along columns to row k.
             passed = gl.where(intermediates == k, s, 0)
             s = gl.where(intermediates == k, 0, s)
             to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)
@@ -139,6 +142,7 @@ def _small_gradients_kernel(
     NO_EDGE: gl.constexpr = C.NO_EDGE
     smem = allocate_columns(w_ptr.dtype.element_ty, C)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+        # Potentials: the least of each column of D, as a row and as a column.
         graph, i, j = graph_and_indices(group, batch, C)
         inside = (i < n) & (j < n)
         offs = graph.to(gl.int64) * (n * n) + (i * n + j)
@@ -157,8 +161,10 @@ def _small_gradients_kernel(
             gl.load(w_ptrs, mask=reached, other=NO_EDGE) + (potential_i - potential_j), 0
         )
         x = gl.where(i == j, 0, gl.where(reached, x, NO_EDGE))
+        # M and S, in blocks.
         intermediates = _find_intermediates(to_blocks(x, C), n, smem, C)
         s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
+        # Move gradients until none is at a path that has an intermediate vertex.
         remaining = 1
         while remaining > 0:
             s = _propagate(s, intermediates, n, C)

@@ -2,16 +2,24 @@
 
     for each group of GRAPHS graphs:                         # X [GRAPHS, SIZE, SIZE]
         X = W, but NO_EDGE in the padding and at most 0 on the diagonal
-        for each pair k, k + 1:                              # row and column k come from other threads
+        for each pair k, k + 1:                              # row and column k: from other threads
             row, column = X[:, k, :], X[:, :, k]
-            row1 = min(X[:, k+1, :], X[:, k+1, k] + row)     # row k + 1 as the step of k would have made it
+            row1 = min(X[:, k+1, :], X[:, k+1, k] + row)     # row k + 1 after the step of k
             column1 = min(X[:, :, k+1], column + X[:, k, k+1])
-            X = min(X, column + row, column1 + row1)         # one instruction for the minimum of three; see tiles.py
+            X = min(X, column + row, column1 + row1)         # a minimum of three; see tiles.py
         D = X
 
-X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one or several blocks
-[ROWS, COLUMNS]. The loop over k is unrolled by STEP, so that the compiler knows which registers
-hold row and column k; which thread holds them depends on k.
+X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: element (i, j) of a graph is element
+[i // ROWS, i % ROWS, j // COLUMNS, j % COLUMNS] of it, and a thread holds one or several blocks
+[ROWS, COLUMNS]. For float32 and SIZE = 32, one warp holds one graph, in blocks [4, 8]:
+
+    columns        0..7       8..15      16..23     24..31
+    rows 0..3      thread 0   thread 1   thread 2   thread 3
+    rows 4..7      thread 4   thread 5   thread 6   thread 7       # and so on
+    rows 28..31    thread 28  thread 29  thread 30  thread 31
+
+The loop over k is unrolled by STEP, so that the compiler knows which registers hold row and column
+k, by k % ROWS and k % COLUMNS; which threads hold them depends on k: a shuffle gathers from them.
 
 With one warp per group, threads exchange rows and columns by shuffles. At 64 x 64 values of 32 bits
 a thread of one warp would hold 128 values, so two warps (for gradients: four) share a graph, each
@@ -86,6 +94,7 @@ def _pick(x, item: gl.constexpr):
     C: gl.constexpr = x.shape[2]
     D: gl.constexpr = x.shape[3]
     E: gl.constexpr = x.shape[4]
+    # Triton cannot index an axis: each split leaves half of it, the even or the odd elements.
     for bit in gl.static_range(4):
         if E >> bit > 1:
             even, odd = gl.split(gl.reshape(x, [A, B, C, D, E >> (bit + 1), 2]))
@@ -98,6 +107,8 @@ def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
     """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its
     step.
     """
+    # The same row of every block, [GRAPHS, BLOCKS_M, BLOCKS_N, COLUMNS]; then that of block
+    # k // ROWS, by a shuffle along axis 1.
     LAYOUT: gl.constexpr = gl.SliceLayout(2, C.BLOCKS)
     rows = gl.convert_layout(
         _pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True
@@ -111,6 +122,7 @@ def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
     """Return the column of words that holds column k of X, for each graph, [GRAPHS, BLOCKS_M, ROWS,
     1, 1].
     """
+    # As row_of: the same column of every block, [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N], then one block.
     LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
     PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
     columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
@@ -122,7 +134,10 @@ def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
 
 @gluon.jit
 def _broadcast_half(words, UPPER: gl.constexpr):
-    """Return words that hold the upper, or the lower, half of each word twice."""
+    """Return words that hold the upper, or the lower, half of each word twice.
+
+    prmt picks bytes by number: 3 2 3 2 are the upper two, twice, and 1 0 1 0 the lower two.
+    """
     SELECTOR: gl.constexpr = "0x3232" if UPPER else "0x1010"
     return gl.inline_asm_elementwise(
         f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [words], gl.int32, True, 1
@@ -169,6 +184,7 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
         .load(LAYOUT)
     )
     pair = gl.permute(gl.reshape(of_block, [2, C.ROWS // 4, BLOCKS_M, 4]), (2, 1, 3, 0))
+    # The pair is the last axis now; its layout is that of columns of X, [BLOCKS_M, ROWS].
     column, column1 = gl.split(gl.reshape(pair, [BLOCKS_M, C.ROWS, 2]))
     column = gl.convert_layout(column, COLUMN, assert_trivial=True)
     column1 = gl.convert_layout(column1, COLUMN, assert_trivial=True)
@@ -194,6 +210,7 @@ def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: 
     """Return X[k + 1, k] (`second` = 0) or X[k, k + 1] (1) of each graph, [GRAPHS, 1, 1, 1, 1],
     from columns k and k + 1.
     """
+    # Row i of column k or k + 1: i = k + 1 of the first, or k of the second; ROW is its place.
     BLOCKS: gl.constexpr = C.BLOCKS
     ROW: gl.constexpr = (place + 1 - second) % C.ROWS
     i = k + 1 - second
@@ -201,6 +218,8 @@ def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: 
         VALUE: gl.constexpr = gl.SliceLayout(
             0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS)))
         )
+        # Shared memory holds [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4]: the number of the four that has
+        # row i, and one value of it.
         first = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (
             C.SIZE // C.ROWS
         )
@@ -220,18 +239,20 @@ def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: 
 
 @gluon.jit
 def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.constexpr):
-    """Return X* for X, of which n rows and columns count; FLOOR is None if no weight is negative."""
+    """Return X* for X, of which n rows and columns count; FLOOR is None for weights >= 0."""
     STEP: gl.constexpr = C.STEP
     # Floats can hold the sum of four values of at least FLOOR, integers the sum of two.
     FLOOR_OF_SUMS: gl.constexpr = FLOOR if C.INTEGERS else None
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
             k = first * STEP + place
+            # Columns [GRAPHS, BLOCKS_M, ROWS, 1, 1], rows [GRAPHS, 1, 1, BLOCKS_N, COLUMNS].
             buffer = smem[place // 2 % 2]
             column, column1 = columns_of(x, k, place, buffer, C)
             row, row1 = row_of(x, k, place, C), row_of(x, k + 1, place + 1, C)
             of_row1 = value_across(column, buffer, k, place, 0, C)
             of_column1 = value_across(column1, buffer, k, place, 1, C)
+            # Row and column k + 1 with walks through k; then all of X with walks through both.
             row1 = clamp(add_min(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
             column1 = clamp(add_min(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
             x = clamp(add_min_two(x, column, row, column1, row1, STRATEGY), FLOOR, STRATEGY)
@@ -328,6 +349,7 @@ def _small_graphs_kernel(
     FLOOR: gl.constexpr = C.FLOOR
     STRATEGY: gl.constexpr = C.STRATEGY
     NONNEGATIVE: gl.constexpr = "nonnegative" if C.STRATEGY == "float" else C.STRATEGY
+    # Running extremes over all groups of this program: scalars.
     smem = allocate_columns(COMPUTE, C)
     lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
@@ -337,6 +359,7 @@ def _small_graphs_kernel(
         gl.to_tensor(0).to(COMPUTE),
     )
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+        # Load W, [GRAPHS, SIZE, SIZE].
         graph, i, j = graph_and_indices(group, batch, C)
         w_ptrs = (
             w_ptr
@@ -352,12 +375,14 @@ def _small_graphs_kernel(
             inside = (i < size.to(gl.int32)) & (j < size.to(gl.int32))
             x = gl.where(inside, x, NO_EDGE)
             diagonal = diagonal & inside  # padding stays NO_EDGE
+        # Extremes of W, before the diagonal is lowered.
         low = _lowest(x)
         lowest_w = _lower(lowest_w, low)
         below_w = gl.maximum(below_w, gl.max(gl.ravel(gl.where(x < NO_EDGE, x, SMALLEST)), 0))
         if C.INTEGERS:
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
         x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), C)
+        # Close; weights without negative values need no clamps, and floats of them compare as bits.
         # Indices and masks are computed again after a closure, which takes less time than registers
         # to keep them would.
         if _vote(gl.where(low >= 0, 0, 1)):
@@ -372,9 +397,11 @@ def _small_graphs_kernel(
             )
         else:
             d = to_values(_close(x, n, smem, NONNEGATIVE, None, C), C)
+        # Store D.
         graph, i, j = graph_and_indices(group, batch, C)
         d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
         gl.store(d_ptrs, d.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
+    # Epilogue: NaN shows as SMALLEST.
     if CHECK:
         lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
         row = extremes_row(

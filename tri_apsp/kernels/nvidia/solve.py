@@ -6,9 +6,12 @@ host checks.
     result = D without its padding         # if rows of D are padded; else D is the result
     extremes of W and D                    # in a buffer that the host reads
 
-A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph
-divide D into blocks [ROWS, TILE], and wait for each other at a barrier before and after the
-closure.
+Read closure.py first. A graph of a single tile stays in registers from W to D (_solve_tile). For a
+larger one (_solve_blocks), the programs of a graph divide D into blocks [ROWS, TILE], and wait for
+each other at a barrier before and after the closure:
+
+    programs    fill their blocks of D | barrier | close D together | barrier | read their blocks
+    extremes                 of W                                                      of D
 
 A closure for weights without negative values computes nothing of use if there is one: the extremes
 of W tell, and the host then launches the kernel with a closure for weights of any sign.
@@ -36,8 +39,8 @@ def _load_block(
     Returns the values as COMPUTE, the mask of those inside, and the mask of those on the diagonal.
     """
     ACC: gl.constexpr = CLOSURE.ACC
-    offs_m = start_m + gl.arange(0, ROWS, layout=gl.SliceLayout(1, ACC))
-    offs_n = start_n + gl.arange(0, CLOSURE.TILE, layout=gl.SliceLayout(0, ACC))
+    offs_m = start_m + gl.arange(0, ROWS, layout=gl.SliceLayout(1, ACC))  # [ROWS]
+    offs_n = start_n + gl.arange(0, CLOSURE.TILE, layout=gl.SliceLayout(0, ACC))  # [TILE]
     ptrs = (
         ptr + (offs_m.to(gl.int64) * stride_m)[:, None] + (offs_n.to(gl.int64) * stride_n)[None, :]
     )
@@ -71,12 +74,12 @@ def _solve_tile(
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
-    # Load W, [TILE, TILE].
+    # Load W, [TILE, TILE]. NaN, which is unequal to itself, counts as SMALLEST.
     x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, CLOSURE)
     lowest_w, highest_w, below_w = reduce_extremes(
         gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST)
     )
-    # Close it, and store D.
+    # Close it, and store D, in rows of n.
     x = _close_tile(_initial_values(x, diagonal), smem, CLOSURE)
     x = gl.where(graph, x, NO_EDGE)  # negative weights may have lowered the padding
     ptrs, inside = tile_pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
@@ -102,11 +105,13 @@ def _initialize(
     """Fill this program's blocks of D [n, n] from W; return the lowest, highest, and highest below
     NO_EDGE of W there.
     """
+    # Running extremes of each position of a block, [ROWS, TILE], reduced after the loop.
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     lowest = gl.full([ROWS, TILE], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, ACC)
     highest = gl.full([ROWS, TILE], SMALLEST, CLOSURE.COMPUTE, ACC)
     below = highest
+    # Blocks pid, pid + programs, ..., counted along rows of blocks.
     blocks_n = gl.cdiv(n, TILE)
     for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * blocks_n, gl.num_programs(0)):
         start_m, start_n = t // blocks_n * ROWS, t % blocks_n * TILE
@@ -137,6 +142,7 @@ def _finalize(
 
     These are the lowest, the lowest on the diagonal, the highest, and the highest below NO_EDGE.
     """
+    # As in _initialize; the diagonal's minimum is apart, since it shows a negative cycle.
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
@@ -188,7 +194,7 @@ def _solve_blocks(
     )
     arrivals += programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    # D <- D*.
+    # D <- D*. Each update program arrives twice per diagonal tile, as close_matrix says.
     close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, CLOSURE)
     arrivals += 2 * gl.cdiv(size, CLOSURE.TILE) * (programs - 1) + programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
@@ -201,7 +207,7 @@ def _solve_blocks(
 
 @gluon.jit(do_not_specialize=["arrivals", "finished"])
 def _solve_kernel(
-    d_ptr,  # D (batch, n, n), contiguous; if PADDED, with the next multiple of ALIGNMENT instead of n
+    d_ptr,  # D (batch, n, n), contiguous; if PADDED, of the next multiple of ALIGNMENT, not n
     w_ptr,  # W (batch, n, n), any strides
     result_ptr,  # if PADDED, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
@@ -246,7 +252,7 @@ def _solve_kernel(
         closed_n = gl.cdiv(size, ALIGNMENT) * ALIGNMENT
     smem = allocate(CLOSURE)
     SMALLEST: gl.constexpr = EXTREMES.SMALLEST
-    # Solve.
+    # Solve; the extremes are scalars.
     if SINGLE_TILE:
         lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_tile(
             d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST, CLOSURE
@@ -272,6 +278,7 @@ def _solve_kernel(
             ROWS,
             CLOSURE,
         )
+    # Epilogue: a size out of range shows as the smallest weight.
     if SIZES:
         lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
     row = extremes_row(

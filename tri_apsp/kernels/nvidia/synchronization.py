@@ -15,7 +15,7 @@ __all__ = ["acquire_lock", "arrive", "grid_barrier", "load_acquire", "release_lo
 
 @gluon.jit
 def arrive(counter_ptr, amount):
-    """Add `amount` to a counter, after all that the threads of this program have read and written."""
+    """Add `amount` to a counter, after everything that this program has read and written."""
     barrier()
     gl.atomic_add(counter_ptr, amount, sem="release", scope="gpu")
 
@@ -36,6 +36,7 @@ def wait_until(counter_ptr, arrivals, signals):
     """Wait until the lower half of a 64-bit counter has reached `arrivals`, and the upper half
     `signals`.
     """
+    # Every thread loads; the barrier keeps those that are done from running ahead of the others.
     value = load_acquire(counter_ptr)
     while (value.to(gl.int32) < arrivals) | (value >> 32 < signals):
         value = load_acquire(counter_ptr)
@@ -61,6 +62,7 @@ def acquire_lock(lock_ptr):
     """Acquire a lock, whose lowest bit is 1 while a program holds it; return twice the number of
     earlier holders.
     """
+    # Setting a bit that is set changes nothing; whoever finds it unset holds the lock.
     before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
     while before % 2 == 1:
         before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
@@ -73,4 +75,5 @@ def release_lock(lock_ptr, before, holders):
     """Release a lock for which acquire_lock returned `before`; the last of `holders` programs
     resets it to 0.
     """
+    # before + 1 is the value now. Adding 1 clears the lowest bit and counts this holder.
     arrive(lock_ptr, gl.where(before + 2 == 2 * holders, -1 - before, 1))

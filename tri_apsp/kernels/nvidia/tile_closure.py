@@ -1,10 +1,17 @@
 """What a program of the closure does with tiles in its registers and shared memory: it closes one,
 and multiplies two.
 
+Read tiles.py first: its inner loop is the product here too.
+
     close_tile: tile <- tile*                              # [TILE, TILE], in registers
         for each strip S of 4 rows of the tile; X [4, 4] is the block of S on the diagonal:
             S <- X* S                                      # [4, TILE]
-            tile <- min(tile, P S)                         # P [TILE, 4]: the columns of the tile that X lies in
+            tile <- min(tile, P S)                         # P [TILE, 4]: the columns of X
+
+    columns     0..3   4..7   8..11  ...
+    rows 0..3   .      P      .
+    rows 4..7   S      X      S      S                     # the second strip; X is part of S and P
+    rows 8..11  .      P      .
 
 The product also replaces the strip itself: its own rows of P are X, and min(S, X X* S) = X* S.
 
@@ -128,7 +135,8 @@ def _eliminate(
     """Return a row of X [1, 4] and the same row of S [1, TILE], now with walks through vertex k,
     whose rows are the pivots.
     """
-    four = x_row
+    # to_k [1, 1] is the weight from the vertex of this row to k: element k of its row of X.
+    four = x_row  # [1, 4], for int16 as words that hold a value twice
     if STRATEGY == "int16x2":
         four = broadcast_int16x2(unpack_int16x2(x_row))
     to_k = split_columns(four, gl.SliceLayout(1, four.type.layout))[k]
@@ -148,6 +156,8 @@ def _close_strip(
     By Gauss-Jordan elimination: a thread holds one column of S and all of X, so that no thread
     needs another.
     """
+    # STRIP: neighbouring threads hold neighbouring columns. BLOCK: a thread holds a whole row of X,
+    # and every thread the same one, since 4 columns are fewer than threads.
     STRIP: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, gl.num_warps()], [1, 0])
     BLOCK: gl.constexpr = gl.BlockedLayout([1, WORDS], [1, 32], [1, gl.num_warps()], [1, 0])
     x0 = block_smem.slice(0, 1, dim=0).slice(0, WORDS, dim=1).load(BLOCK)  # [1, 4]
@@ -164,6 +174,8 @@ def _close_strip(
         x3, s3 = _eliminate(x3, s3, x0, s0, k, STRIP, FLOOR, STRATEGY)
         x0, x1, x2, x3 = x1, x2, x3, x0
         s0, s1, s2, s3 = s1, s2, s3, s0
+    # After four rotations s0 is row 0 again. A join adds an axis of 2 at the end: the rows follow
+    # each other as [1, TILE, 2, 2] = [TILE, 4], and the strip is its transpose, [4, TILE].
     return gl.permute(
         gl.reshape(gl.join(gl.join(s0, s2), gl.join(s1, s3)), [s0.shape[1], 4]), (1, 0)
     )
@@ -180,7 +192,10 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
     WIDTH: gl.constexpr = tile.shape[1]  # TILE, or the words that hold as many values
     WORDS: gl.constexpr = 4 * WIDTH // TILE  # that hold four values
     strip_smem = smem[2].reinterpret(tile.dtype, [4, WIDTH], SHARED)
-    barrier()  # other threads may still read the workspace; Triton would otherwise put this barrier into the loop
+    # Other threads may still read the workspace; Triton would otherwise put this barrier into the
+    # loop.
+    barrier()
+    # Main loop: strip q. Two strips per step, so that the compiler knows which buffer is used.
     for first in range(0, TILE // 4, 2):
         for parity in gl.static_range(2):
             q = first + parity
@@ -197,17 +212,16 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
             else:
                 columns_smem = smem[1].reinterpret(values.dtype, [TILE, TILE], SHARED)
                 _store_for_columns(columns_smem, values, TILE, TILE, CLOSURE)
-            # S <- X* S.
+            # S <- X* S: S is rows 4q to 4q + 3 of the tile, and X columns 4q to 4q + 3 of S.
             s_smem = rows_smem.reinterpret(tile.dtype, [TILE // 4, 4, WIDTH], SHARED).index(q)
             x_smem = _view_columns(columns_smem, q, 4 * q, TILE, TILE, 4, CLOSURE)
             x_smem = x_smem.reinterpret(tile.dtype, [4, x_smem.shape[1] // 4 * WORDS], SHARED)
             strip_smem.store(_close_strip(s_smem, x_smem, WORDS, FLOOR, STRATEGY))
-            # tile <- min(tile, P S).
+            # tile <- min(tile, P S), for P [TILE, 4] and S [4, TILE].
             p_smem = _view_columns(columns_smem, q, 0, TILE, TILE, TILE, CLOSURE)
             tile = rank_k_update(tile, p_smem, strip_smem, 4, ACC, STRATEGY)
-            if (
-                parity == 1 or STRATEGY != "float"
-            ):  # a float can hold a sum below 2 FLOOR, so every other clamp is enough
+            # A float can hold a sum below 2 FLOOR, so every other clamp is enough.
+            if parity == 1 or STRATEGY != "float":
                 tile = clamp(tile, FLOOR, STRATEGY)
     return tile
 
@@ -222,6 +236,7 @@ def multiply(acc, a, b, smem, CLOSURE: gl.constexpr):
     M: gl.constexpr = acc.shape[0]
     N: gl.constexpr = acc.shape[1]
     TILE: gl.constexpr = b.shape[0]
+    # Strips per step of the main loop; a tile of 8 has two in all.
     UNROLL: gl.constexpr = 2 if TILE == 8 or gl.float32 == CLOSURE.COMPUTE else 4
     # Share A and B with all threads.
     if STRATEGY == "int16x2":

@@ -12,7 +12,8 @@ hundred pairs of add and min; plain Triton cannot express that.
 
 How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
 
-    "nonnegative"  float32 without negative values, which order like their bits: FADD FADD VIMNMX3 for two pairs (from sm_90)
+    "nonnegative"  float32 without negative values, which order like their bits:
+                   FADD FADD VIMNMX3 for two pairs (from sm_90)
     "float"        other float32: FADD FMNMX
     "int32"        VIADDMNMX (from sm_90)
     "int16x2"      two int16 in a word: VIADDMNMX.S16x2 for two pairs (sm_90 only)
@@ -36,7 +37,8 @@ def _add_min_two_nonnegative(acc, a0, b0, a1, b1):
     """
     return gl.inline_asm_elementwise(
         "{ .reg .f32 s, t; .reg .s32 u, v, w; add.f32 s, $1, $2; add.f32 t, $3, $4;"
-        " mov.b32 u, s; mov.b32 v, t; mov.b32 w, $5; min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
+        " mov.b32 u, s; mov.b32 v, t; mov.b32 w, $5;"
+        " min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
         "=f,f,f,f,f,f",
         [a0, b0, a1, b1, acc],
         gl.float32,
@@ -131,6 +133,7 @@ def split_columns(a, ROWS: gl.constexpr):
     """Return the four columns [M, 1] of a register tile [M, 4]; no data moves. ROWS is the layout
     of a column as a vector.
     """
+    # Columns 0 1 2 3 are [[0, 1], [2, 3]]: a split along the last axis leaves 0 2 and 1 3.
     even, odd = gl.split(gl.reshape(a, [a.shape[0], 2, 2]))
     a0, a2 = gl.split(even)
     a1, a3 = gl.split(odd)
@@ -148,6 +151,8 @@ def rank_k_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRAT
 
     Under "int16x2", B and acc count words; A holds int16 values, or words with each value twice.
     """
+    # Loads have the layout of acc, in which a slice of one row or a few columns is repeated for all
+    # threads that need it: so a0 + b0 is a sum within the registers of a thread, [M, N].
     ROWS: gl.constexpr = gl.SliceLayout(1, ACC)
     for k in gl.static_range(0, K, 4):
         a = a_smem.slice(k, 4, dim=1).load(ACC)  # [M, 4]

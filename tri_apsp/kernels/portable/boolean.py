@@ -16,7 +16,7 @@ __all__ = ["_boolean_product_kernel"]
 def _boolean_product_kernel(
     c0_ptr,
     a0_ptr,
-    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n) of one matrix
     m0,
     n0,
     k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
@@ -54,19 +54,18 @@ def _boolean_product_kernel(
     words = tl.cdiv(k, parts)
     start_k = pid // (tiles_m * tl.cdiv(n, BLOCK_N)) * words
 
-    # Main loop: one word of each row of A, of which each bit meets a row of B.
+    # Main loop: one word of each row of A per step; bit b of it selects row b of 32 rows of B.
     offset_b = tl.program_id(1).to(tl.int64) * stride_b * 4
     rows = offs_m * stride_m
     mask_n = offs_n < n
     a_ptrs = a_ptr + offset_b + rows + start_k  # [BLOCK_M]
     b_ptrs = b_ptr + offset_b + start_k * 32 * stride_m + offs_n  # [BLOCK_N]
-    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.int32)
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.int32)  # [BLOCK_M, BLOCK_N]
     for _ in range(tl.minimum(words, k - start_k)):
         a_words = tl.load(a_ptrs)
         for bit in tl.static_range(32):
-            mask = (
-                a_words << (31 - bit)
-            ) >> 31  # 0 or -1: the bit is shifted to the sign, and back
+            # [BLOCK_M], 0 or -1: the bit is shifted to the sign, and back.
+            mask = (a_words << (31 - bit)) >> 31
             acc |= mask[:, None] & tl.load(b_ptrs + bit * stride_m, mask=mask_n, other=0)[None, :]
         a_ptrs += 1
         b_ptrs += 32 * stride_m

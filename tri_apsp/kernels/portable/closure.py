@@ -33,7 +33,7 @@ def _closure_kernel(
     d_ptrs = d_ptr + offs.to(tl.int64)[:, None] * stride_dm + offs[None, :]
     d_tile = tl.load(d_ptrs, mask=mask, other=NO_EDGE)
     acc = widen(d_tile)  # [BLOCK, BLOCK]
-    # Main loop.
+    # Main loop: walks through k.
     no_edge = tl.full([1, 1], NO_EDGE, acc.dtype)
     for k in range(n):
         row = tl.min(tl.where((offs == k)[:, None], acc, no_edge), axis=0)  # [BLOCK]

@@ -39,27 +39,20 @@ def _panels_kernel(
     # Program id to strip.
     pid = tl.program_id(0)
     offset = tl.program_id(1).to(tl.int64) * stride_b
-    inner = tl.arange(0, BLOCK)  # along D; size <= BLOCK
-    outer = tl.arange(0, PANEL)  # along the panel
+    inner = tl.arange(0, BLOCK)  # [BLOCK], along D; size <= BLOCK
+    outer = tl.arange(0, PANEL)  # [PANEL], along the panel
     row_strips = tl.cdiv(n, PANEL)
+    strides = stride_m, stride_m, stride_m
     if pid < row_strips:  # strip [BLOCK, PANEL]: R <- D R
         panel_ptr = row_ptr + offset
         offs_n = pid * PANEL + outer
         update_tile(
-            panel_ptr,
-            d_ptr + offset,
-            panel_ptr,
-            inner,
-            offs_n,
-            inner >= 0,
-            outside(offs_n, skip_start, skip_stop),
-            size,
-            n,
-            size,
+            (panel_ptr, d_ptr + offset, panel_ptr),
+            (size, n, size),
+            strides,
+            (inner, offs_n),
+            (inner >= 0, outside(offs_n, skip_start, skip_stop)),
             0,
-            stride_m,
-            stride_m,
-            stride_m,
             NO_EDGE,
             FLOOR,
             BLOCK_K,
@@ -69,20 +62,12 @@ def _panels_kernel(
         panel_ptr = column_ptr + offset
         offs_m = (pid - row_strips) * PANEL + outer
         update_tile(
-            panel_ptr,
-            panel_ptr,
-            d_ptr + offset,
-            offs_m,
-            inner,
-            outside(offs_m, skip_start, skip_stop),
-            inner >= 0,
-            m,
-            size,
-            size,
+            (panel_ptr, panel_ptr, d_ptr + offset),
+            (m, size, size),
+            strides,
+            (offs_m, inner),
+            (outside(offs_m, skip_start, skip_stop), inner >= 0),
             0,
-            stride_m,
-            stride_m,
-            stride_m,
             NO_EDGE,
             FLOOR,
             BLOCK_K,

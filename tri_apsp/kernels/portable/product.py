@@ -1,4 +1,9 @@
-"""C <- min(C, A B) in plain Triton, for two independent products in one launch."""
+"""C <- min(C, A B) in plain Triton, for two independent products in one launch.
+
+This is the matrix product of Triton's tutorial, with + for times and a minimum for the sum: read
+tiles.py next, which holds the main loop and the epilogue. Two products per launch serve the row
+panel and the column panel of a solve.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +61,7 @@ def _product_kernel(
     graph. A C that is `fresh` counts as all NO_EDGE, whatever it holds. C overlaps no A or B,
     except as Engine.product allows.
     """
-    # Program id to product.
+    # Program id to product: the second one if there are no tiles left in the first.
     pid = tl.program_id(0)
     pid_b = tl.program_id(1).to(tl.int64)
     tiles0 = tl.cdiv(m0, BLOCK_M) * tl.cdiv(n0, BLOCK_N)
@@ -77,25 +82,17 @@ def _product_kernel(
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
         fresh, keep_start, keep_stop = fresh1, 0, 0
 
-    # Program id to tile, and its rows and columns.
+    # Program id to tile, and its rows [BLOCK_M] and columns [BLOCK_N].
     pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     update_tile(
-        c_ptr,
-        a_ptr,
-        b_ptr,
-        offs_m,
-        offs_n,
-        outside(offs_m, keep_start, keep_stop),
-        outside(offs_n, keep_start, keep_stop),
-        m,
-        n,
-        k,
+        (c_ptr, a_ptr, b_ptr),
+        (m, n, k),
+        (stride_cm, stride_am, stride_bk),
+        (offs_m, offs_n),
+        (outside(offs_m, keep_start, keep_stop), outside(offs_n, keep_start, keep_stop)),
         fresh,
-        stride_cm,
-        stride_am,
-        stride_bk,
         NO_EDGE,
         FLOOR,
         BLOCK_K,

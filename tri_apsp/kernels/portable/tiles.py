@@ -22,7 +22,7 @@ __all__ = ["outside", "rank_1_update", "tile_of_program", "update_tile", "widen"
 @triton.jit
 def tile_of_program(pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
     """Return the tile (pid_m, pid_n) of program `pid`; GROUP_M rows of tiles in turn share columns
-    of B in the L2 cache.
+    of B in the L2 cache, as in Triton's tutorial of the matrix product.
     """
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
@@ -41,7 +41,7 @@ def outside(offs, start, stop):
 
 @triton.jit
 def widen(values):
-    """Return int16 values as int32, with which GPUs compute at least as fast; others as they are."""
+    """Return int16 values as int32, with which GPUs compute at least as fast; others unchanged."""
     if values.dtype == tl.int16:
         return values.to(tl.int32)
     else:
@@ -80,9 +80,8 @@ def _rank_k_update(
     down to single columns.
     """
     if BLOCK_K == 1:
-        b = tl.load(
-            b_ptrs + FIRST * stride_bk, mask=mask_n
-        )  # [BLOCK_N]; columns past n are computed but never stored
+        # [BLOCK_N]; columns past n are computed but never stored.
+        b = tl.load(b_ptrs + FIRST * stride_bk, mask=mask_n)
         return rank_1_update(acc, tl.reshape(a_tile, [a_tile.shape[0]]), b)
     else:
         even, odd = tl.split(tl.reshape(a_tile, [a_tile.shape[0], BLOCK_K // 2, 2]))
@@ -94,20 +93,12 @@ def _rank_k_update(
 
 @triton.jit
 def update_tile(
-    c_ptr,
-    a_ptr,
-    b_ptr,  # C [m, n], A [m, k], B [k, n], unit column strides
-    offs_m,
-    offs_n,  # rows [BLOCK_M] and columns [BLOCK_N] of the tile
-    store_m,
-    store_n,  # which of them to store, if they lie inside C
-    m,
-    n,
-    k,
+    ptrs,  # of C [m, n], A [m, k], B [k, n], unit column strides
+    sizes,  # m, n, k
+    strides,  # between rows of C, A, B
+    offs,  # rows [BLOCK_M] and columns [BLOCK_N] of the tile
+    stored,  # which of them to store, if they lie inside C
     fresh,
-    stride_cm,
-    stride_am,
-    stride_bk,
     NO_EDGE: tl.constexpr,
     FLOOR: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -119,20 +110,24 @@ def update_tile(
     IN_PLACE: the tile is also the A or B of this program, so that all its threads must have read
     before the first one writes.
     """
+    c_ptr, a_ptr, b_ptr = ptrs
+    m, n, k = sizes
+    stride_cm, stride_am, stride_bk = strides
+    offs_m, offs_n = offs
+    store_m, store_n = stored
     # Pointers. n * n passes 2**31 at n = 46341, so rows are multiplied in 64 bits.
     mask_m = offs_m < m
     mask_n = offs_n < n
     mask_c = (mask_m & store_m)[:, None] & (mask_n & store_n)[None, :]
-    c_ptrs = (
-        c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]
-    )  # [BLOCK_M, BLOCK_N]
+    # [BLOCK_M, BLOCK_N]
+    c_ptrs = c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]
     a_rows = a_ptr + tl.where(mask_m, offs_m, 0).to(tl.int64) * stride_am  # [BLOCK_M]
     a_ptrs = a_rows[:, None] + tl.arange(0, BLOCK_K)[None, :]  # [BLOCK_M, BLOCK_K]
     b_ptrs = b_ptr + offs_n  # [BLOCK_N]
 
-    # Main loop, and what BLOCK_K leaves of k, column by column.
+    # Main loop over full slices of A, [BLOCK_M, BLOCK_K], then what is left of k, one by one.
     c_tile = tl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
-    acc = widen(c_tile)
+    acc = widen(c_tile)  # [BLOCK_M, BLOCK_N]
     for _ in range(k // BLOCK_K):
         acc = _rank_k_update(acc, tl.load(a_ptrs), b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K)
         a_ptrs += BLOCK_K

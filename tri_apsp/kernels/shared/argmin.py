@@ -1,4 +1,6 @@
-"""Which term of a min-plus product is the minimum, in plain Triton."""
+"""Which term of a min-plus product is the minimum, in plain Triton: C is known, and the first term
+that equals it is searched. nvidia/argmin.py needs no C.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ def _argmin_kernel(
     """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not infinite; -1 if
     there is none.
     """
+    # Program id to graph and tile.
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     pid = tl.program_id(0)
     pid_b = (pid // (tiles_m * tiles_n)).to(tl.int64)
@@ -35,15 +38,16 @@ def _argmin_kernel(
     offs_c = pid_b * m * n + offs_m[:, None].to(tl.int64) * n + offs_n[None, :]
     mask_c = mask_m[:, None] & mask_n[None, :]
     c_tile = tl.load(c_ptr + offs_c, mask=mask_c, other=0)
-    found = tl.full((BLOCK_M, BLOCK_N), -1, tl.int32)
+    # Main loop over k, from the last to the first, which remains.
+    found = tl.full((BLOCK_M, BLOCK_N), -1, tl.int32)  # [BLOCK_M, BLOCK_N]
     for block in range(tl.cdiv(depth, BLOCK_K)):
-        last = depth - 1 - block * BLOCK_K  # from the last to the first, which remains
+        last = depth - 1 - block * BLOCK_K
         for step in tl.static_range(BLOCK_K):
             k = last - step
             offs_k = tl.maximum(k, 0).to(tl.int64)
             a = tl.load(a_ptr + offs_k * m + offs_m, mask=mask_m, other=0)
             b = tl.load(b_ptr + offs_k * n + offs_n, mask=mask_n, other=0)
-            # Before the first, it is compared again.
+            # Past the first k, that one is compared again, which changes nothing.
             found = tl.where(a[:, None] + b[None, :] == c_tile, tl.maximum(k, 0), found)
     found = tl.where(c_tile < float("inf"), found, -1)
     tl.store(argmin_ptr + offs_c, found, mask=mask_c)

@@ -20,7 +20,7 @@ def _relax_kernel(
     active_ptr,  # (count,) of int64: the vertices k
     labels_ptr,  # (n,) of int64: the component of each vertex
     potentials_ptr,  # (n,) of float64, or of int64 for integers
-    added_ptr,  # (1,) of float64: what is added to each weight of floats; as an argument, it would be a float32
+    added_ptr,  # (1,) of float64: added to each weight of floats; an argument would be a float32
     w_ptr,  # W (n, n) of any strides
     count,
     n,
@@ -34,14 +34,16 @@ def _relax_kernel(
     """Store the minimum of BLOCK columns over the vertices part, part + parts, ... of `active`, and
     its k.
     """
+    # Program id to columns, [BLOCK], and to the part of the vertices k.
     part = tl.program_id(1)
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     labels = tl.load(labels_ptr + offs, mask=mask, other=-1)
-    # Both (BLOCK,).
+    # Both [BLOCK].
     least = tl.full([BLOCK], INFINITY, potentials_ptr.dtype.element_ty)
     parent = tl.zeros([BLOCK], tl.int64)
     added = 0 if INTEGER else tl.load(added_ptr)
+    # Main loop: a row of W for each k; edges between components do not count.
     for index in range(part, count, tl.num_programs(1)):
         k = tl.load(active_ptr + index)
         same = mask & (labels == tl.load(labels_ptr + k))
@@ -49,6 +51,7 @@ def _relax_kernel(
         total = tl.load(potentials_ptr + k) + (w.to(potentials_ptr.dtype.element_ty) + added)
         less = (w < NO_EDGE) & (total < least)
         least, parent = tl.where(less, total, least), tl.where(less, k, parent)
+    # Epilogue: the host reduces the parts.
     offs_p = part.to(tl.int64) * n + offs
     tl.store(least_ptr + offs_p, least, mask=mask)
     tl.store(parent_ptr + offs_p, parent, mask=mask)

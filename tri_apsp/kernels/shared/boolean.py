@@ -1,4 +1,4 @@
-"""Adjacencies to packed bits, and packed bits to bytes, in plain Triton: passes that memory bounds."""
+"""Adjacencies to packed bits, and packed bits to bytes, in plain Triton: bound by memory."""
 
 from __future__ import annotations
 
@@ -50,10 +50,9 @@ def _pack_kernel(
     values = tl.load(ptrs, mask=mask, other=0 if NO_EDGE is None else NO_EDGE)
     edges = values != 0 if NO_EDGE is None else values < NO_EDGE
     edges = edges | (mask & (offs_m[:, None] == offs_n[None, :]))  # [ROWS, 32 WORDS]
+    # Each bit at its place, and 32 of them to a word: a sum of different bits is their or.
     bits = edges.to(tl.int32) << (offs_n % 32)[None, :]
-    words = tl.sum(
-        tl.reshape(bits, [ROWS, WORDS, 32]), axis=2
-    )  # a sum of different bits is their or
+    words = tl.sum(tl.reshape(bits, [ROWS, WORDS, 32]), axis=2)  # [ROWS, WORDS]
     rows = words_ptr + (pid_b * size + offs_m)[:, None] * (size // 32)
     tl.store(
         rows + offs_w[None, :],
@@ -64,7 +63,7 @@ def _pack_kernel(
 
 @triton.jit
 def _unpack_kernel(
-    bytes_ptr,  # (batch, rows, columns), or (batch, columns, rows) if TRANSPOSED, contiguous, of uint8
+    bytes_ptr,  # uint8 (batch, rows, columns), or (batch, columns, rows) if TRANSPOSED, contiguous
     words_ptr,  # (batch, rows, columns / 32 rounded up), unit column stride
     rows,
     columns,
@@ -85,6 +84,7 @@ def _unpack_kernel(
     words = tl.load(
         ptrs, mask=(offs_m < rows)[:, None] & (offs_w < tl.cdiv(columns, 32))[None, :], other=0
     )
+    # [ROWS, WORDS, 32], then [ROWS, 32 WORDS].
     bits = tl.reshape(words[:, :, None] >> tl.arange(0, 32), [ROWS, 32 * WORDS]) & 1
     bytes_ptr += pid_b * rows * columns
     if TRANSPOSED:

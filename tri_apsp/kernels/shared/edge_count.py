@@ -2,7 +2,7 @@
 
     for each of the rows of this program, and each block of a row:
         edges += x < NO_EDGE, on the diagonal only with LOOPS       # [BLOCK], in registers
-    counts[pid] = sum(edges), or -1 if an edge is not a whole number
+    counts[pid] = sum(edges), or -1 if an edge is not an integer
 
 Positions past the end of a row load as NO_EDGE.
 """
@@ -22,7 +22,7 @@ def _count_edges_kernel(
     rows,
     rows_read,
     n,
-    step,  # of each matrix, rows 0, step, ... are read, rows_read of them; rows = batch * rows_read < 2**30
+    step,  # rows 0, step, ... of each matrix are read, rows_read of them; rows = batch * rows_read
     stride_xb,
     stride_xm,
     stride_xn,
@@ -31,11 +31,11 @@ def _count_edges_kernel(
     BLOCK: tl.constexpr,
 ):
     """Store the count of one program, which owns rows pid, pid + programs, ... of those that are
-    read in all matrices.
+    read in all matrices; rows < 2**30.
     """
     pid = tl.program_id(0)
     edges = tl.zeros([BLOCK], tl.int32)
-    fractions = tl.zeros([BLOCK], tl.int32)  # 1 where an edge is not a whole number
+    fractions = tl.zeros([BLOCK], tl.int32)  # 1 where an edge is not an integer
     for index in range(pid, rows, tl.num_programs(0)):
         # Index to a matrix and a row of it; offsets may need 64 bits.
         row = index % rows_read * step

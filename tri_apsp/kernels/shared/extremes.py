@@ -29,7 +29,7 @@ def empty_extremes(
 
 @triton.jit
 def update_extremes(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, BELOW: tl.constexpr):
-    """Return the three with the values of tile x [ROWS, BLOCK]; NaN propagates to the lowest alone."""
+    """Return the three with the values of tile x [ROWS, BLOCK]; only the lowest propagates NaN."""
     lowest = tl.minimum(lowest, x, propagate_nan=tl.PropagateNan.ALL)
     highest = tl.maximum(highest, x)
     if BELOW is not None:

@@ -38,6 +38,7 @@ def _begin_queue(pred_row, queue_ptr, i, n, BLOCK: tl.constexpr):
     """
     count = 0
     remaining = 0
+    # The running sum gives each vertex its place behind those before it.
     for start in range(0, n, BLOCK):
         offs = start + tl.arange(0, BLOCK)
         pred = tl.load(pred_row + offs, mask=offs < n, other=-1)
@@ -84,12 +85,14 @@ def _expand(
     """Extend the path to k by its listed edges from `start` to `end`, or by its row of W; return
     the new end of the queue.
     """
+    # BLOCK edges (k, j) at a time, [BLOCK].
     before = widen(tl.load(d_row + k))
     while start < end:
         offs = start + tl.arange(0, BLOCK)
         j = tl.load(targets_ptr + offs, mask=by_lists & (offs < end), other=0)
         j = tl.where(by_lists, j, offs.to(tl.int32))
         pred = tl.load(pred_row + j, mask=offs < end, other=-1)
+        # To be found, or found on this level already: then the least k counts.
         wanted = pred <= SEARCH
         x = tl.load(weights_ptr + offs, mask=by_lists & wanted, other=NO_EDGE)
         w_ptrs = w_row + j.to(tl.int64) * stride_wn
@@ -99,6 +102,7 @@ def _expand(
         longest = widen(tl.load(d_row + j, mask=wanted, other=NO_EDGE))
         if RELATIVE != 0:
             longest += scale * (RELATIVE * tl.abs(longest) + absolute)
+        # Extend the path where the sum is the distance; a new vertex goes to the end of the queue.
         fits = wanted & (x < NO_EDGE) & (before + x <= longest)
         new = (fits & (pred == SEARCH)).to(tl.int32)
         found = tl.zeros_like(pred) - k + THIS_LEVEL
@@ -136,6 +140,7 @@ def _fewest_edges_kernel(
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     queue_ptr += tl.program_id(0).to(tl.int64) * n
     absolute = absolute_margin(margins_ptr, INTEGER)
+    # Each row is the search of one source; a program takes one after another.
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         if tl.load(flags_ptr + row) == POSSIBLE_LOOP:
             graph = wide(row // n)
@@ -147,6 +152,7 @@ def _fewest_edges_kernel(
             tail, remaining = _begin_queue(pred_row, queue_ptr, row % n, n, BLOCK)
             # The threads of the program read what others stored in pred_row and queue.
             tl.debug_barrier()
+            # Levels: those of the queue from head to last are extended, and tail is its end.
             head = 0
             scale = 1.0
             while (remaining > 0) & (scale < WIDEST):
@@ -183,9 +189,9 @@ def _fewest_edges_kernel(
                 _settle(pred_row, queue_ptr, last, tail, BLOCK)
                 tl.debug_barrier()
                 remaining -= tail - last
-                if (
-                    tail == last
-                ):  # no vertex was reached: integers are done; floats search again, with twice the tolerance
+                # No vertex was reached: integers are done; floats search again, with twice the
+                # tolerance.
+                if tail == last:
                     scale = WIDEST if INTEGER else 2 * scale
                     head = 0
             if remaining > 0:  # only if the distances are not those of the weights

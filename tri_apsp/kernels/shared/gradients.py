@@ -1,12 +1,12 @@
 """Sums of gradients, in plain Triton: of the edges of all shortest paths, and of the factors of a
 product.
 
-    scale = 2^q, of each graph                                      # _largest_kernel: from the largest magnitude
+    scale = 2^q of each graph, by its largest magnitude             # _largest_kernel
     sums  = the sum of round(scale * gradient), for each edge       # _edge_sums_kernel
             or each element of a factor                             # _factor_sums_kernel
     gradient of an edge = sums / scale                              # _scale_kernel
 
-Sums of whole numbers do not depend on their order, so that every run gives the same bits, although
+Sums of integers do not depend on their order, so that every run gives the same bits, although
 programs add concurrently. q is such that a sum of all gradients of a graph has at most 62 bits: of
 2^c gradients, each keeps its bits down to 2^(c - 62) times the largest.
 """
@@ -23,7 +23,11 @@ __all__ = ["_edge_sums_kernel", "_factor_sums_kernel", "_largest_kernel", "_scal
 
 @triton.jit
 def _exponent(largest_bits, count_bits):
-    """Return q for the bits of the largest magnitude, a float64, of at most 2^count_bits gradients."""
+    """Return q, for the bits of the largest magnitude of at most 2^count_bits gradients.
+
+    A float64 has 52 bits of mantissa below its exponent, which has the bias 1023. q is at most
+    1000, so that 2^q and 2^-q are normal numbers.
+    """
     above = (largest_bits >> 52) - 1022  # the largest magnitude is less than 2^above
     return tl.minimum(62 - count_bits - above, 1000)
 
@@ -36,7 +40,7 @@ def _power_of_two(exponent):
 
 @triton.jit
 def _round(x):
-    """Return the whole number nearest to x, away from zero if two are, as int64."""
+    """Return the integer nearest to x, away from zero if two are, as int64."""
     whole = x.to(tl.int64)
     rest = x - whole.to(tl.float64)
     return whole + (rest >= 0.5).to(tl.int64) - (rest <= -0.5).to(tl.int64)
@@ -76,6 +80,7 @@ def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.cons
     """
     half = 0
     while deeper > 0:
+        # Each sum, of the vertex alone, [BLOCK] at a time.
         read, write = half * n, (1 - half) * n
         for block in range(tl.cdiv(n, BLOCK)):
             v = block * BLOCK + tl.arange(0, BLOCK)
@@ -85,14 +90,14 @@ def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.cons
                 mask=v < n,
             )
         tl.debug_barrier()
+        # Add it to that of the ancestor; and the ancestor's ancestor is that of the next round.
         deeper = 0
         for block in range(tl.cdiv(n, BLOCK)):
             v = block * BLOCK + tl.arange(0, BLOCK)
             ancestor = tl.load(ancestors_ptr + read + v, mask=v < n, other=source)
             below = ancestor != source
-            summed = tl.load(
-                sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg"
-            )  # of atomics, and so not from L1
+            # Atomics wrote these sums to L2, so they must not come from L1: .cg.
+            summed = tl.load(sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg")
             tl.atomic_add(
                 sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta"
             )
@@ -174,6 +179,7 @@ def _factor_sums_kernel(
 
     A program reads BLOCK gradients of one graph.
     """
+    # Program id to graph, and to elements of C, [BLOCK].
     pid_b = (tl.program_id(0) // blocks).to(tl.int64)
     offs = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = offs < wide(m) * n
@@ -207,5 +213,6 @@ def _scale_kernel(
     largest_bits = tl.load(largest_ptr + pid_b)
     sums = tl.load(sums_ptr + offs, mask=inside, other=0).to(tl.float64)
     gradient = sums * _power_of_two(-_exponent(largest_bits, count_bits))
+    # The exponent 2047 is that of infinity and NaN.
     gradient = tl.where(largest_bits >> 52 < 2047, gradient, float("nan"))
     tl.store(gradient_ptr + offs, gradient.to(gradient_ptr.dtype.element_ty), mask=inside)

@@ -1,13 +1,16 @@
 """Breadth-first search from many vertices at once, one bit for each source, in plain Triton.
 
-    now[s] = the bit of s, for each source s                                             # _start_kernel
+    now[s] = the bit of s, for each source s                         # _start_kernel
     for level = 1, 2, ...:
-        later[v] = the bits of now[u], over the edges (u, v), that v has not seen yet     # _gather_kernel, _level_kernel
+        later[v] = or of now[u] over the edges (u, v),               # _gather_kernel, _level_kernel
+                   without the bits that v has seen
         now, later = later, now
-    out[s, v] = the level at which v was found from s                                    # _unpack_kernel
+    out[s, v] = the level at which v was found from s                # _unpack_kernel
 
-A row has a bit for each source of a slab. The level of each bit is kept in binary, one matrix of
-bits for each binary digit.
+A row has a bit for each source of a slab: words of 32 bits, [words]. The level of each bit is kept
+in binary, one matrix of bits for each binary digit: a bit that is found on level 5 = 101 in binary
+is set in the matrices of digits 0 and 2. Lists of edges that are too long for one program are
+gathered in chunks first.
 
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
@@ -63,6 +66,7 @@ def _gather(
     """Return the bits of the rows that the last level found, over the edges from `edge` to `end`,
     EDGES rows at a time.
     """
+    # Rows of edges are combined by word, and with each other after the loop.
     offs = tl.arange(0, WORDS)
     rows = tl.zeros([EDGES, WORDS], tl.int32)
     while edge < end:
@@ -81,8 +85,8 @@ def _gather(
 @triton.jit
 def _gather_kernel(
     gathered_ptr,  # (long lists, words) of int32, 0 before
-    now_ptr,  # (n, words) of int32: what the last level found, in the rows where it found anything
-    found_ptr,  # (n,) of int32: of the levels of the parity of level - 1, the last that found a bit of each row
+    now_ptr,  # (n, words) of int32: what the last level found, in rows with found = level - 1
+    found_ptr,  # (n,) of int32: the last level, among level - 1, level - 3, ..., that found a bit
     complete_ptr,  # (n,) of int32: 1 where a row has seen every source
     lists_ptr,
     vertices_ptr,
@@ -112,7 +116,7 @@ def _level_kernel(
     complete_ptr,  # as above
     later_found_ptr,  # (n,) of int32: becomes `level` in these rows
     seen_ptr,  # (n, words) of int32
-    digits_ptr,  # (digits, n, words) of int32: the binary digits of the level at which each bit was found
+    digits_ptr,  # (digits, n, words) of int32: the binary digits of the level of each bit
     total_ptr,
     reached_ptr,
     farthest_ptr,  # (n,) of int64, int64 and int32
@@ -136,6 +140,7 @@ def _level_kernel(
     mask = offs < words
     for v in range(tl.program_id(0) * VERTICES, tl.minimum(n, (tl.program_id(0) + 1) * VERTICES)):
         if tl.load(complete_ptr + v) == 0:
+            # The bits of all edges to v, [WORDS]: gathered before, for a long list, or now.
             number = tl.load(list_ptr + v)
             gathered = gathered_ptr + tl.maximum(number, 0).to(tl.int64) * words + offs
             bits = tl.load(gathered, mask=mask & (number >= 0), other=0)
@@ -143,6 +148,7 @@ def _level_kernel(
             first = tl.load(offsets_ptr + v)
             end = tl.where(number >= 0, first, tl.load(offsets_ptr + v + 1))
             bits |= _gather(now_ptr, found_ptr, sources_ptr, first, end, level, words, EDGES, WORDS)
+            # Those that v has not seen; seen is loaded only if there are any bits.
             row = wide(v) * words + offs
             some = tl.max((bits != 0).to(tl.int32)) == 1
             seen = tl.load(seen_ptr + row, mask=mask & some, other=-1)
@@ -152,6 +158,7 @@ def _level_kernel(
                 tl.store(seen_ptr + row, seen | new, mask=mask & (new != 0))
                 tl.store(later_found_ptr + v, level)
                 tl.store(any_ptr, 1)
+                # The level of the new bits, in binary; or counts of them.
                 for digit in tl.static_range(DIGITS):
                     if (level >> digit) & 1 == 1:
                         digits = digits_ptr + digit * (wide(n) * words) + row
@@ -182,6 +189,7 @@ def _unpack_kernel(
     VERTICES: tl.constexpr,
 ):
     """Write the levels of the 32 sources of a word, at VERTICES vertices."""
+    # Program id to vertices [VERTICES] and to a word, whose bits are 32 sources.
     rows = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
     word = tl.program_id(1)
     mask = rows < n

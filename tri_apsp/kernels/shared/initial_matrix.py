@@ -25,7 +25,7 @@ __all__ = ["_initial_matrix_kernel"]
 def _initial_matrix_kernel(
     d_ptr,  # D (batch, padded_n, padded_n), contiguous
     w_ptr,  # W (batch, n, n), any strides
-    sizes_ptr,  # (batch,): the leading vertices that count, if SIZES; a size out of range counts as the nearest in range
+    sizes_ptr,  # (batch,): the leading vertices, clamped to what exists, if SIZES
     out_ptr,  # of the dtype of W
     out_offset,
     max_programs,  # the extremes of all programs, (5, max_programs), begin at out[out_offset]

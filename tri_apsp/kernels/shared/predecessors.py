@@ -1,10 +1,20 @@
 """Predecessors of all pairs from weights, distances and lists of tight edges, in plain Triton.
 
     for each strip of sources i, whose distances are transposed:
-        pred_strip[j, i] = i where the edge (i, j) is a shortest path, SEARCH where there is another path  # _transpose_kernel
-        pred_strip[j, i] = argmin of D[i, k] + W[k, j], where SEARCH    # _search_lists_kernel, or _search_kernel without lists
-        pred[i, j] = pred_strip[j, i]                                   # _collect_kernel
-    where every sum over a list is larger than the distance because of rounding: all edges             # _search_rest_kernel
+        pred_strip[j, i] = i where the edge (i, j) is a shortest path,   # _transpose_kernel
+                           SEARCH where there is another path
+        where SEARCH: pred_strip[j, i] = argmin of D[i, k] + W[k, j]     # _search_lists_kernel,
+                                                                         # or _search_kernel
+        pred[i, j] = pred_strip[j, i]                                    # _collect_kernel
+    where every sum over a list is larger than the distance because of rounding:
+        search all edges                                                 # _search_rest_kernel
+
+A strip is [n, width]: vertex j and its sources are a row. So a program that searches for the
+predecessors of j loads one edge (k, j), and row k of the strip for all its sources at once:
+
+    D of the strip           sources of the strip
+        row k                D[i, k]  D[i+1, k]  D[i+2, k] ...      # + W[k, j], compared with
+        row j                D[i, j]  D[i+1, j]  D[i+2, j] ...
 
 Predecessors can form a loop only through an edge (k, j) with D[i, k] >= D[i, j] that lies on a
 cycle of weight 0 up to rounding: W[k, j] + D[j, k] <= cycle_relative * |D[i, j]| + cycle_absolute.
@@ -41,7 +51,7 @@ POSSIBLE_LOOP: tl.constexpr = tl.constexpr(2)
 
 @triton.jit
 def _transpose_kernel(
-    d_strip_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
+    d_strip_ptr,  # (batch, n, width): D of sources i0, ..., transposed; NO_EDGE on the diagonal
     pred_strip_ptr,  # (batch, n, width) of int32
     w_ptr,
     d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
@@ -61,11 +71,12 @@ def _transpose_kernel(
     """Transpose a tile of D and of predecessors: i for an edge that is a shortest path, SEARCH for
     other paths, -1 for none.
     """
+    # Program id to tile: sources [ROWS] of the strip, vertices [COLUMNS].
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
-    # Both (ROWS, COLUMNS).
+    # Both [ROWS, COLUMNS].
     w, d = load_edges(
         w_ptr + pid_b * stride_wb,
         d_ptr + pid_b * n * n,
@@ -120,9 +131,11 @@ def _search_lists_kernel(
     Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the
     graph.
     """
+    # The end of the last list is the number of listed edges.
     count = tl.num_programs(1).to(tl.int64) * n * blocks
     if tl.load(ends_ptr + count - 1) > capacity:
         return
+    # Program id to strip of LANES sources, and group of vertices.
     groups = tl.cdiv(n, GROUP)
     offs = tl.program_id(0) // groups * LANES + tl.arange(0, LANES)
     mask = offs < width
@@ -135,13 +148,14 @@ def _search_lists_kernel(
         tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)
     ):
         pred_strip_ptrs = pred_strip_ptr + j * width + offs
-        found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # (LANES,), as y and best
+        found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # [LANES], as y and best
         need = found == SEARCH
         if tl.max(need.to(tl.int32)) == 1:
             y = widen(tl.load(d_strip_ptr + j * width + offs, mask=mask, other=NO_EDGE))
             best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
             start = tl.load(ends_ptr + (first + j) * blocks - 1, mask=first + j > 0, other=0)
             end = tl.load(ends_ptr + (first + j + 1) * blocks - 1)
+            # Main loop: CHUNK edges, then a test whether every source has its distance.
             searching = True
             while (start < end) & searching:
                 stop = tl.minimum(start + CHUNK, end)
@@ -151,11 +165,11 @@ def _search_lists_kernel(
                         edge = start + (UNROLL - 1 - step if INTEGER else step)
                         k = tl.load(sources_ptr + edge, mask=edge < end, other=0)
                         x = widen(tl.load(weights_ptr + edge, mask=edge < end, other=NO_EDGE))
-                        total = (
-                            widen(tl.load(x_strip_ptr + k * width + offs, mask=mask, other=NO_EDGE))
-                            + x
-                        )
-                        if INTEGER:  # the sums are exact: the first edge whose sum is the distance, in one operation fewer
+                        x_row = x_strip_ptr + k * width + offs  # [LANES]
+                        total = widen(tl.load(x_row, mask=mask, other=NO_EDGE)) + x
+                        # Sums of integers are exact: keep the first edge whose sum is the distance,
+                        # which takes one operation less. Edges come in descending order.
+                        if INTEGER:
                             first_found = tl.where(total == y, k, first_found)
                         else:
                             less = total < best
@@ -200,6 +214,7 @@ def _search_kernel(
     count = tl.num_programs(1).to(tl.int64) * n * blocks
     if tl.load(ends_ptr + count - 1) <= capacity:
         return
+    # Program id to tile [ROWS, COLUMNS] of the strip: vertices and sources.
     tiles_n = tl.cdiv(width, COLUMNS)
     offs_j = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs = tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
@@ -207,9 +222,8 @@ def _search_kernel(
     pid_b = tl.program_id(1).to(tl.int64)
     offs_s = (pid_b * n + offs_j)[:, None] * width + offs[None, :]
     mask_c = mask_j[:, None] & mask[None, :]
-    found = tl.load(
-        pred_strip_ptr + offs_s, mask=mask_c, other=-1
-    )  # (ROWS, COLUMNS), as y and best
+    # [ROWS, COLUMNS], as y and best.
+    found = tl.load(pred_strip_ptr + offs_s, mask=mask_c, other=-1)
     need = found == SEARCH
     if tl.max(need.to(tl.int32)) == 0:
         return
@@ -218,6 +232,7 @@ def _search_kernel(
     w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
     x_strip_ptrs = x_strip_ptr + pid_b * n * width + offs
     size = tl.load(sizes_ptr + pid_b)  # beyond it, weights may be anything
+    # Main loop: a column of W and a row of the strip for each k, as in a product.
     k = 0
     searching = True
     while (k < size) & searching:
@@ -262,6 +277,7 @@ def _flags(
     NOT_CLOSER if there is a path back, and POSSIBLE_LOOP if the edge may then lie on a cycle of
     weight 0.
     """
+    # D[j, k] and W[k, j]: the cycle through the edge (k, j).
     back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=not_closer, other=NO_EDGE))
     w = widen(
         tl.load(
@@ -303,6 +319,7 @@ def _collect_kernel(
     """Store a tile of predecessors, and set the flags of those that are no closer to the source
     than their vertices.
     """
+    # Transpose a tile back, [ROWS, COLUMNS].
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
@@ -322,6 +339,7 @@ def _collect_kernel(
     y = widen(tl.load(d_ptr + offs_p, mask=searched, other=NO_EDGE))
     if not INTEGER:
         searched = searched & (shortest <= 2 * (RELATIVE * tl.abs(y) + tl.load(margins_ptr)))
+    # Where D[i, k] >= D[i, j], flag the source.
     before = widen(
         tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + k, mask=searched, other=NO_EDGE)
     )
@@ -351,11 +369,12 @@ def _collect_kernel(
 def _best_of_all(
     w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Return the k, (1,), of the least D[i, k] + W[k, j] of all edges to j: the smallest of
+    """Return the k, [1], of the least D[i, k] + W[k, j] of all edges to j: the smallest of
     several, -1 if there is no edge.
     """
     best = widen(tl.full([1], NO_EDGE, d_row.dtype.element_ty))
     found = tl.full([1], -1, tl.int32)
+    # BLOCK edges at a time; a later block replaces the minimum only if it is less.
     for start in range(0, n, BLOCK):
         k = start + tl.arange(0, BLOCK)
         mask = (k < n) & (k != j)
@@ -398,6 +417,7 @@ def _search_rest_kernel(
     w_ptr += pid_b * stride_wb
     d_ptr += pid_b * n * n
     pred_row, d_row = pred_ptr + (pid_b * n + i) * n, d_ptr + wide(i) * n
+    # Blocks of the row that have something to search, and each such pair by itself: they are rare.
     inexact = False
     flag = 0
     for start in range(0, n, BLOCK):
@@ -427,6 +447,7 @@ def _search_rest_kernel(
                     )
                     flag = tl.maximum(flag, tl.max(flags))
                     inexact = True
+    # Where a distance is no exact sum, any predecessor that is not closer may close a loop.
     if inexact:
         if tl.maximum(flag, tl.load(flags_ptr + pid_b * n + i)) >= NOT_CLOSER:
             tl.store(flags_ptr + pid_b * n + i, POSSIBLE_LOOP)

@@ -12,8 +12,8 @@ __all__ = ["_check_terms_kernel"]
 
 @triton.jit(do_not_specialize=["blocks"])
 def _check_terms_kernel(
-    pred_ptr,  # (batch, n, n) of int32, contiguous: the first k with the least D[i, k] + W[k, j]; then predecessors
-    failed_ptr,  # one int32, 0 before the launch; 1: a predecessor may lie on a loop; 2: a distance of floats is negative
+    pred_ptr,  # int32 (batch, n, n), contiguous: the first k with the least D[i, k] + W[k, j]
+    failed_ptr,  # one int32, 0 before; 1: a predecessor may lie on a loop; 2: a float is negative
     w_ptr,
     d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
     n,
@@ -25,13 +25,14 @@ def _check_terms_kernel(
     NO_EDGE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """pred[i, j] = i where edge (i, j) is a shortest path; -1 without a path, and for i = j. A
-    program owns BLOCK pairs.
+    """pred[i, j] <- i where edge (i, j) is a shortest path; -1 without a path, and for i = j;
+    else it stays. A program owns BLOCK pairs.
 
     If every predecessor is closer to the source than its vertex, following them leads to the
     source. Where sums are exact (RELATIVE = 0), a loop of predecessors is a cycle of weight 0, and
     so each of its edges has a way back that is as light.
     """
+    # Program id to graph and pairs, [BLOCK].
     pid = tl.program_id(0)
     pid_b = (pid // blocks).to(tl.int64)
     offs = wide(pid % blocks) * BLOCK + tl.arange(0, BLOCK)
@@ -47,6 +48,7 @@ def _check_terms_kernel(
     k = tl.load(pred_ptr + offs, mask=reached, other=-1)
     k = tl.where(reached & (w <= limit(d, 0, RELATIVE)), i.to(tl.int32), k)
     tl.store(pred_ptr + offs, k, mask=inside)
+    # Predecessors between i and j that are no closer to i than j.
     between = reached & (k != i)
     before = tl.load(d_ptr + i * n + k, mask=between & (k >= 0), other=NO_EDGE)
     loops = between & (before >= d)

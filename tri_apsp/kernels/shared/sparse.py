@@ -4,12 +4,13 @@ Each kernel is a round that lowers distances in place; rounds follow each other 
 lowered. A program may or may not see what another lowered in the same round: the distances that no
 edge lowers any more are the same.
 
-    output-parallel: d[v] = min(d[v], d[u] + w over the edges (u, v))        # _pull_kernel
-    input-parallel:  sums[e] = d[u] + w, then the minimum of each segment    # _segments_kernel, _carries_kernel
-    frontier:        for u that the last round lowered: d[v] = min(d[v], d[u] + w over the edges (u, v))    # _push_kernel
-    many sources:    x[v, :] = min(x[v, :], x[u, :] + w over the edges (u, v))                              # _pull_rows_kernel
+    output-parallel: d[v] = min(d[v], d[u] + w) over the edges (u, v)           # _pull_kernel
+    input-parallel:  sums[e] = d[u] + w of each edge e, sorted by v;            # _segments_kernel
+                     d[v] = min(d[v], sums) over the segment of v               # _carries_kernel
+    frontier:        the same over the edges from u that the last round lowered # _push_kernel
+    many sources:    x[v, :] = min(x[v, :], x[u, :] + w) over the edges (u, v)  # _pull_rows_kernel
 
-Then the predecessors, by edges with d[u] + w = d[v]                                                        # _tight_kernel
+Then the predecessors, by edges with d[u] + w = d[v]                            # _tight_kernel
 
 Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
 """
@@ -47,6 +48,7 @@ def _pull_kernel(
     """Lower VERTICES vertices of about as many edges each, LANES edges of each at a time; axis 1 of
     the grid is the rows.
     """
+    # Program id to row and vertices v [VERTICES], and the range of the edges to each of them.
     row = tl.program_id(1)
     d_ptr += row.to(tl.int64) * n
     offs = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
@@ -54,7 +56,8 @@ def _pull_kernel(
     v = tl.load(order_ptr + offs, mask=mask, other=0)
     first = tl.load(offsets_ptr + v, mask=mask, other=0)
     end = tl.load(offsets_ptr + v + 1, mask=mask, other=0)
-    best = tl.zeros([VERTICES, LANES], d_ptr.dtype.element_ty) + NO_EDGE
+    # Main loop: LANES edges of each vertex, until the longest list ends.
+    best = tl.zeros([VERTICES, LANES], d_ptr.dtype.element_ty) + NO_EDGE  # [VERTICES, LANES]
     edge = first[:, None] + tl.arange(0, LANES)[None, :]
     left = tl.max(end - first)
     while left > 0:
@@ -64,6 +67,7 @@ def _pull_kernel(
         best = tl.minimum(best, tl.load(d_ptr + u, mask=more, other=NO_EDGE) + w)
         edge += LANES
         left -= LANES
+    # Epilogue: [VERTICES].
     least = tl.min(best, axis=1)
     less = mask & (least < tl.load(d_ptr + v, mask=mask, other=0)) & (least <= tl.load(limit_ptr))
     tl.store(d_ptr + v, least, mask=less)
@@ -108,6 +112,7 @@ def _segments_kernel(
     """Relax BLOCK edges; store the minima of the segments inside, and carry those of the first and
     the last one.
     """
+    # Program id to row and edges, [BLOCK], sorted by destination v.
     row = tl.program_id(1)
     block, blocks = tl.program_id(0), tl.num_programs(0)
     d_ptr += row.to(tl.int64) * n
@@ -117,9 +122,11 @@ def _segments_kernel(
     u = tl.load(sources_ptr + offs, mask=mask, other=0)
     w = tl.load(weights_ptr + offs, mask=mask, other=NO_EDGE)
     total = tl.load(d_ptr + u, mask=mask, other=NO_EDGE) + w
+    # The minimum of each segment up to each edge: complete at the last edge of the segment.
     least, _ = tl.associative_scan((total, v), 0, _least_of_segment)
     last = tl.minimum((block + 1) * BLOCK, edges) - 1
     following = tl.load(targets_ptr + offs + 1, mask=offs < last, other=-1)
+    # The first and the last segment may go on in the blocks beside this one: _carries_kernel.
     first_v, last_v = tl.load(targets_ptr + block * BLOCK), tl.load(targets_ptr + last)
     ends = mask & (v != following)
     inside = ends & (v != first_v) & (v != last_v)
@@ -162,6 +169,7 @@ def _carries_kernel(
     limit = tl.load(limit_ptr)
     open_v = -1  # the last segment so far, and its minimum
     open_value = limit
+    # The carries of all blocks, in order, are segments again; the open one goes on in a later step.
     for start in range(0, 2 * blocks, BLOCK):
         offs = start + tl.arange(0, BLOCK)
         mask = offs < 2 * blocks
@@ -175,6 +183,7 @@ def _carries_kernel(
             other=-1,
         )
         _store_segments(d_ptr, lowered_ptr + row, least, v, mask & (v != following), limit)
+        # The segment of the last carry of this step, and its minimum so far.
         is_end = offs == tl.minimum(start + BLOCK, 2 * blocks) - 1
         open_v = tl.max(tl.where(is_end, v, -1))
         open_value = tl.min(tl.where(is_end, least, NO_EDGE))
@@ -197,6 +206,7 @@ def _push_kernel(
     BLOCK: tl.constexpr,
 ):
     """Relax the edges of VERTICES queued vertices at a time, BLOCK edges at a time."""
+    # The lists of VERTICES vertices are joined to one: so no lane is idle where degrees differ.
     count = tl.load(count_ptr)
     limit = tl.load(limit_ptr)
     place = tl.arange(0, VERTICES)
@@ -211,11 +221,13 @@ def _push_kernel(
         done = tl.zeros([], total.dtype)
         while done < total:
             index = done + tl.arange(0, BLOCK)
-            # The list to which each of these edges belongs: as many lists end before it.
+            # The list to which each of these edges belongs: as many lists end before it. [BLOCK]
             owner = tl.sum((ends[None, :] <= index[:, None]).to(tl.int32), axis=1)
+            # Triton cannot index a vector: `mine` [BLOCK, VERTICES] selects the owner by a sum.
             mine = (place[None, :] == owner[:, None]) & (index < total)[:, None]
             edge = index + tl.sum(tl.where(mine, (first - ends + degree)[None, :], 0), axis=1)
             known = tl.sum(tl.where(mine, d[None, :], 0), axis=1).to(d.dtype)
+            # Relax the edges, [BLOCK]; only the program whose minimum was less queues the vertex.
             inside = index < total
             v = tl.load(targets_ptr + edge, mask=inside, other=0)
             sums = known + tl.load(weights_ptr + edge, mask=inside, other=0)
@@ -227,6 +239,7 @@ def _push_kernel(
                 queued_ptr + v, tl.zeros_like(v) + round, mask=lowered, sem="relaxed"
             )
             new = (lowered & (queued != round)).to(tl.int32)
+            # Reserve places at the end of the next queue for all new vertices of this step.
             added = tl.sum(new)
             if added > 0:
                 begin = tl.atomic_add(next_count_ptr, added, sem="relaxed")
@@ -260,6 +273,7 @@ def _pull_rows_kernel(
         tl.load(firsts_ptr + chunk),
         tl.load(ends_ptr + chunk),
     )
+    # Main loop: EDGES rows x[u, :] at a time, those that changed; best [EDGES, BLOCK].
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = columns < width
     best = tl.zeros([EDGES, BLOCK], x_ptr.dtype.element_ty) + NO_EDGE
@@ -278,9 +292,8 @@ def _pull_rows_kernel(
     less = mask & (best <= tl.load(limit_ptr))
     less = less & (best < tl.load(row, mask=less, other=0))
     if tl.max(less.to(tl.int32)) == 1:
-        tl.atomic_min(
-            row, best, mask=less, sem="relaxed"
-        )  # other chunks of the vertex may lower it too
+        # Atomic, since other chunks of the vertex may lower it too.
+        tl.atomic_min(row, best, mask=less, sem="relaxed")
         tl.store(changed_ptr + v, round)
         tl.store(lowered_ptr, 1)
 
@@ -288,7 +301,7 @@ def _pull_rows_kernel(
 @triton.jit
 def _tight_kernel(
     pred_ptr,  # (rows, n) of int32: -2 where it is to be found
-    level_ptr,  # (rows, n) of int32: the edges of the path to each vertex, 0 for sources; -1 while it is not known
+    level_ptr,  # (rows, n) of int32: the edges of each path, 0 for sources; -1: not known yet
     not_closer_ptr,  # (rows,) of int32: set to 1 if a predecessor is no closer than its vertex
     found_ptr,  # (1,) of int32: set to 1 if a predecessor is found
     order_ptr,
@@ -318,9 +331,9 @@ def _tight_kernel(
     first = tl.load(offsets_ptr + v, mask=mask, other=0)
     end = tl.load(offsets_ptr + v + 1, mask=mask, other=0)
     d = tl.load(d_ptr + v, mask=mask, other=0)
-    best = tl.full(
-        [VERTICES, LANES], 2147483647, tl.int32
-    )  # a source u as u - n, so that it is smaller than any other
+    # A source u counts as u - n, so that it is smaller than any other; 2^31 - 1: none. The loop is
+    # that of _pull_kernel.
+    best = tl.full([VERTICES, LANES], 2147483647, tl.int32)  # [VERTICES, LANES]
     edge = first[:, None] + tl.arange(0, LANES)[None, :]
     left = tl.max(end - first)
     while left > 0:

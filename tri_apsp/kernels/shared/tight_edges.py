@@ -1,9 +1,11 @@
 """Lists of tight edges, in plain Triton: passes over tiles of weights and distances that memory
 bounds.
 
-    nearest[i] = min over k != i of D[i, k]                                              # _nearest_kernel
-    bounds[j] = max over i, without a direct edge on a shortest path, of D[i, j] - nearest[i]   # _bounds_kernel
-    for each vertex j, the edges (k, j) with W[k, j] = D[k, j] <= bounds[j], by ascending k     # _count_kernel, _list_kernel
+    nearest[i] = min over k != i of D[i, k]                          # _nearest_kernel
+    bounds[j] = max of D[i, j] - nearest[i] over the sources i,      # _bounds_kernel
+                from which the edge (i, j) is no shortest path
+    for each vertex j, by ascending k:                               # _count_kernel, _list_kernel
+        list the edges (k, j) with W[k, j] = D[k, j] <= bounds[j]
 
 The last edge of a shortest path is tight; and it is no longer than what the nearest vertex leaves
 of the distance. Floats are equal within a tolerance, RELATIVE * |D| + absolute; for integers both
@@ -47,7 +49,7 @@ def absolute_margin(margins_ptr, INTEGER: tl.constexpr):
 
 @triton.jit
 def limit(d, absolute, RELATIVE: tl.constexpr):
-    """Return the largest sum that equals a distance d within the tolerance; d itself for integers."""
+    """Return the largest sum that equals a distance d within the tolerance; for integers, d."""
     if RELATIVE == 0:
         return d
     else:
@@ -59,14 +61,15 @@ def load_edges(w_ptr, d_ptr, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE: t
     """Return W and D of the pairs offs_k x offs_j of one graph; NO_EDGE outside, and on the
     diagonal of both.
     """
+    # All [rows, columns] of the tile.
     mask = (offs_k < n)[:, None] & (offs_j < n)[None, :] & (offs_k[:, None] != offs_j[None, :])
     w_ptrs = (
         w_ptr + offs_k.to(tl.int64)[:, None] * stride_wm + offs_j.to(tl.int64)[None, :] * stride_wn
     )
     d_ptrs = d_ptr + offs_k.to(tl.int64)[:, None] * n + offs_j[None, :]
-    return widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)), widen(
-        tl.load(d_ptrs, mask=mask, other=NO_EDGE)
-    )
+    w = widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE))
+    d = widen(tl.load(d_ptrs, mask=mask, other=NO_EDGE))
+    return w, d
 
 
 @triton.jit
@@ -80,6 +83,7 @@ def _nearest_kernel(
     BLOCK: tl.constexpr,
 ):
     """nearest <- the minimum of ROWS rows of D without the diagonal."""
+    # Rows of all graphs, one after another, [ROWS].
     offs_r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     nearest = widen(tl.full([ROWS], NO_EDGE, d_ptr.dtype.element_ty))
     for start in range(0, n, BLOCK):
@@ -89,11 +93,8 @@ def _nearest_kernel(
             & (offs_n < n)[None, :]
             & ((offs_r % n)[:, None] != offs_n[None, :])
         )
-        d_tile = widen(
-            tl.load(
-                d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :], mask=mask, other=NO_EDGE
-            )
-        )
+        d_ptrs = d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :]
+        d_tile = widen(tl.load(d_ptrs, mask=mask, other=NO_EDGE))  # [ROWS, BLOCK]
         nearest = tl.minimum(nearest, tl.min(d_tile, axis=1))
     tl.store(nearest_ptr + offs_r, nearest.to(nearest_ptr.dtype.element_ty), mask=offs_r < rows)
 
@@ -146,12 +147,15 @@ def _bounds_kernel(
         NO_EDGE,
     )
     nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
+    # The pairs whose path has a last edge that is not the first, and how long it may be: what the
+    # nearest vertex leaves of the distance, each of them with its tolerance. [ROWS, COLUMNS]
     absolute = absolute_margin(margins_ptr, INTEGER)
     searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
     d, nearest = tl.where(searched, d, 0), tl.where(nearest < NO_EDGE, nearest, 0)
     longest = limit(limit(d, absolute, RELATIVE), absolute, RELATIVE) - nearest
     if RELATIVE != 0:
         longest += RELATIVE * tl.abs(nearest) + absolute
+    # The maximum over the sources of this tile, [COLUMNS].
     longest = tl.max(tl.where(searched, longest, LOWEST), axis=0)
     bounds_ptrs = bounds_ptr + (pid_b * tl.cdiv(n, ROWS) + block) * n + offs_j
     tl.store(bounds_ptrs, longest.to(bounds_ptr.dtype.element_ty), mask=offs_j < n)
@@ -159,7 +163,7 @@ def _bounds_kernel(
 
 @triton.jit
 def _count_kernel(
-    masks_ptr,  # (batch, n, blocks) of int32: bit r is set if the edge from vertex r of a block of ROWS = 32 vertices is listed
+    masks_ptr,  # (batch, n, blocks) of int32: bit r for an edge from vertex r of ROWS = 32
     counts_ptr,  # (batch, n, blocks) of int32: how many bits are set
     bounds_ptr,
     w_ptr,
@@ -197,6 +201,7 @@ def _count_kernel(
         & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
         & (w <= bounds[None, :])
     )
+    # A sum of different bits is their or: one word per vertex j, [COLUMNS].
     offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
     masks = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
     tl.store(masks_ptr + offs_c, masks, mask=offs_j < n)
@@ -208,7 +213,7 @@ def _list_kernel(
     sources_ptr,
     targets_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
-    ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end, counted from the first list
+    ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end
     masks_ptr,
     counts_ptr,
     w_ptr,  # as above
@@ -227,14 +232,15 @@ def _list_kernel(
     pid_b = tl.program_id(1).to(tl.int64)
     offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < wide(n) * blocks
+    # Offset to a vertex j, and the first of the ROWS vertices whose edges are its bits, [BLOCK].
     offs_c = pid_b * n * blocks + offs
     j = (offs // blocks).to(tl.int32)
     first = (offs % blocks).to(tl.int32) * ROWS
     bits = tl.load(masks_ptr + offs_c, mask=mask, other=0)
-    place = tl.load(ends_ptr + offs_c, mask=mask, other=0) - tl.load(
-        counts_ptr + offs_c, mask=mask, other=0
-    )
+    place = tl.load(ends_ptr + offs_c, mask=mask, other=0)
+    place -= tl.load(counts_ptr + offs_c, mask=mask, other=0)  # where this word's edges begin
     w_ptrs = w_ptr + pid_b * stride_wb + j.to(tl.int64) * stride_wn
+    # Each step lists the lowest bit of each word, and clears it.
     while tl.max((bits != 0).to(tl.int32)) == 1:
         lowest = (bits & -bits).to(tl.uint32, bitcast=True)
         # The index of the lowest bit is the exponent of lowest as a float32.

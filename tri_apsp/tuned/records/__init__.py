@@ -63,7 +63,8 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
     others = [other for other, name in RECORDS if name == kernel]
     of = f", which the {' and the '.join(others)} engine has" if others else ""
     raise InputError(
-        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}{of}; choose one of these."
+        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}{of}; "
+        "choose one of these."
     )
 
 

@@ -102,8 +102,8 @@ def make_space(**choices: tuple[Choice, ...]) -> Space:
 def tiles_name(tiles: GpuTiles) -> str:
     """Return all fields of `tiles` in a few words, so that whole tiles can be one choice."""
     return (
-        f"{tiles.block_m}x{tiles.block_n}x{tiles.block_k} group {tiles.group_m} warps {tiles.num_warps} "
-        f"stages {tiles.num_stages} thread {tiles.thread_n}"
+        f"{tiles.block_m}x{tiles.block_n}x{tiles.block_k} group {tiles.group_m} "
+        f"warps {tiles.num_warps} stages {tiles.num_stages} thread {tiles.thread_n}"
     )
 
 
@@ -123,8 +123,8 @@ class TunableKernel(Generic[C]):
             the solve decides.
         sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is that of
             their code.
-        problem: the kind of problem that is measured, a key of
-            tri_apsp.tune.measure.problems.PROBLEMS.
+        workload: the kind of workload that is measured, a key of
+            tri_apsp.tune.workloads.WORKLOADS.
         calls: the kinds of calls that look for its entries, of CALLS.
         space: its parameters and their choices.
         quick_sizes: sizes n that a quick sweep tunes.
@@ -148,7 +148,7 @@ class TunableKernel(Generic[C]):
     name: str
     fields: tuple[str, ...]
     sources: tuple[str, ...]
-    problem: str
+    workload: str
     calls: tuple[str, ...]
     space: Space
     quick_sizes: tuple[int, ...]
@@ -167,4 +167,4 @@ class TunableKernel(Generic[C]):
         """Whether it is a whole solve: its entry is looked up first, and may set the fields of its
         engine's other kernels.
         """
-        return self.problem == "solve"
+        return self.workload == "solve"

@@ -47,8 +47,6 @@ _CLOSURE_SOURCES = (
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _EXPONENTS_SOURCES = (
     "nvidia/exponents.py",
-    "portable/exponents.py",
-    "portable/tiles.py",
     "shared/exponents.py",
     *_PRODUCT_SOURCES,
 )
@@ -125,14 +123,10 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 
 def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
     """Return whether shared memory suffices for as many programs as registers do: two with 128
-    columns, or one.
-
-    The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so
-    num_stages is 6 alone.
+    columns, or one; elsewhere than on compute capability 9.x there is no such product.
     """
-    if not device.has_wgmma:
-        return tiles.num_stages == 6 and exponents_bytes(tiles, device) <= device.shared_memory
-    return exponents_bytes(tiles, device) * (256 // tiles.block_n) <= device.shared_memory
+    needed = exponents_bytes(tiles) * (256 // tiles.block_n)
+    return device.has_wgmma and needed <= device.shared_memory
 
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
@@ -172,7 +166,7 @@ KERNELS = (
         name="product",
         fields=("product",),
         sources=_PRODUCT_SOURCES,
-        problem="product",
+        workload="product",
         calls=CALLS,
         space=make_space(
             product__block_m=(32, 64, 128, 256),
@@ -195,7 +189,7 @@ KERNELS = (
         name="small_product",
         fields=("small_product",),
         sources=_PRODUCT_SOURCES,
-        problem="product",
+        workload="product",
         # Not a solve: there a product that does not fill the GPU is mostly a stripe of a panel.
         # What is best for small square products slowed solves in int16 by up to 14% on an H200, so
         # the solve's own entry decides there, or the default.
@@ -224,7 +218,7 @@ KERNELS = (
         name="closure",
         fields=("closure_tile", "closure_warps", "closure_programs"),
         sources=_CLOSURE_SOURCES,
-        problem="closure",
+        workload="closure",
         calls=("solve",),
         space=make_space(
             closure_tile=(32, 64, 128),
@@ -245,7 +239,7 @@ KERNELS = (
         name="batch",
         fields=("closure_tile", "closure_warps", "batch_programs"),
         sources=_CLOSURE_SOURCES,
-        problem="closure",
+        workload="closure",
         calls=("batch",),
         space=make_space(
             closure_tile=(32, 64, 128),
@@ -268,7 +262,7 @@ KERNELS = (
         name="exponents",
         fields=("exponents",),
         sources=_EXPONENTS_SOURCES,
-        problem="exponents",
+        workload="exponents",
         calls=("solve",),
         space=make_space(
             exponents__block_n=(128, 256),
@@ -287,7 +281,7 @@ KERNELS = (
         name="solve",
         fields=(*SOLVE_FIELDS, "small_product"),
         sources=_SOLVE_SOURCES,
-        problem="solve",
+        workload="solve",
         calls=("solve", "batch"),
         space=_SOLVE,
         quick_sizes=(4096,),

@@ -1,0 +1,86 @@
+"""Solves in one launch whose kernel is for one sign of the weights: which kernels run, and that the
+result is always right.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+import torch
+
+from tri_apsp import InputError, NegativeCycleError, engines, shortest_paths
+from tri_apsp.dense import one_launch
+from tri_apsp.engines.base import Block, PendingRanges
+from tri_apsp.engines.cpu import CpuEngine
+
+NONNEGATIVE = torch.tensor([[0.0, 4, 1], [9, 0, 9], [9, 2, 0]])
+NEGATIVE = torch.tensor([[0.0, 4, 1], [9, 0, 9], [9, -2, 0]])
+EXPECTED = [[0, 3, 1], [9, 0, 9], [9, 2, 0]]
+EXPECTED_OF_NEGATIVE = [[0, -1, 1], [9, 0, 9], [7, -2, 0]]
+
+
+class BySign(CpuEngine):
+    """Solves graphs without negative weights by other code, which is of no use for others."""
+
+    solved: ClassVar[list[bool]] = []
+    """Whether each solve was for weights of which none is negative."""
+
+    @classmethod
+    def by_sign(cls, weights: torch.Tensor) -> bool:
+        return True
+
+    def queue_solve(
+        self, weights: torch.Tensor, *, check: bool = True
+    ) -> tuple[Block, PendingRanges]:
+        self.solved.append(self.spec.nonnegative)
+        distances, found = super().queue_solve(weights, check=check)
+        if self.spec.nonnegative and bool((weights < 0).any()):
+            distances.fill_(-7)
+        return distances, found
+
+
+@pytest.fixture
+def solved(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    monkeypatch.setattr(engines, "type_of", lambda name: BySign)
+    one_launch._NEGATIVE.clear()
+    BySign.solved.clear()
+    return BySign.solved
+
+
+def solve(weights: torch.Tensor) -> None:
+    distances = shortest_paths(weights).distances
+    assert distances.tolist() == (EXPECTED if weights[2, 1] > 0 else EXPECTED_OF_NEGATIVE)
+
+
+def test_the_next_weights_are_expected_to_be_like_the_last(solved: list[bool]) -> None:
+    for weights in (NONNEGATIVE, NEGATIVE, NEGATIVE, NONNEGATIVE, NONNEGATIVE):
+        solve(weights)
+        solved.append(weights is NONNEGATIVE)
+    assert solved == [
+        *(True, True),
+        *(True, False, False),  # solved again
+        *(False, False),
+        *(False, True),
+        *(True, True),
+    ]
+
+
+def test_the_first_weights_are_read(solved: list[bool]) -> None:
+    solve(NEGATIVE)
+    solve(NONNEGATIVE.double())
+    assert solved == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "signs"),
+    [(torch.nan, InputError, [True]), (-20, NegativeCycleError, [True, False])],
+)
+def test_weights_that_are_refused(
+    solved: list[bool], value: float, error: type[Exception], signs: list[bool]
+) -> None:
+    """Only where no weight was expected to be negative, they are solved again."""
+    solve(NONNEGATIVE)
+    with pytest.raises(error):
+        shortest_paths(torch.where(NEGATIVE < 0, value, NEGATIVE))
+    assert solved == [True, *signs]

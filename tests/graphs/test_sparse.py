@@ -1,0 +1,172 @@
+"""Sparse graphs from every container, in one canonical form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import tri_apsp
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import DenseGraph, EdgeList
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, sparse_graph
+from tri_apsp.semirings import dtype_name
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
+
+INF = float("inf")
+WEIGHTS = [[0, 2, INF, 0], [INF, 0, 1, INF], [4, INF, -1, INF], [INF, INF, INF, 0]]
+DENSE = torch.tensor(WEIGHTS)
+EDGES = [(0, 1, 2.0), (0, 3, 0.0), (1, 2, 1.0), (2, 0, 4.0), (2, 2, -1.0)]
+
+
+def arrays(order=slice(None)):
+    sources, targets, weights = (np.array(values) for values in zip(*EDGES, strict=True))
+    return sources[order], targets[order], weights[order]
+
+
+def expected(graph, dtype=torch.float32):
+    assert graph.dtype == dtype
+    assert graph.n == 4
+    assert graph.by_source.offsets.tolist() == [0, 2, 3, 5, 5]
+    assert graph.by_source.vertices.tolist() == [1, 3, 2, 0, 2]
+    assert graph.by_source.weights.tolist() == [2, 0, 1, 4, -1]
+    assert graph.by_destination.offsets.tolist() == [0, 1, 2, 4, 5]
+    assert graph.by_destination.vertices.tolist() == [2, 0, 1, 2, 0]
+    assert graph.by_destination.weights.tolist() == [4, 2, 1, -1, 0]
+    assert graph.lowest == -1
+
+
+def test_containers_of_torch():
+    expected(sparse_graph(DENSE))
+    sources, targets, weights = map(torch.from_numpy, arrays())
+    coo = torch.sparse_coo_tensor(torch.stack((sources, targets)), weights.float(), (4, 4))
+    expected(sparse_graph(coo))
+    expected(sparse_graph(coo.to_sparse_csr()))
+    expected(sparse_graph(coo.to_sparse_csc()))
+
+
+def test_containers_of_scipy_and_files():
+    sources, targets, weights = arrays(slice(None, None, -1))
+    for form in ("bsr", "dia"):  # which pad with zeros, so that a 0 is no edge
+        matrix = scipy.sparse.csr_array((weights, (sources, targets)), shape=(4, 4)).asformat(form)
+        assert sparse_graph(matrix).by_source.weights.tolist() == [2, 1, 4, -1]
+    for container in (scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array):
+        matrix = container((weights, (sources, targets)), shape=(4, 4))
+        expected(sparse_graph(matrix), torch.float64)
+        expected(sparse_graph(matrix, dtype=torch.int32), torch.int32)
+    expected(sparse_graph(EdgeList(4, sources, targets, weights)))
+    expected(sparse_graph(DenseGraph(DENSE)))
+    small = torch.where(DENSE == INF, tri_apsp.no_edge(torch.int16), DENSE).to(torch.int16)
+    expected(sparse_graph(DenseGraph(small)), torch.int32)
+    expected(sparse_graph(small), torch.int32)
+
+
+def test_of_several_entries_the_smallest_counts_and_missing_ones_are_left_out():
+    sources = torch.tensor([1, 0, 1, 0, 0, 2])
+    targets = torch.tensor([2, 1, 2, 1, 2, 2])
+    weights = torch.tensor([5.0, 3.0, 4.0, 3.0, INF, 1.0])
+    graph = sparse_graph(torch.sparse_coo_tensor(torch.stack((sources, targets)), weights, (3, 3)))
+    assert graph.by_source.weights.tolist() == [3, 4]
+    unsorted = torch.sparse_csr_tensor(
+        torch.tensor([0, 3, 3]), torch.tensor([1, 0, 1]), torch.tensor([7, -3, 6]), (2, 2)
+    )
+    graph = sparse_graph(unsorted)
+    assert graph.by_source.vertices.tolist() == [0, 1]
+    assert graph.by_source.weights.tolist() == [-3, 6]
+
+
+@pytest.mark.parametrize("dtype", SPARSE_DTYPES)
+def test_a_stored_no_edge(dtype):
+    missing = tri_apsp.no_edge(dtype)
+    values = np.array([1, missing, 3], dtype_name(dtype))
+    array = scipy.sparse.coo_array((values, ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
+    tensor = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.from_numpy(values), (3, 3)
+    )
+    for given in (array, array.tocsr(), array.tocsc(), tensor):
+        for wanted in (None, torch.int64, torch.float64):
+            assert sparse_graph(given, dtype=wanted).by_source.weights.tolist() == [1, 3]
+
+
+def test_bool_and_no_vertex():
+    graph = sparse_graph(torch.tensor([[False, True], [False, False]]))
+    assert graph.by_source.weights.tolist() == [1.0]
+    assert sparse_graph(torch.empty(0, 0)).edges == 0
+    assert sparse_graph(scipy.sparse.csr_array((3, 3), dtype=np.float32)).lowest == 0
+
+
+def test_dense_is_the_inverse():
+    assert torch.equal(sparse_graph(DENSE).dense(), torch.where(DENSE == INF, INF, DENSE))
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (torch.zeros(2, 3), "must be square"),
+        (
+            torch.zeros(2, 2, device="meta"),
+            "`graph` must be on the CPU or a CUDA device, but is on meta; move it",
+        ),
+        (torch.zeros(2, 2, dtype=torch.complex64), "must have one of the dtypes"),
+        (torch.zeros(2, 2, requires_grad=True), "must not require a gradient"),
+        (
+            torch.tensor([[0.0, float("nan")], [0, 0]]),
+            "no NaN and no -inf, but has nan from 0 to 1; replace it by a weight",
+        ),
+        (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf, but has -inf from 0 to 1"),
+        (
+            scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)),
+            "`graph` must hold .*, but has nan from 1 to 0",
+        ),
+        (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
+        (
+            torch.zeros(2, 2).to_sparse_bsr((1, 1)),
+            r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)",
+        ),
+        (torch.full((2, 2), 2**31 - 1, dtype=torch.int32), "must lie in"),
+        (
+            [[0, 1], [1, 0]],
+            "must be a sparse torch tensor, .* but is list; .* and an array with from_numpy",
+        ),
+    ],
+)
+def test_bad_graphs(graph, message):
+    with pytest.raises(InputError, match=message):
+        sparse_graph(graph)
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int64])
+def test_a_dtype_that_does_not_fit(dtype):
+    with pytest.raises(InputError, match=r"one of float32, float64, int32, int64|0\.5"):
+        sparse_graph(torch.tensor([[0, 0.5], [1, 0]]), dtype=dtype)
+
+
+def test_what_is_no_graph_and_damaged_scipy_matrices() -> None:
+    with pytest.raises(InputError, match="but is str; read a file with read_sparse_graph"):
+        sparse_graph("g.gr")
+    for place, value in (("indices", 77), ("indptr", -77)):
+        matrix = scipy.sparse.csr_array(np.eye(4, k=1))
+        getattr(matrix, place)[1] = value
+        with pytest.raises(InputError, match="must be a valid sparse matrix, but is not"):
+            sparse_graph(matrix)
+
+
+def test_bad_indices_and_values():
+    offsets, vertices, weights = torch.tensor([0, 1, 1]), torch.tensor([5]), torch.tensor([1.0])
+    with torch.sparse.check_sparse_tensor_invariants(False):
+        beyond = torch.sparse_csr_tensor(offsets, vertices, weights, (2, 2))
+        wrapped = torch.sparse_csr_tensor(
+            torch.tensor([0, -3, 1]), torch.tensor([1]), weights, (2, 2)
+        )
+    outside = scipy.sparse.coo_array(([1.0], ([0], [1])), shape=(2, 2))
+    outside.col[0] = 5
+    for graph in (beyond, outside):
+        with pytest.raises(
+            InputError,
+            match=r"each edge of `graph` must join vertices in \[0, 2\), but one leads from 0 to 5",
+        ):
+            sparse_graph(graph)
+    with pytest.raises(InputError, match="must rise from 0 to the number of entries"):
+        sparse_graph(wrapped)

@@ -1,0 +1,281 @@
+"""All distances in blocks, written to a file that an interrupted call goes on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import distance_blocks
+from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.plan import ROW_METHODS
+
+WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
+EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
+
+
+@pytest.mark.parametrize("rows", [1, 7, 50, 1000, None])
+@pytest.mark.parametrize("together", [1, 18])
+def test_blocks(rows: int | None, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if an engine solves more rows together than a block has; all by one method."""
+    monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: together)
+    blocks = list(distance_blocks(WEIGHTS, rows_per_block=rows))
+    assert [block.first for block in blocks] == list(range(0, 50, rows or 1000))
+    assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_no_vertex_has_no_block(device: str) -> None:
+    for method in ROW_METHODS:
+        assert list(distance_blocks(torch.empty(0, 0, device=device), method=method)) == []
+
+
+def load(path: Path) -> np.ndarray:
+    if path.suffix == ".npy":
+        return np.load(path)
+    import zarr
+
+    return zarr.open_array(str(path), mode="r")[:]
+
+
+FILES = "distances.npy", "distances.zarr"
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_file(tmp_path: Path, dtype: torch.dtype, name: str) -> None:
+    path = tmp_path / name
+    weights = cases.tensor(cases.negative_graph(30), dtype)
+    for first, distances in distance_blocks(weights, rows_per_block=8, out=path):
+        assert np.array_equal(load(path)[first : first + len(distances)], distances.numpy())
+    assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    list(distance_blocks(WEIGHTS, rows_per_block=20, progress=True))
+    assert "100%" in capsys.readouterr().err
+    list(distance_blocks(WEIGHTS, rows_per_block=20))
+    assert capsys.readouterr().err == ""
+
+
+def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(
+        InputError, match=r"`out` needs zarr .*; run pip install zarr, or name another"
+    ):
+        distance_blocks(WEIGHTS, out=tmp_path / "d.zarr")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_interrupted_call_goes_on(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=path)
+    next(blocks)
+    blocks.close()
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=20, out=path))
+    assert rest[0].first >= 10
+    assert np.array_equal(load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "no array"])
+def test_a_call_killed_before_its_first_row(tmp_path: Path, name: str, left: str) -> None:
+    path = tmp_path / name
+    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=path)
+    if left == "no array":
+        next(blocks)  # the array is removed afterwards
+    blocks.close()
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    if left == "an empty file" and path.suffix == ".npy":
+        path.touch()
+    list(distance_blocks(WEIGHTS, out=path))
+    assert np.array_equal(load(path), EXPECTED.numpy())
+
+
+def test_a_killed_process_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    program = f"""
+import sys, time, torch, cases
+from tri_apsp import distance_blocks
+weights = cases.tensor(cases.random_graph(50), torch.float32)
+for first, _ in distance_blocks(weights, rows_per_block=5, out={str(path)!r}):
+    print(first, flush=True)
+    time.sleep(60 if first else 0)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[1],
+        text=True,
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline().strip() for _ in range(2)] == ["0", "5"]
+    time.sleep(0.2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    assert rest[0].first in (10, 15)
+    assert np.array_equal(np.load(path), EXPECTED.numpy())
+
+
+def test_files_that_are_not_continued(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    np.save(path, np.arange(3))
+    with pytest.raises(
+        InputError,
+        match="`out` must be a new file, or one that an interrupted call with the same graph left",
+    ):
+        distance_blocks(WEIGHTS, out=path)
+    assert np.load(path).tolist() == [0, 1, 2]
+    path.unlink()
+    distance_blocks(WEIGHTS + 1, out=path)  # a file without rows, which is replaced
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    with pytest.raises(
+        InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"
+    ):
+        distance_blocks(WEIGHTS + 1, out=path)
+
+
+def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows before it stay, and the same call continues with them."""
+    path, calls, fsync = tmp_path / "distances.npy", list[int](), os.fsync
+
+    def full(file: int) -> None:
+        calls.append(file)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="cannot: No space left on device"):
+        list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    monkeypatch.undo()
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    assert rest[0].first == 10
+    assert np.array_equal(np.load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("deleted", [None, 0, 1, 2])
+def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, deleted: int | None) -> None:
+    """Rows are solved again from that chunk on; chunks in which every distance is 0 are no missing
+    ones.
+    """
+    path, weights = tmp_path / "d.zarr", torch.zeros(50, 50, dtype=dtype)
+    weights[40:, :40] = 7
+    blocks = distance_blocks(weights, rows_per_block=10, out=path)
+    for _ in range(3):
+        next(blocks)
+    blocks.close()
+    rows = json.loads(path.with_name("d.zarr.partial").read_text())["rows"]
+    chunks = sorted(file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit())
+    assert len(chunks) == rows // 10 >= 3
+    if deleted is not None:
+        chunks[deleted].unlink()
+    rest = list(distance_blocks(weights, rows_per_block=10, out=path))
+    assert rest[0].first == (rows if deleted is None else 10 * deleted)
+    assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
+
+
+@pytest.mark.parametrize("state", ["[]", "{", ""])
+def test_a_damaged_state(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "distances.npy"
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    path.with_name("distances.npy.partial").write_text(state)
+    with pytest.raises(InputError, match=r"remove it and 'distances\.npy\.partial'"):
+        distance_blocks(WEIGHTS, out=path)
+
+
+@pytest.mark.parametrize("missing", [1, 1000, 9900])
+def test_a_truncated_file(tmp_path: Path, missing: int) -> None:
+    path = tmp_path / "distances.npy"
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    path.write_bytes(path.read_bytes()[:-missing])
+    message = r"is shorter than it was; remove it and 'distances\.npy\.partial', or name"
+    with pytest.raises(InputError, match=message):
+        distance_blocks(WEIGHTS, out=path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_vertex_and_a_file(tmp_path: Path, name: str) -> None:
+    assert list(distance_blocks(torch.empty(0, 0), out=tmp_path / name)) == []
+    assert load(tmp_path / name).shape == (0, 0)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=9_999))
+    with pytest.raises(
+        InputError,
+        match=r"`out` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place",
+    ):
+        distance_blocks(WEIGHTS, out=tmp_path / "d.npy")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"out": "distances.csv"}, "`out` must end in one of .npy, .zarr"),
+        ({"progress": 1}, "`progress` must be True or False"),
+        ({"out": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
+        ({"out": 3}, "`out` must be a path, but is 3"),
+        ({"rows_per_block": 0}, "`rows_per_block` must be a positive integer"),
+        ({"rows_per_block": True}, "`rows_per_block` must be a positive integer"),
+        ({"negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),
+        ({"method": "floyd_warshall"}, "`method` must be one of auto"),
+    ],
+)
+def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        distance_blocks(WEIGHTS, **arguments)
+
+
+def test_negative_cycles(tmp_path: Path) -> None:
+    weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
+    with pytest.raises(NegativeCycleError):
+        distance_blocks(
+            weights, rows_per_block=1, out=tmp_path / "d.npy"
+        )  # before the first block, and before a file
+    assert list(tmp_path.iterdir()) == []
+    (block,) = distance_blocks(weights, negative_cycles="mark")
+    assert torch.equal(
+        block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    )
+
+
+def test_a_graph_that_does_not_stay_sparse(tmp_path: Path) -> None:
+    graph = sparse_graph(generate("erdos_renyi", 3000, p=6 / 3000), dtype=torch.float32)
+    with pytest.raises(InputError, match="'elimination' needs a graph that stays sparse"):
+        distance_blocks(graph, method="elimination", out=tmp_path / "d.npy")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.gpu
+def test_blocks_from_a_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    weights = cases.tensor(cases.random_graph(500), torch.float32)
+    expected = tri_apsp.shortest_paths(weights).distances
+    blocks = list(distance_blocks(weights.cuda(), rows_per_block=64, out=path))
+    assert all(block.distances.is_pinned() for block in blocks)
+    assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
+    assert np.array_equal(np.load(path), expected.numpy())

@@ -1,0 +1,64 @@
+"""Compiling without a GPU: what a worker launches is compiled before, into Triton's cache."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
+from tri_apsp.device import Device
+from tri_apsp.tune.compilation import META_DEVICE, Compilation
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Worker
+from tri_apsp.tuned.records import RECORDS
+
+pytest.importorskip("triton")
+
+H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
+ABSENT = partial(Compilation, gpu=torch.device("cuda", 0), facts=H200)
+DEFAULT = default_config("nvidia", torch.float32)
+
+
+def with_tiles(**changes: int) -> CompleteConfig:
+    assert isinstance(DEFAULT, GpuConfig)
+    return dataclasses.replace(DEFAULT, product=dataclasses.replace(DEFAULT.product, **changes))
+
+
+def test_kernels_are_compiled_once_for_the_sizes_of_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+
+    def cubins() -> int:
+        return len(list(tmp_path.rglob("_product_kernel.cubin")))
+
+    # Operands of 12 GB, which are not allocated.
+    task = TuningTask("nvidia", "product", "float32", "nonnegative", 1 << 15)
+    small = with_tiles(block_m=32, block_n=32, num_warps=1)
+    with closing(Worker(META_DEVICE, ABSENT)) as compiler:
+        outcome = compiler.compile(task, small, odd=False)
+        assert (outcome.kind, outcome.message, outcome.times) == (OutcomeKind.correct, "", None)
+        assert cubins() == 1, "the small workload and that of the task run the same kernel"
+        assert compiler.compile(task, small, odd=True).kind is OutcomeKind.correct
+        assert cubins() == 2
+        assert compiler.compile(task, with_tiles(block_k=2), odd=False).kind is (
+            OutcomeKind.compile_error
+        )
+        assert (cubins(), compiler.processes) == (2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "kernel"), [key for key in RECORDS if key[0] != "cpu"])
+def test_every_kernel_is_compiled(engine: str, kernel: str) -> None:
+    n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (2048, 1))
+    task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
+    with closing(Worker(META_DEVICE, ABSENT)) as compiler:
+        for odd in (False, True):
+            outcome = compiler.compile(task, default_config(engine, torch.float32), odd)
+            assert (outcome.kind, outcome.message) == (OutcomeKind.correct, "")

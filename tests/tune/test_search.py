@@ -1,0 +1,245 @@
+"""The search: what it finds on recorded times, how often it evaluates, and what the study gets."""
+
+from __future__ import annotations
+
+import _thread
+import csv
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from clock import Clock
+from optuna.trial import TrialState
+from tune.synthetic import correct
+
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.search import Search, SearchResult
+from tri_apsp.tuned.records import Space, Values, record_of
+
+SWEEPS = Path(__file__).resolve().parents[2] / "reports"
+RECORDED = {
+    "nvidia-h200/tuning/sweeps/exhaustive": ("nvidia", "product", "float32", "4096"),
+    "amd-epyc-2-cores/tuning/sweeps/full": ("cpu", "product", "int16", "1024"),
+}
+
+Key = tuple[Any, ...]
+
+
+@cache
+def recorded(sweep: str) -> tuple[Space, dict[Key, float], Values]:
+    """Return the space, the time of each candidate, and the default of a task of which every
+    candidate was measured.
+    """
+    task = RECORDED[sweep]
+    space, times, default = record_of(*task[:2]).space, {}, {}
+    with (SWEEPS / sweep / "trials.csv").open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            if tuple(row[name] for name in ("engine", "kernel", "dtype", "n")) == task:
+                values = {p.name: int(row[p.name]) for p in space.parameters}
+                times[tuple(values.values())] = float(row["p50_ms"])
+                default = values if row["origin"] == "default" else default
+    return space, times, default
+
+
+class Recorded:
+    """An evaluator of recorded times that notes its calls; `fails` returns a class of failure."""
+
+    def __init__(
+        self,
+        sweep: str = "amd-epyc-2-cores/tuning/sweeps/full",
+        fails: Callable[[Values], OutcomeKind | None] = lambda values: None,
+        before: Callable[[int], object] = lambda count: None,
+    ) -> None:
+        self.space, self.times, self.default = recorded(sweep)
+        self.calls: list[Values] = []
+        self.slow: list[bool] = []
+        self._fails, self._before = fails, before
+
+    @property
+    def candidates(self) -> list[Values]:
+        names = [parameter.name for parameter in self.space.parameters]
+        return [dict(zip(names, key, strict=True)) for key in self.times]
+
+    def __call__(
+        self, values: Values, is_slow: Callable[[float], bool], is_late: Callable[[], bool]
+    ) -> Outcome | None:
+        self.calls.append(values)
+        self._before(len(self.calls))
+        if is_late():
+            return None
+        kind = self._fails(values)
+        if kind is not None:
+            return Outcome(kind, message="fake")
+        ms = self.times[tuple(values.values())]
+        self.slow.append(is_slow(ms))
+        return correct(ms)
+
+    def search(self, study: optuna.Study | None = None, **options: Any) -> SearchResult:
+        options = {"trials": 40, "candidates": self.candidates} | options
+        parallel = options.pop("parallel", 1)
+        search = Search(
+            self.space,
+            options.pop("candidates"),
+            study=study or new_study(),
+            default=self.default,
+            **options,
+        )
+        return search.run(self, parallel)
+
+
+def new_study() -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study()
+
+
+@pytest.mark.parametrize(("sweep", "seeds"), zip(RECORDED, (1, 3), strict=True))
+def test_a_hundred_trials_come_within_3_percent_of_the_best_of_all(sweep: str, seeds: int) -> None:
+    for seed in range(seeds):
+        replay = Recorded(sweep)
+        assert len(replay.times) > 130
+        result = replay.search(trials=100, seed=seed)
+        assert len(replay.calls) == 100
+        assert result.best_ms < 1.03 * min(replay.times.values())
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
+def test_all_candidates_are_evaluated_once_if_the_budget_allows(sampler: str) -> None:
+    replay = Recorded()
+    result = replay.search(trials=len(replay.times), sampler=sampler)
+    assert Counter(tuple(values.values()) for values in replay.calls) == dict.fromkeys(
+        replay.times, 1
+    )
+    assert result.best_ms == min(replay.times.values())
+
+
+def test_nothing_is_evaluated_twice_and_nothing_but_candidates() -> None:
+    """With almost all candidates, TPE proposes the best of them again and again."""
+    replay, study = Recorded(), new_study()
+    some = replay.candidates[::4]
+    result = replay.search(study, candidates=some, trials=len(some) - 1)
+    assert len(replay.calls) == len(result.evaluated) == len(some) - 1
+    assert len({tuple(values.values()) for values in replay.calls}) == len(replay.calls)
+    assert all(values in [*some, replay.default] for values in replay.calls)
+    assert len(study.trials) > len(replay.calls), "the study was told of what was in vain"
+
+
+def test_the_default_comes_first_even_as_no_candidate_then_the_anchors() -> None:
+    replay = Recorded()
+    others = [values for values in replay.candidates if values != replay.default]
+    unknown = dict.fromkeys(replay.default, 7)
+    result = replay.search(candidates=others, anchors=[others[7], unknown, others[9]])
+    assert replay.calls[:3] == [replay.default, others[7], others[9]]
+    assert [trial.origin for trial in result.evaluated[:2]] == ["default", "search"]
+
+
+def test_the_same_seed_gives_the_same_search() -> None:
+    first, again, other = Recorded(), Recorded(), Recorded()
+    for replay, seed in ((first, 1), (again, 1), (other, 2)):
+        replay.search(trials=25, seed=seed)
+    assert first.calls == again.calls != other.calls
+
+
+def test_slow_configurations_are_pruned_after_one_run() -> None:
+    replay, study = Recorded(), new_study()
+    replay.search(study)
+    assert not replay.slow[0]
+    assert 10 < sum(replay.slow) < 35
+    complete = study.get_trials(states=(TrialState.COMPLETE,))
+    assert len(complete) == len(replay.calls) - sum(replay.slow)
+
+
+def test_failures_are_pruned_with_their_class() -> None:
+    def fails(values: Values) -> OutcomeKind | None:
+        if values == replay.default or values["product.block_k"] > 256:
+            return None
+        return OutcomeKind.compile_error
+
+    replay, study = Recorded(fails=fails), new_study()
+    result = replay.search(study, sampler="random")
+    failed = sum(fails(values) is not None for values in replay.calls)
+    assert result.failures == {OutcomeKind.compile_error: failed}
+    kinds = [trial.user_attrs["outcome"]["kind"] for trial in study.trials]
+    assert kinds.count("compile error") == failed > 3
+    assert TrialState.FAIL not in {trial.state for trial in study.trials}
+
+
+def test_a_resumed_search_evaluates_only_what_is_not_known() -> None:
+    """Failures at run time are tried again, those of a compiler are not."""
+
+    def fails(values: Values) -> OutcomeKind | None:
+        kinds = {64: OutcomeKind.compile_error, 128: OutcomeKind.timeout}
+        return kinds.get(int(values["product.block_k"]))
+
+    study, first, second = new_study(), Recorded(fails=fails), Recorded()
+    first.search(study, sampler="grid", trials=len(first.times))
+    result = second.search(study, sampler="grid", trials=len(first.times))
+    assert second.calls == [
+        values for values in first.calls if fails(values) is OutcomeKind.timeout
+    ]
+    assert len(result.evaluated) == len(first.times)
+    third = Recorded()
+    third.search(study, sampler="grid", trials=len(first.times))
+    assert third.calls == []
+
+
+@pytest.mark.parametrize("error", [None, OSError("no worker")])
+def test_an_interrupt_or_an_error_keeps_the_finished_evaluations(error: Exception | None) -> None:
+    def stop(count: int) -> None:
+        if count == 20:
+            if error is not None:
+                raise error
+            _thread.interrupt_main()
+            time.sleep(0.2)
+
+    study, replay = new_study(), Recorded(before=stop)
+    if error is None:
+        result = replay.search(study)
+        assert result.interrupted
+        assert len(result.evaluated) == 19
+    else:
+        with pytest.raises(OSError, match="no worker"):
+            replay.search(study)
+    running = study.get_trials(states=(TrialState.RUNNING,))
+    assert not running
+    assert len(Recorded().search(study, trials=25).evaluated) == 25
+
+
+def test_the_time_limit_ends_a_search_but_not_before_the_default(clock: Clock) -> None:
+    for end, count in ((1.0, 1), (20.0, 10)):
+        replay = Recorded(before=lambda count: clock.advance(2))
+        clock.now = 0.0
+        result = replay.search(end=end, reserve=lambda best_ms: 0.0)
+        assert len(result.evaluated) in (count, count - 1)
+        assert result.evaluated[0].origin == "default"
+
+
+def test_the_time_that_is_reserved_depends_on_the_best(clock: Clock) -> None:
+    replay = Recorded(before=lambda count: clock.advance(1))
+    clock.now = 0.0
+    asked = list[float]()
+    result = replay.search(end=30.0, reserve=lambda best_ms: asked.append(best_ms) or 15.0)
+    assert 12 <= len(result.evaluated) <= 15
+    assert asked == sorted(asked, reverse=True)
+    assert asked[-1] == result.best_ms
+
+
+def test_several_evaluations_run_at_once() -> None:
+    running, most = 0, 0
+
+    def wait(count: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)
+        running -= 1
+
+    replay = Recorded(before=wait)
+    result = replay.search(trials=30, parallel=3)
+    assert most > 1
+    assert len({tuple(values.values()) for values in replay.calls}) == 30
+    assert len(result.evaluated) == 30

@@ -1,0 +1,327 @@
+"""A sweep on a synthetic pool: which configuration wins, what is saved, and what an interrupt
+leaves.
+"""
+
+from __future__ import annotations
+
+import _thread
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from clock import Clock
+from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticPool
+from tune.synthetic import run_sweep as run
+
+from tri_apsp import tuned
+from tri_apsp.configs import CompleteConfig, default_config, to_fields
+from tri_apsp.device import describe
+from tri_apsp.errors import EngineError, InputError
+from tri_apsp.tune.decision import baselines_of
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tuned.schema import Entry, TunedFile
+
+pytestmark = pytest.mark.usefixtures("home", "memory")
+
+CPU = torch.device("cpu")
+DEFAULT = default_config("cpu", torch.float32)
+TIMES = ("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup")
+
+
+def used(n: int = 1024) -> CompleteConfig:
+    tuned.reload()
+    return tuned.find("cpu", CPU, torch.float32, n=n, nonnegative=True)
+
+
+def stored(home: Path, kernel: str = "product") -> TunedFile:
+    return tuned.load(tuned.path_of("cpu", kernel, "float32", describe(CPU).slug, home / "tuned"))
+
+
+def test_the_winner_is_kept_and_used(home: Path) -> None:
+    pool = SyntheticPool()
+    (result,) = run(pool).results
+    assert result.winner is not None
+    assert result.winner.gained
+    assert result.complete
+    assert result.winner.speedup == pytest.approx(pool.time_ms(PRODUCT, DEFAULT) / 1.0)
+    assert len(result.search.evaluated) == result.search.candidates == len(pool.screened)
+    assert pool.closed
+    assert used().product == FASTEST
+    file = stored(home)
+    (entry,) = file.entries
+    assert (entry.n, entry.sign, entry.evaluated, file.complete) == (
+        1024,
+        "nonnegative",
+        len(pool.screened),
+        True,
+    )
+    assert entry.config == {"product": dataclasses.asdict(FASTEST)}
+    assert result.path == home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+
+
+def test_the_final_is_among_the_best_the_default_and_the_configuration_in_use() -> None:
+    run(SyntheticPool())
+    pool = SyntheticPool(flat=True)
+    run(pool)
+    ((_, configs),) = pool.finals
+    assert configs[0].product == DEFAULT.product
+    assert configs[1].product == FASTEST
+    assert len(configs) == len(set(configs)) == 5
+
+
+@pytest.mark.parametrize(("spread", "gained"), [(0.001, True), (0.6, False)])
+def test_the_default_stays_unless_beaten_beyond_the_noise(
+    home: Path, spread: float, gained: bool
+) -> None:
+    pool = SyntheticPool(spread=spread)
+    (result,) = run(pool).results
+    assert result.winner is not None
+    assert result.winner.gained == gained
+    assert used().product == (FASTEST if gained else DEFAULT.product)
+    assert stored(home).entries[0].speedup == pytest.approx(result.winner.speedup)
+
+
+def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) -> None:
+    run(SyntheticPool())
+    before = stored(home)
+    (result,) = run(SyntheticPool(flat=True)).results
+    assert (result.path, stored(home)) == (None, before)
+
+
+def test_the_default_replaces_an_entry_only_beyond_the_noise(home: Path) -> None:
+    """An entry that a solve uses is not exchanged for the default because of a final in which both
+    are about as fast.
+    """
+    run(SyntheticPool())
+    for default_ms, product in ((0.99, FASTEST), (0.9, DEFAULT.product)):
+        pool = SyntheticPool()
+        pool.time_ms = lambda task, config, ms=default_ms: (
+            ms if config.product == DEFAULT.product else 1.0
+        )
+        (result,) = run(pool).results
+        assert result.winner is not None
+        assert result.winner.changed == (product != FASTEST)
+        assert used().product == product
+
+
+def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) -> None:
+    """--save-dir names a directory that no lookup searches; its entries are what a sweep there must
+    not make worse.
+    """
+    run(SyntheticPool(), save_dir=home / "elsewhere")
+    pool = SyntheticPool(flat=True)
+    (result,) = run(pool, save_dir=home / "elsewhere").results
+    ((_, configs),) = pool.finals
+    assert FASTEST in [config.product for config in configs]
+    assert result.winner is not None
+    assert not result.winner.changed
+    assert used().product == DEFAULT.product, "the end of the sweep is the end of its use"
+
+
+class TestSolve:
+    def test_a_solve_uses_the_tiles_found_before_and_counts_the_whole_gain(
+        self, home: Path
+    ) -> None:
+        pool = SyntheticPool()
+        product, solve = run(pool, PRODUCT, SOLVE).results
+        assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
+        assert solve.winner is not None
+        assert product.winner is not None
+        assert solve.winner.config["cutoff"] == 128
+        assert solve.winner.default_ms == pool.time_ms(
+            SOLVE, dataclasses.replace(DEFAULT, method="kleene")
+        )
+        assert stored(home, "solve").entries[0].speedup > product.winner.speedup > 1
+        assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
+
+    def test_a_solve_uses_the_tiles_although_its_entry_kept_the_defaults_of_all_fields(
+        self,
+    ) -> None:
+        run(SyntheticPool(), PRODUCT)
+        kept = {name: to_fields(DEFAULT)[name] for name in ("block_size", "cutoff", "product")}
+        entry = Entry(
+            sign="nonnegative", n=1024, config=kept, **dict.fromkeys(TIMES, 1.0), evaluated=1
+        )
+        header = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
+        tuned.save(tuned.new_file("cpu", "solve", "float32", describe(CPU), [entry], **header))
+        assert used().product == DEFAULT.product
+        baselines = baselines_of(SOLVE, CPU)
+        assert (baselines.default.product, baselines.incumbent.product) == (
+            FASTEST,
+            DEFAULT.product,
+        )
+
+
+def test_a_winner_of_another_size_is_tried_early() -> None:
+    pool = SyntheticPool()
+    run(pool, PRODUCT, dataclasses.replace(PRODUCT, n=2048), trials=30)
+    early = [config.product for task, config in pool.screened if task.n == 2048][:3]
+    assert used().product in early
+
+
+class TestFailures:
+    def test_failure_of_all_configurations_is_an_error_and_stores_nothing(self, home: Path) -> None:
+        pool = SyntheticPool(fails=lambda task, config: OutcomeKind.runtime_error)
+        with pytest.raises(
+            EngineError,
+            match=r"all of .* failed \(the last: runtime error: fake\); no result was saved",
+        ):
+            run(pool, trials=20)
+        assert pool.closed
+        assert not (home / "tuned").exists()
+
+    def test_failure_of_one_task_leaves_the_others(self) -> None:
+        product, solve = run(
+            SyntheticPool(fails=lambda task, _: OutcomeKind.timeout if task == PRODUCT else None),
+            PRODUCT,
+            SOLVE,
+            trials=20,
+        ).results
+        assert "timeout" in product.error
+        assert product.path is None
+        assert solve.winner is not None
+
+    def test_a_default_that_fails_in_the_final_is_an_error(self, home: Path) -> None:
+        pool = SyntheticPool()
+
+        def spoil() -> None:
+            pool.fails = lambda task, config: (
+                OutcomeKind.wrong_result if config.product == DEFAULT.product else None
+            )
+
+        pool.before_final = spoil
+        with pytest.raises(
+            EngineError, match=r"the final \(wrong result: fake\); no result was saved"
+        ):
+            run(pool)
+        assert not (home / "tuned").exists()
+
+    def test_a_winner_that_fails_in_the_final_is_excluded(self) -> None:
+        """A result may be right when a configuration is screened, and wrong in the final."""
+        pool = SyntheticPool()
+
+        def spoil() -> None:
+            pool.fails = lambda task, config: (
+                OutcomeKind.wrong_result if config.product == FASTEST else None
+            )
+
+        pool.before_final = spoil
+        (result,) = run(pool).results
+        assert used().product not in (FASTEST, DEFAULT.product)
+        assert result.winner is not None
+        assert result.winner.gained
+
+
+def press_ctrl_c(at: int) -> Any:
+    def press(count: int) -> None:
+        if count == at:
+            _thread.interrupt_main()
+            time.sleep(0.2)
+
+    return press
+
+
+class TestInterrupt:
+    def test_interrupt_keeps_the_results_so_far(self, home: Path) -> None:
+        pool = SyntheticPool(before=press_ctrl_c(60))
+        result = run(pool, PRODUCT, SOLVE)
+        assert result.interrupted
+        assert [done.task for done in result.results] == [PRODUCT]
+        assert pool.finals == []
+        assert pool.closed
+        file = stored(home)
+        assert not file.complete
+        assert file.entries[0].evaluated == 59
+        best = min(
+            (config for _, config in pool.screened[:59]),
+            key=lambda config: pool.time_ms(PRODUCT, config),
+        )
+        assert used().product == best.product
+
+    def test_interrupt_in_the_final(self, home: Path) -> None:
+        pool = SyntheticPool(before_final=lambda: _thread.interrupt_main() or time.sleep(0.1))
+        assert run(pool).interrupted
+        assert not stored(home).complete
+        assert used().product == FASTEST
+
+    def test_interrupted_search_does_not_replace_a_complete_entry(self, home: Path) -> None:
+        run(SyntheticPool())
+        before = stored(home)
+        run(SyntheticPool(before=press_ctrl_c(20)))
+        assert stored(home) == before
+
+    def test_an_interrupted_sweep_is_resumed(self, home: Path) -> None:
+        run(SyntheticPool(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20)
+        second = SyntheticPool(before=press_ctrl_c(15))
+        run(second, PRODUCT, SOLVE, trials=20, resume=True)
+        third = SyntheticPool()
+        result = run(third, PRODUCT, SOLVE, trials=20, resume=True)
+        # The product was finished by the second, which also evaluated three configurations of the
+        # solve.
+        assert [task for task, _ in second.screened].count(PRODUCT) == 11
+        assert [task for task, _ in third.screened] == [SOLVE] * (20 - 3)
+        assert [done.resumed for done in result.results] == [True, False]
+        assert [len(done.search.evaluated) for done in result.results] == [20, 20]
+        assert stored(home).complete
+        assert stored(home, "solve").complete
+
+    def test_a_finished_sweep_is_resumed_without_its_file(self, home: Path) -> None:
+        run(SyntheticPool(), trials=20)
+        (before,) = stored(home).entries
+        next((home / "tuned").glob("*/*.json")).unlink()
+        pool = SyntheticPool()
+        run(pool, trials=20, resume=True)
+        assert stored(home).entries == (before,)
+        assert pool.screened == []
+
+    def test_a_sweep_is_resumed_with_more_trials(self) -> None:
+        run(SyntheticPool(), trials=20)
+        pool = SyntheticPool()
+        (result,) = run(pool, trials=30, resume=True).results
+        assert len(pool.screened) == 10
+        assert len(result.search.evaluated) == 30
+
+
+class TestTime:
+    def test_time_is_shared_and_unused_time_goes_to_later_tasks(self, clock: Clock) -> None:
+        pool = SyntheticPool(before=lambda _: clock.advance(0.1))
+        product, solve = run(pool, PRODUCT, SOLVE, time_budget=10.0).results
+        assert clock.now <= 10
+        assert 5 < len(product.search.evaluated) < product.search.candidates
+        assert len(solve.search.evaluated) > 5
+
+    def test_tasks_are_left_out_at_the_end_of_the_time(self, clock: Clock) -> None:
+        pool = SyntheticPool(before=lambda count: clock.advance(2.0 * (count > 1)))
+        product, *others = run(pool, PRODUCT, SOLVE, time_budget=1.5).results
+        assert len(product.search.evaluated) == 2
+        assert product.winner is not None
+        assert others == []
+
+    def test_time_for_the_default_only_is_too_little(self, home: Path, clock: Clock) -> None:
+        """An entry would say that the default is the best of one, and be in the way of a tuner with
+        more time.
+        """
+        pool = SyntheticPool(before=lambda _: clock.advance(0.2))
+        with pytest.raises(
+            EngineError,
+            match=r"but 0\.1 s sufficed for only the default of .*; give more --time-budget",
+        ):
+            run(pool, PRODUCT, time_budget=0.1)
+        assert pool.finals == []
+        assert not (home / "tuned").exists()
+
+
+class TestFiles:
+    def test_an_unusable_file_is_refused_before_anything_is_measured(self, home: Path) -> None:
+        run(SyntheticPool())
+        path = next((home / "tuned").glob("*/*.json"))
+        path.write_text("{")
+        pool = SyntheticPool()
+        with pytest.raises(InputError, match="--force"):
+            run(pool)
+        assert pool.screened == []
+        run(pool, force=True)
+        assert used().product == FASTEST

@@ -1,0 +1,76 @@
+"""Which tasks a sweep takes, and in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tri_apsp.device import Device
+from tri_apsp.tune.tasks import TuningTask, default_tasks
+from tri_apsp.tuned.records import KERNELS, RECORDS
+
+H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
+
+
+def test_quick_is_one_task_per_kernel() -> None:
+    for engine, kernels in KERNELS.items():
+        quick = [name for name in kernels if RECORDS[engine, name].quick_sizes]
+        assert [task.kernel for task in default_tasks(engine, H200)] == quick
+        assert {*kernels} - {*quick} <= {"exponents"}  # which runs in large solves alone
+
+
+def test_full_covers_dtypes_signs_and_sizes() -> None:
+    tasks = default_tasks("nvidia", H200, "full")
+    assert {task.dtype for task in tasks} >= {"float32", "float64", "int16", "int32"}
+    assert {task.sign for task in tasks if task.dtype == "float32"} == {"nonnegative", "any"}
+    of_float64 = [task for task in tasks if task.dtype == "float64"]
+    signs = {
+        kernel: {task.sign for task in of_float64 if task.kernel == kernel}
+        for kernel in KERNELS["nvidia"]
+    }
+    assert signs.pop("exponents") == set()
+    assert (
+        signs.pop("product") == signs.pop("small_product") == {"any"}
+    )  # the same instructions, and found for both
+    assert all(found == {"nonnegative", "any"} for found in signs.values())
+    solves = {task.n for task in tasks if task.kernel == "solve"}
+    assert (min(solves), max(solves)) == (256, 32768)
+    assert all((task.batch > 1) == (task.kernel == "batch") for task in tasks)
+
+
+def test_tasks_asked_for() -> None:
+    tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
+    assert tasks == [TuningTask("cpu", "solve", "int16", "any", n) for n in (100, 200)]
+
+
+def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
+    tasks = default_tasks("nvidia", H200, ns=[4096])
+    assert [(task.kernel, task.n) for task in tasks] == [
+        ("product", 4096),
+        ("small_product", 1024),
+        ("closure", 1024),
+        ("batch", 4096),
+        ("solve", 4096),
+    ]
+    assert [
+        task.n for task in default_tasks("nvidia", H200, kernels=["closure"], ns=[100, 1920, 1921])
+    ] == [100, 1920, 1024]
+    of_float64 = default_tasks(
+        "nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096]
+    )
+    assert {(task.kernel, task.n) for task in of_float64} == {
+        (kernel, n) for kernel in ("closure", "small_product") for n in (512, 1024)
+    }
+    assert len(set(of_float64)) == len(of_float64)
+
+
+def test_tasks_fit_the_memory() -> None:
+    small = dataclasses.replace(H200, memory=8 << 30)
+    tasks = default_tasks("nvidia", small, "full", ["float32"])
+    assert 8192 <= max(task.n for task in tasks) <= 16384
+    assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256}
+
+
+def test_a_task_is_shown_in_one_line() -> None:
+    task = TuningTask("nvidia", "batch", "float32", "any", 128, 1024)
+    assert str(task) == "nvidia batch, float32 any, n = 128, 1024 graphs"
+    assert (task.nonnegative, task.operations) == (False, 1024 * 128**3)

@@ -1,0 +1,128 @@
+"""A configuration that harms its process fails, and the next one is measured."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import torch
+from tune import faulty
+
+from tri_apsp.errors import EngineError, TooLargeError
+from tri_apsp.tune import worker as module
+from tri_apsp.tune.outcome import OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Worker
+
+CPU = torch.device("cpu")
+TASK = TuningTask("cpu", "product", "float32", "any", 96)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with closing(Worker(CPU, faulty.prepare)) as worker:
+        yield worker
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "message"),
+    [
+        ("compile error", OutcomeKind.compile_error, "undefined_name is not defined"),
+        ("does not fit", OutcomeKind.does_not_fit, "shared memory"),
+        ("runtime error", OutcomeKind.runtime_error, "ValueError: something"),
+        ("wrong result", OutcomeKind.wrong_result, "1 values of"),
+        ("hang with the lock", OutcomeKind.timeout, "took more than 1 s"),
+        ("exit", OutcomeKind.runtime_error, "ended with exit code 3"),
+        ("segmentation fault", OutcomeKind.runtime_error, "ended with SIGSEGV"),
+    ],
+)
+def test_a_bad_configuration_costs_only_itself(
+    worker: Worker, act: str, kind: OutcomeKind, message: str
+) -> None:
+    if kind in (OutcomeKind.compile_error, OutcomeKind.does_not_fit) and act != "assembler":
+        pytest.importorskip("triton")
+    assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
+    before = worker.processes
+    outcome = worker.screen(TASK, faulty.bad(act), limit_s=1 if kind is OutcomeKind.timeout else 60)
+    assert outcome.kind is kind
+    assert message in outcome.message
+    assert "\n" not in outcome.message
+    assert outcome.times is None
+
+    after = worker.screen(TASK, faulty.GOOD)
+    assert after.kind is OutcomeKind.correct
+    assert after.times is not None
+    assert 0 < after.times.p20_ms < 100
+    # Only what a compiler refused leaves the process as it was.
+    assert worker.processes - before == (0 if kind.deterministic else 1)
+
+
+def test_a_final_measures_the_configurations_that_do_not_fail(worker: Worker) -> None:
+    configs = [faulty.GOOD, faulty.bad("wrong result"), faulty.bad("exit"), faulty.GOOD]
+    outcomes = worker.final(TASK, configs, rounds=1)
+    assert [outcome.kind for outcome in outcomes] == [
+        OutcomeKind.correct,
+        OutcomeKind.wrong_result,
+        OutcomeKind.runtime_error,
+        OutcomeKind.correct,
+    ]
+    assert [outcome.times is None for outcome in outcomes] == [False, True, True, False]
+
+
+def test_a_crash_in_the_final_itself_leaves_no_time(worker: Worker) -> None:
+    outcomes = worker.final(TASK, [faulty.bad("crash later"), faulty.GOOD], rounds=1)
+    assert [outcome.kind for outcome in outcomes] == [OutcomeKind.runtime_error] * 2
+    assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
+
+
+def test_a_task_too_large_for_the_memory(worker: Worker) -> None:
+    with pytest.raises(TooLargeError, match="must fit the memory"):
+        worker.screen(TuningTask("cpu", "product", "float64", "any", 1 << 24), faulty.GOOD)
+    assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
+
+
+def test_a_wrong_default_is_an_error_of_its_own() -> None:
+    with (
+        closing(Worker(CPU, faulty.prepare_wrong)) as worker,
+        pytest.raises(EngineError, match=r"cpu product.*: .*1 values of"),
+    ):
+        worker.screen(TASK, faulty.GOOD)
+
+
+def test_a_process_that_ends_while_it_prepares() -> None:
+    with closing(Worker(CPU, faulty.Fake)) as worker:
+        with pytest.raises(EngineError, match="ended with exit code 7"):
+            worker.screen(TuningTask("cpu", "product", "float32", "any", -1), faulty.GOOD)
+        assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
+
+
+def test_an_interrupt_leaves_no_late_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Worker(CPU, faulty.prepare)) as worker:
+        worker.screen(TASK, faulty.GOOD)
+
+        def interrupted(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                worker.screen(TASK, faulty.bad("slow"))
+        assert worker.screen(TASK, faulty.bad("wrong result")).kind is OutcomeKind.wrong_result
+
+
+def test_close_ends_a_request_in_progress() -> None:
+    worker = Worker(CPU, faulty.prepare)
+    worker.screen(TASK, faulty.GOOD)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(worker.screen, TASK, faulty.bad("hang"))
+        time.sleep(0.5)
+        start = time.monotonic()
+        worker.close()
+        with pytest.raises(concurrent.futures.CancelledError):
+            asked.result()
+    assert time.monotonic() - start < 5
+    with pytest.raises(concurrent.futures.CancelledError):
+        worker.screen(TASK, faulty.GOOD)

@@ -1,0 +1,475 @@
+"""Checking the arguments of a call: types, shapes, dtypes, devices and overlap. Nothing here
+changes a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
+
+import numpy as np
+import torch
+
+from tri_apsp.configs import Config
+from tri_apsp.device import check_device, require_memory
+from tri_apsp.errors import InputError
+from tri_apsp.messages import remedy_of_sparse, shown
+from tri_apsp.plan import Options
+from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
+
+__all__ = [
+    "INDEX_DTYPES",
+    "DenseBatch",
+    "as_indices",
+    "check_adjacency",
+    "check_config",
+    "check_flags",
+    "check_method",
+    "check_numbering",
+    "check_operands",
+    "check_options",
+    "check_overlap",
+    "check_overwrite",
+    "check_size_values",
+    "check_weights",
+    "sources_of",
+    "with_sizes",
+]
+
+# What arguments may be besides a tensor, and what to do about anything else.
+_OTHER_GRAPHS = {
+    "graph": (
+        " or a sparse graph",
+        "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file with read_graph",
+    ),
+    "adjacency": (
+        "",
+        "give torch.tensor() of an array, torch.from_numpy(matrix.toarray() != 0) of a SciPy "
+        "matrix, and from_networkx(graph) < inf of a graph of NetworkX",
+    ),
+}
+_SIZE_DTYPES = (torch.int32, torch.int64)
+INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+"""The dtypes of vertices that a caller may give."""
+
+_WEIGHT_DTYPES = (*DTYPES, torch.bool)
+_ADJACENCY_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@dataclass(frozen=True)
+class DenseBatch:
+    """Dense graphs to solve together.
+
+    Attributes:
+        weights: (batch, n, n), whose values are not checked yet.
+        batched: whether the caller gave a batch dimension.
+        sizes: (batch,), the leading vertices of each graph; None: all of them.
+    """
+
+    weights: torch.Tensor
+    batched: bool
+    sizes: torch.Tensor | None = None
+
+    @property
+    def n(self) -> int:
+        return self.weights.shape[-1]
+
+    @property
+    def count(self) -> int:
+        """The number of graphs."""
+        return self.weights.shape[0]
+
+
+def check_weights(
+    weights: object, *, sizes: object | None = None, check: bool = True
+) -> DenseBatch:
+    """Check the arguments of shortest_paths, without the values of the weights (see tri_apsp.values)
+    and of the sizes.
+
+    With `check`, the caller checks both later. Without it, a size out of range is replaced by the
+    nearest in range.
+
+    Raises:
+        InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that
+            do not fit the weights.
+    """
+    tensor = _check_tensor(weights, "graph")
+    _check_dtype(tensor, "graph")
+    _check_square(tensor, "graph", "no_edge")
+    batch = _as_batch(_numbers(tensor, "graph"))
+    return batch if sizes is None else with_sizes(batch, sizes, check=check)
+
+
+def with_sizes(batch: DenseBatch, sizes: object, *, check: bool) -> DenseBatch:
+    """Return a batch of checked weights with the sizes of its graphs, as check_weights.
+
+    Raises:
+        InputError: sizes that do not fit the weights.
+    """
+    checked = _check_sizes(sizes, batch)
+    return DenseBatch(batch.weights, batch.batched, checked if check else checked.clamp(0, batch.n))
+
+
+def check_adjacency(adjacency: object) -> DenseBatch:
+    """Check the argument of reachability, without values.
+
+    Raises:
+        InputError: not a dense tensor (n, n) or (batch, n, n) of bool or integers.
+    """
+    tensor = _check_tensor(adjacency, "adjacency")
+    remedy = "give `adjacency != no_edge` of weights, else `adjacency != 0`"
+    _check_dtype(tensor, "adjacency", _ADJACENCY_DTYPES, remedy)
+    _check_square(tensor, "adjacency", "0")
+    return _as_batch(tensor)
+
+
+def _as_batch(tensor: torch.Tensor) -> DenseBatch:
+    batched = tensor.dim() == 3
+    return DenseBatch(tensor if batched else tensor[None], batched)
+
+
+def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
+    if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
+        remedy = (
+            "reshape it" if tensor.dim() not in (2, 3) else f"pad missing vertices with {padding}"
+        )
+        if tensor.dim() == 1 and name == "graph":
+            remedy = "give `offsets` too for packed graphs"
+        raise InputError(
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; {remedy}."
+        )
+
+
+def _check_dtype(
+    tensor: torch.Tensor,
+    name: str,
+    dtypes: tuple[torch.dtype, ...] = _WEIGHT_DTYPES,
+    remedy: str | None = None,
+) -> None:
+    if tensor.dtype not in dtypes:
+        *first, last = map(dtype_name, dtypes)
+        raise InputError(
+            f"`{name}` must have one of the dtypes {', '.join(first)} or {last}, but has {dtype_name(tensor.dtype)}; "
+            f"{remedy or remedy_for(tensor.dtype)}."
+        )
+
+
+def check_size_values(sizes: torch.Tensor, n: int) -> None:
+    """Check the sizes of graphs in weights (batch, n, n), which blocks until the device has
+    computed them.
+
+    Raises:
+        InputError: one is out of range.
+    """
+    outside = (sizes < 0) | (sizes > n)
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0])
+        raise InputError(
+            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but sizes[{index}] is "
+            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
+        )
+
+
+def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
+    """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
+    if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
+        raise InputError(
+            f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
+            "device=weights.device)."
+        )
+    weights = batch.weights
+    if not batch.batched:
+        raise InputError(
+            f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape[1:])}; leave sizes out, "
+            "or give the weights a batch dimension."
+        )
+    if sizes.shape != (batch.count,):
+        raise InputError(
+            f"`sizes` must have shape ({batch.count},), one size for each graph, but has shape {tuple(sizes.shape)}; reshape it."
+        )
+    if sizes.dtype not in _SIZE_DTYPES:
+        valid = " or ".join(map(dtype_name, _SIZE_DTYPES))
+        raise InputError(
+            f"`sizes` must have dtype {valid}, but has {dtype_name(sizes.dtype)}; convert it."
+        )
+    if sizes.device != weights.device:
+        raise InputError(
+            f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
+        )
+    return sizes.contiguous()
+
+
+def _kind(value: object) -> str:
+    """Return what was given instead of a dense tensor: the layout of a tensor, or the type of
+    another object.
+    """
+    return (
+        str(value.layout).removeprefix("torch.")
+        if isinstance(value, torch.Tensor)
+        else type(value).__name__
+    )
+
+
+def check_operands(
+    a: object, b: object, c: object | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
+    """Check the arguments of min_plus, without their values; return them as (batch, ., .) and
+    whether they had a batch.
+
+    Raises:
+        InputError: not dense real tensors of one supported dtype on one device, or shapes that do
+            not fit.
+    """
+    named = {"a": _check_tensor(a, "a"), "b": _check_tensor(b, "b")}
+    if c is not None:
+        named["c"] = _check_tensor(c, "c")
+    first = named["a"]
+    for name, tensor in named.items():
+        _check_dtype(tensor, name)
+        if tensor.device != first.device:
+            raise InputError(
+                f"`a` and `{name}` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
+                "move one of them."
+            )
+        if _solved_dtype(tensor) != _solved_dtype(first):
+            raise InputError(
+                f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and `{name}` "
+                f"{dtype_name(tensor.dtype)}; convert one of them."
+            )
+    shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
+    batched = len(shapes["a"]) == 3
+    fits = (
+        len(shapes["a"]) in (2, 3)
+        and len(shapes["b"]) == len(shapes["a"])
+        and shapes["a"][-1] == shapes["b"][-2]
+    )
+    if not fits or (batched and shapes["a"][0] != shapes["b"][0]):
+        raise InputError(
+            f"`a` and `b` must have shapes (m, k) and (k, n), or (batch, m, k) and (batch, k, n), but have {shapes['a']} "
+            f"and {shapes['b']}; reshape one of them."
+        )
+    result = (*shapes["a"][:-1], shapes["b"][-1])
+    if c is not None and shapes["c"] != result:
+        raise InputError(
+            f"`c` must have the shape of the product, {result}, but has {shapes['c']}; reshape it."
+        )
+    named = {name: _numbers(tensor, name) for name, tensor in named.items()}
+    if not batched:
+        named = {name: tensor[None] for name, tensor in named.items()}
+    return named["a"], named["b"], named.get("c"), batched
+
+
+def check_overwrite(weights: torch.Tensor) -> None:
+    """Refuse to overwrite weights of bool, and those whose elements share memory, as of expand().
+
+    Raises:
+        InputError: for bool, or if two elements may lie at one address.
+    """
+    if weights.dtype == torch.bool:
+        raise InputError(
+            "`graph` of bool must not be overwritten, since distances are float32; leave overwrite "
+            "out."
+        )
+    check_overlap(weights, "graph")
+
+
+def check_overlap(tensor: torch.Tensor, name: str) -> None:
+    """Refuse to write to a tensor whose elements share memory, as those of expand() do.
+
+    Raises:
+        InputError: two elements may lie at one address.
+    """
+    span = 1
+    for size, stride in sorted(
+        zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]
+    ):
+        if size > 1 and stride < span:
+            raise InputError(
+                f"`{name}` must not overlap itself in memory to be overwritten, but has strides "
+                f"{tensor.stride()}; call contiguous() on it first, or leave it unchanged."
+            )
+        span = max(span, stride * size)
+
+
+def check_config(config: object) -> None:
+    """Check the type of a configuration.
+
+    Raises:
+        InputError: it is neither a Config nor None.
+    """
+    if config is not None and not isinstance(config, Config):
+        raise InputError(
+            f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out."
+        )
+
+
+def check_flags(**flags: object) -> None:
+    """Check options that are on or off.
+
+    Raises:
+        InputError: one is no bool.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool_):
+            raise InputError(
+                f"`{name}` must be True or False, but is {shown(value)}; give one of these."
+            )
+
+
+def check_method(method: object, names: Collection[str]) -> None:
+    """Check the name of a method.
+
+    Raises:
+        InputError: it is none of `names`.
+    """
+    if method not in names:
+        raise InputError(
+            f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of these."
+        )
+
+
+def check_options(options: Options) -> None:
+    """Check the options of a solve by themselves and beside each other.
+
+    Raises:
+        InputError: a flag that is no bool; `negative_cycles` that is neither "raise" nor "mark";
+            predecessors or "mark" with overwrite, or "mark" without check.
+    """
+    check_flags(overwrite=options.overwrite, check=options.check, predecessors=options.predecessors)
+    if options.negative_cycles not in ("raise", "mark"):
+        raise InputError(
+            "`negative_cycles` must be 'raise' or 'mark', but is "
+            f"{shown(options.negative_cycles)}; give one of these."
+        )
+    if options.overwrite and options.predecessors:
+        raise InputError(
+            "`graph` must stay unchanged, since predecessors are found in it; leave overwrite out."
+        )
+    if options.negative_cycles == "mark" and (options.overwrite or not options.check):
+        left_out = "overwrite" if options.overwrite else "check=False"
+        raise InputError(
+            '`negative_cycles="mark"` needs checked weights that stay unchanged, but '
+            f"{left_out} was given; leave it out."
+        )
+
+
+def check_numbering(batch: DenseBatch) -> None:
+    """Refuse predecessors that int32 cannot number.
+
+    Raises:
+        InputError: for more than 2^31 - 1 vertices.
+    """
+    most = torch.iinfo(torch.int32).max
+    if batch.n > most:
+        raise InputError(
+            f"with predecessors, n must be at most {most}, the largest int32, but is {batch.n}; leave them out."
+        )
+
+
+def _check_tensor(value: object, name: str) -> torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        other, remedy = _OTHER_GRAPHS.get(
+            name, ("", "convert it with from_numpy, from_scipy or from_networkx")
+        )
+        raise InputError(
+            f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}."
+        )
+    if value.layout != torch.strided:
+        remedy = remedy_of_sparse()
+        if name == "adjacency":
+            remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
+        raise InputError(
+            f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."
+        )
+    check_device(value, name)
+    return value
+
+
+def _solved_dtype(tensor: torch.Tensor) -> torch.dtype:
+    return torch.float32 if tensor.dtype == torch.bool else tensor.dtype
+
+
+def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    """Return a tensor that has one of DTYPES, or the weights that a tensor of bool stands for.
+
+    Raises:
+        TooLargeError: before these are allocated, if they do not fit the memory.
+    """
+    if tensor.dtype != torch.bool:
+        return tensor
+    size = tensor.numel() * torch.float32.itemsize
+    remedy = "use a smaller graph, fewer graphs at a time, or a device with more memory"
+    require_memory(f"`{name}` of bool, as float32,", size, tensor.device, remedy)
+    return from_bool(tensor)
+
+
+def as_indices(values: object, name: str, count: int, device: torch.device) -> torch.Tensor:
+    """Return `values` as int64 on a device, each in [0, count)."""
+    found = None
+    try:
+        found = torch.as_tensor(values, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if "verflow" in str(error):
+            raise InputError(
+                f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range."
+            ) from None
+    is_list = found is not None and found.layout == torch.strided and found.dim() == 1
+    # An empty list becomes a tensor of floats.
+    if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
+        raise InputError(
+            f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}."
+        )
+    found = found.to(torch.int64)  # a narrow dtype may not hold `count`
+    outside = (found < 0) | (found >= count)
+    if bool(outside.any()):
+        raise InputError(
+            f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range."
+        )
+    return found
+
+
+def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
+    """Return what was given in place of indices, and the remedy; `found` is its tensor, if it
+    becomes one.
+    """
+    is_tensor, is_array = isinstance(values, torch.Tensor), isinstance(values, np.ndarray)
+    if isinstance(values, (list, tuple)):
+        wrong = [
+            value
+            for value in values
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex)
+        ]
+        if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
+            return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
+        return (
+            f"one is {shown(wrong[0])}; give whole numbers only"
+            if wrong
+            else "has lists in it; give one list"
+        )
+    if found is None or not (is_tensor or is_array):
+        is_collection = isinstance(values, (Set, Mapping, Iterator))
+        return f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of whole numbers'}"
+    if found.layout != torch.strided:
+        remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
+        return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"
+    if found.dtype == torch.bool:
+        return (
+            f"is a mask of bool; give mask.{'nonzero().flatten()' if is_tensor else 'nonzero()[0]'}"
+        )
+    if found.dtype not in INDEX_DTYPES:
+        remedy = ".to(torch.int64)" if is_tensor else ".astype(np.int64)"
+        return f"has dtype {dtype_name(found.dtype)}; convert it with {remedy}"
+    return f"has shape {tuple(found.shape)}; give its .flatten()"
+
+
+def sources_of(sources: Any, n: int) -> torch.Tensor:
+    """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
+    if isinstance(sources, torch.Tensor):
+        single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
+    else:
+        single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, np.ndarray))
+    vertices = as_indices([sources] if single else sources, "sources", n, torch.device("cpu"))
+    if not len(vertices):
+        raise InputError("`sources` must name at least one vertex, but is empty; give one.")
+    return vertices

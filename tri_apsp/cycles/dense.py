@@ -1,0 +1,268 @@
+"""What follows once a dense solve has left a negative value on the diagonal.
+
+Either the graph has a negative cycle, which Bellman-Ford finds in the weights. Or rounding made a
+cycle of weight 0 look negative: then the graph is solved again with potentials that leave no weight
+negative. Or integers were clamped: then a distance does not fit the dtype.
+
+To mark the pairs that a negative cycle affects, the graph is solved without them. A vertex with a
+negative closed walk lies in a strongly connected component with a negative cycle, and so does all
+of that component. A walk from i to j meets such a vertex v if i reaches v and v reaches j. A pair
+without such a walk keeps all its paths when these vertices are removed. So:
+
+    solve the graph; while a diagonal value is negative:
+        components of the graph                                # from its reachability
+        negative components: those in which Bellman-Ford finds a negative cycle
+        solve the graph without them
+    mark (i, j) where i reaches a negative component that reaches j
+
+Where only some rows are wanted, the edges of vertices to which no source leads are removed first:
+every negative cycle that is left counts, and one solve is enough for rows that reach none.
+
+For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may
+be; then a cycle that was within the bound before is negative, and so the loop goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NoReturn
+
+import torch
+
+from tri_apsp.arguments import DenseBatch
+from tri_apsp.cycles.search import DenseCycleSearch, NegativeCycle
+from tri_apsp.errors import NegativeCycleError
+from tri_apsp.memory import memory_for_matrices
+from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.transitive_closure import transitive_closure
+from tri_apsp.value_range import row_blocks, value_range
+from tri_apsp.values import check_graphs, raise_out_of_range
+
+__all__ = ["DenseCycles", "matrices_of_marking", "without_unreached"]
+
+# Sources of pairs that are marked at a time.
+_ROWS = 1024
+
+
+def matrices_of_marking(dtype: torch.dtype) -> float:
+    """Return what marking takes beside a solve, in matrices of the weights: a copy of them, and
+    per pair its reachability, of bool and of float32.
+    """
+    return 1 + (torch.bool.itemsize + torch.float32.itemsize) / dtype.itemsize
+
+
+def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
+    """Return one graph for the rows of `sources`, (rows,) of int64: if a weight is negative, a copy
+    without the edges from vertices to which no source leads.
+
+    Raises:
+        InputError, DistanceRangeError: as check_graphs, of all weights.
+
+    Cost: n^2 operations.
+    """
+    weights = batch.weights
+    missing = no_edge(weights.dtype)
+    bounds = check_graphs(weights, None, value_range(weights, missing))
+    if bounds.lowest >= 0:
+        return batch
+    edges = weights[0]
+    reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
+    found = torch.unique(sources.to(weights.device))
+    while len(found):
+        reached[found] = True
+        targets = torch.zeros_like(reached)
+        for rows in torch.split(found, _ROWS):
+            targets |= (edges[rows] != missing).any(dim=0)
+        found = (targets & ~reached).nonzero().flatten()
+    if bool(reached.all()):
+        return batch
+    with memory_for_matrices(batch.n, 1, weights.dtype, weights.device, 1):
+        return DenseBatch(weights.masked_fill(~reached[:, None], missing), batch.batched)
+
+
+class DenseCycles:
+    """The negative cycles of dense graphs, as far as solves have met them.
+
+    Args:
+        batch: the graphs, with unchanged weights.
+        raises: raise an error for a cycle; else pairs are marked.
+    """
+
+    def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
+        self._batch, self._raises = batch, raises
+        self._components = list[_NegativeComponents]()
+        self._potentials: torch.Tensor | None = None
+
+    def raise_without_weights(self, distances: torch.Tensor) -> NoReturn:
+        """Raise the error for distances in the memory of the weights, of which a diagonal value is
+        negative: without the weights, no cycle can be traced.
+        """
+        diagonal = distances.diagonal(dim1=-2, dim2=-1)
+        graphs = _negative_graphs(distances)
+        size = self._size(graphs[0])
+        vertices = (diagonal[graphs[0], :size] < 0).nonzero().flatten().tolist()
+        if not vertices:
+            raise_out_of_range(distances.dtype, "a path weighs too little")
+        mark = 'negative_cycles="mark" without overwrite'
+        raise NegativeCycleError(vertices, self._shown(graphs[0]), graphs=graphs, mark=mark)
+
+    def next_batch(self, distances: torch.Tensor) -> DenseBatch:
+        """Return the graphs to solve in place of those whose `distances` have a negative diagonal.
+
+        Raises:
+            NegativeCycleError: a cycle is negative, and pairs are not to be marked.
+            DistanceRangeError: integers were clamped.
+        """
+        graphs = _negative_graphs(distances)
+        cycle = next(iter(DenseCycleSearch(self._graph(graphs[0])).run()), None)
+        found = {} if cycle is None else {graphs[0]: cycle}
+        if not found and not distances.is_floating_point():
+            raise_out_of_range(distances.dtype, "a path weighs too little")
+        if not found:  # rounding alone in this graph
+            found, potentials = self._cycles_or_potentials()
+            if not found:
+                return self._reweighted(potentials)
+            graphs = tuple(found)
+        if self._raises:
+            item, cycle = next(iter(found.items()))
+            shown = self._shown(item)
+            raise NegativeCycleError(cycle.vertices, shown, weight=cycle.weight, graphs=graphs)
+        weights = self._batch.weights
+        n, count = self._batch.n, self._batch.count
+        matrices = matrices_of_marking(weights.dtype)
+        with memory_for_matrices(n, count, weights.dtype, weights.device, matrices):
+            self._remove_components(graphs, found)
+        return self._batch
+
+    def finish(
+        self, distances: torch.Tensor, predecessors: torch.Tensor | None
+    ) -> NegativeCycle | None:
+        """Take back potentials, mark the pairs with a walk through a negative cycle, and return a
+        cycle of the first graph that has one.
+        """
+        if self._potentials is not None:
+            _reweight(distances, -self._potentials)
+        for part in self._components:
+            n = len(part.vertices)
+            for rows, unbounded in part.unbounded():
+                marked = distances[part.graph, rows, :n]
+                marked.masked_fill_(unbounded, minus_infinity(distances.dtype))
+                if predecessors is not None:
+                    predecessors[part.graph, rows, :n].masked_fill_(unbounded, -1)
+        cycles = [
+            dataclasses.replace(part.cycles[0], graph=part.graph) for part in self._components
+        ]
+        return min(cycles, key=lambda cycle: cycle.graph, default=None)
+
+    def _size(self, item: int) -> int:
+        sizes = self._batch.sizes
+        return self._batch.n if sizes is None else int(sizes[item])
+
+    def _graph(self, item: int) -> torch.Tensor:
+        size = self._size(item)
+        return self._batch.weights[item, :size, :size]
+
+    def _shown(self, item: int) -> int | None:
+        return item if self._batch.count > 1 else None
+
+    def _cycles_or_potentials(self) -> tuple[dict[int, NegativeCycle], torch.Tensor]:
+        """Return a negative cycle of each graph that has one, and potentials of the others."""
+        batch = self._batch
+        potentials = batch.weights.new_zeros((batch.count, batch.n), dtype=torch.float64)
+        found = dict[int, NegativeCycle]()
+        for item in range(batch.count):
+            search = DenseCycleSearch(self._graph(item))
+            cycles = search.run()
+            if cycles:
+                found[item] = cycles[0]
+            else:
+                potentials[item, : self._size(item)] = search.potentials()
+        return found, potentials
+
+    def _reweighted(self, potentials: torch.Tensor) -> DenseBatch:
+        """Return the graphs with weights w[i, j] + p[i] - p[j], of which none is negative.
+
+        They have the same shortest paths, and no negative value is left that a cycle of weight 0
+        could make lower and lower (Johnson, Efficient Algorithms for Shortest Paths in Sparse
+        Networks, 1977).
+        """
+        batch = self._batch
+        weights = batch.weights
+        with memory_for_matrices(batch.n, batch.count, weights.dtype, weights.device, 1):
+            weights = weights.clone(memory_format=torch.contiguous_format)
+        _reweight(weights, potentials, lowest=0)
+        self._potentials = potentials
+        return DenseBatch(weights, batch.batched, batch.sizes)
+
+    def _remove_components(self, graphs: tuple[int, ...], known: dict[int, NegativeCycle]) -> None:
+        """Remove the edges of vertices in negative components, in a copy of the weights."""
+        if not self._components:
+            weights = self._batch.weights.clone(memory_format=torch.contiguous_format)
+            self._batch = dataclasses.replace(self._batch, weights=weights)
+        for item in graphs:
+            graph = self._graph(item)
+            part = _NegativeComponents(graph, item, known.get(item))
+            if part.cycles:
+                graph[part.vertices] = graph[:, part.vertices] = no_edge(graph.dtype)
+                self._components.append(part)
+
+
+class _NegativeComponents:
+    """The strongly connected components of one dense graph that have a negative cycle.
+
+    Args:
+        weights: (n, n), checked.
+        graph: the place of the graph in its batch.
+        known: a negative cycle, if one is known.
+
+    Attributes:
+        cycles: one negative cycle of each of these components.
+        vertices: (n,) of bool, whether a vertex lies in such a component.
+    """
+
+    def __init__(self, weights: torch.Tensor, graph: int, known: NegativeCycle | None) -> None:
+        self.graph = graph
+        self._reachable = transitive_closure(weights[None], no_edge(weights.dtype))[0]
+        mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
+        labels = mutual.argmax(dim=1)  # the first vertex of each component
+        searched, self.cycles = labels, list[NegativeCycle]()
+        if known is not None:
+            self.cycles.append(known)
+            searched = labels.masked_fill(labels == labels[known.vertices[0]], -1)
+        if bool((searched >= 0).any()):
+            self.cycles += DenseCycleSearch(weights).run(searched)
+        self._representatives = labels[[cycle.vertices[0] for cycle in self.cycles]]
+        self.vertices = torch.isin(labels, self._representatives)
+
+    def unbounded(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield rows, and which pairs of these sources and all targets have a walk through such a
+        component, as bool.
+        """
+        n = len(self.vertices)
+        before = self._reachable[:, self._representatives]
+        after = self._reachable[self._representatives].to(torch.float32)
+        for first in range(0, n, _ROWS):
+            rows = slice(first, min(first + _ROWS, n))
+            yield rows, (before[rows].to(torch.float32) @ after) > 0
+
+
+def _negative_graphs(distances: torch.Tensor) -> tuple[int, ...]:
+    """Return which graphs (batch, n, n) have a negative value on the diagonal."""
+    diagonal = distances.diagonal(dim1=-2, dim2=-1)
+    return tuple((diagonal < 0).any(dim=-1).nonzero().flatten().tolist())
+
+
+def _reweight(
+    matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None
+) -> None:
+    """m[b, i, j] += p[b, i] - p[b, j], and at least `lowest`, rounded once."""
+    for matrix, potential in zip(matrices, potentials, strict=True):
+        first = 0
+        for block in row_blocks(matrix[None]):
+            rows = block.view(-1, matrix.shape[-1])
+            reweighted = rows.to(torch.float64) + (
+                potential[first : first + len(rows), None] - potential
+            )
+            rows.copy_(reweighted if lowest is None else reweighted.clamp_(min=lowest))
+            first += len(rows)

@@ -1,0 +1,174 @@
+"""Negative weights in sparse graphs: potentials that leave none, and what negative cycles reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle
+from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.graphs.sparse import SparseGraph, canonical
+from tri_apsp.semirings import no_edge
+from tri_apsp.values import raise_out_of_range
+
+__all__ = ["SparseComponents", "Reweighted", "reweight"]
+
+
+class _SparseSearch(CycleSearch):
+    """Searches a sparse graph on the CPU, with a queue."""
+
+    def __init__(self, graph: SparseGraph) -> None:
+        self._lists = graph.by_source.arrays()
+        weights = self._lists[2]
+        super().__init__(graph.n, graph.dtype, float(np.abs(weights).max(initial=0)))
+
+    def _edges_of(self, cycle: list[int]) -> list[float]:
+        offsets, targets, weights = self._lists
+        found = list[float]()
+        for source, target in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+            first, end = offsets[source], offsets[source + 1]
+            found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
+        return found
+
+    def _search(
+        self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
+    ) -> torch.Tensor:
+        from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
+
+        potentials = np.zeros(self._n, lowest.dtype)
+        added, absolute, relative = map(lowest.dtype.type, margins)
+        sparse_bellman_ford(
+            *self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle
+        )
+        return torch.from_numpy(potentials)
+
+
+class Reweighted(NamedTuple):
+    """A graph of weights w + potentials[u] - potentials[v] >= 0 for the edges (u, v), which have
+    the same shortest paths.
+    """
+
+    graph: SparseGraph
+    potentials: torch.Tensor
+
+
+def reweight(graph: SparseGraph) -> Reweighted | None:
+    """Return the graph with potentials that leave no weight negative; None if it has a negative
+    cycle.
+
+    Weights of floats are rounded once; those of int32 become int64 where they need it.
+
+    Raises:
+        DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does
+            not fit.
+
+    Cost: Bellman-Ford on the CPU: usually a few passes over the edges, at most n.
+    Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
+    """
+    search = _SparseSearch(graph)
+    if search.run():
+        return None
+    potentials = search.potentials().to(graph.device)
+    lists = graph.by_source
+    weights = (
+        lists.weights.to(potentials.dtype)
+        + potentials[lists.owners()]
+        - potentials[lists.vertices.long()]
+    )
+    if not graph.dtype.is_floating_point and graph.edges:
+        largest = no_edge(torch.int64)
+        if potentials.min() < -largest or weights.max() >= largest:  # the sums of which would wrap
+            raise_out_of_range(
+                graph.dtype, "the lightest path weighs too little beside other weights"
+            )
+    longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
+    fits = graph.dtype.is_floating_point or longest < no_edge(graph.dtype)
+    return Reweighted(
+        graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)),
+        potentials,
+    )
+
+
+class SparseComponents:
+    """The strongly connected components of a graph that have a negative cycle, and what leads to
+    and from them.
+
+    Attributes:
+        cycles: one negative cycle of each component.
+    """
+
+    def __init__(self, graph: SparseGraph) -> None:
+        self._edges = graph.by_source.arrays()[:2]
+        self._component_of = np.full(
+            graph.n, -1
+        )  # of each vertex: its component's index in `cycles`, or -1
+        self.cycles = list[NegativeCycle]()
+
+    def remove_from(self, graph: SparseGraph) -> SparseGraph:
+        """Find the negative components of a graph, which has some; return it without the edges at
+        their vertices.
+        """
+        from scipy.sparse.csgraph import (
+            connected_components,
+        )  # imports of 0.1 s, which few graphs need
+
+        labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(
+            np.int64
+        )
+        cycles = _SparseSearch(graph).run(torch.from_numpy(labels))
+        assert cycles
+        index_of = np.full(graph.n, -1)
+        index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(
+            len(cycles)
+        )
+        self.cycles += cycles
+        self._component_of = np.maximum(self._component_of, index_of[labels])
+        return _without(graph, torch.from_numpy(index_of[labels] >= 0))
+
+    def first_reached(self, sources: torch.Tensor) -> NegativeCycle | None:
+        """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on
+        the CPU.
+        """
+        from tri_apsp.kernels.cpu.reach import spread
+
+        words = np.zeros(len(self._component_of), np.uint64)
+        words[sources.numpy()] = 1
+        spread(*self._edges, words)
+        reached = self._component_of[words > 0]
+        return self.cycles[reached[reached >= 0].min()] if (reached >= 0).any() else None
+
+    def unbounded(self, sources: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield rows, and to which vertices walks through a negative cycle lead from these sources,
+        as bool on the CPU.
+        """
+        from tri_apsp.kernels.cpu.reach import spread
+
+        bits = np.arange(64, dtype=np.uint64)
+        for first in range(0, len(sources), 64):
+            part = sources[first : first + 64].numpy()
+            words = np.zeros(len(self._component_of), np.uint64)
+            np.bitwise_or.at(words, part, np.uint64(1) << bits[: len(part)])
+            spread(*self._edges, words)
+            words[self._component_of < 0] = 0
+            spread(*self._edges, words)
+            through = (words >> bits[: len(part), None]) & np.uint64(1)
+            yield slice(first, first + len(part)), torch.from_numpy(through.astype(np.bool_))
+
+
+def _without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
+    """Return the graph without the edges at `vertices`, (n,) of bool."""
+    lists = graph.by_source
+    vertices = vertices.to(graph.device)
+    sources, targets = lists.owners(), lists.vertices.long()
+    kept = ~(vertices[sources] | vertices[targets])
+    return canonical(graph.n, sources[kept], targets[kept], lists.weights[kept])
+
+
+def _matrix(graph: SparseGraph) -> Any:
+    from scipy.sparse import csr_array
+
+    offsets, vertices, _ = graph.by_source.arrays()
+    return csr_array((np.ones(graph.edges, np.int8), vertices, offsets), shape=(graph.n, graph.n))

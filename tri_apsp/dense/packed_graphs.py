@@ -1,0 +1,357 @@
+"""Ragged batches: graphs of different sizes whose values lie one after another in one tensor,
+without padding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from tri_apsp.arguments import check_size_values, check_weights
+from tri_apsp.configs import Config
+from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
+from tri_apsp.dense.run import run
+from tri_apsp.engines import choose
+from tri_apsp.engines.packing import pack_into, unpacked
+from tri_apsp.errors import ApspError, DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.memory import memory_for
+from tri_apsp.messages import shown
+from tri_apsp.paths.gradient import weights_gradient
+from tri_apsp.plan import Options, Plan
+from tri_apsp.result import Result
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+
+__all__ = ["PackedPlan", "pack", "packed_gradient", "plan_packed", "run_packed", "unpack"]
+
+# Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at
+# most a quarter.
+_SMALLEST, _POWERS_UP_TO, _STEPS = 8, 64, 4
+# The most values of padded graphs that are solved together.
+_VALUES = 1 << 27
+_OFFSET_DTYPES = (torch.int64, torch.int32)
+_FEWER = "solve fewer graphs at a time"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Graphs that are solved together.
+
+    Attributes:
+        graphs: their numbers, ascending, on the host.
+        starts, sizes: (graphs,) of int64, on the device of the values.
+        n: the vertices of the largest.
+    """
+
+    graphs: np.ndarray[tuple[int], np.dtype[np.int64]]
+    starts: torch.Tensor
+    sizes: torch.Tensor
+    n: int
+
+    @property
+    def values(self) -> int:
+        """Return how many values they have, padded to the largest."""
+        return len(self.graphs) * self.n * self.n
+
+
+def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """See tri_apsp.pack."""
+    if (
+        not isinstance(matrices, torch.Tensor)
+        or matrices.dim() != 3
+        or matrices.shape[1] != matrices.shape[2]
+    ):
+        raise InputError(
+            f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension if need be."
+        )
+    if (
+        not isinstance(sizes, torch.Tensor)
+        or sizes.shape != matrices.shape[:1]
+        or sizes.dtype not in _OFFSET_DTYPES
+    ):
+        raise InputError(
+            f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each graph, but is {_kind(sizes)}; "
+            "give torch.tensor(sizes)."
+        )
+    _require_kernels(matrices.device)
+    host = sizes.cpu().to(torch.int64)
+    check_size_values(host, matrices.shape[1])
+    offsets = torch.zeros(len(host) + 1, dtype=torch.int64)
+    torch.cumsum(host * host, 0, out=offsets[1:])
+    total = int(offsets[-1])
+    with memory_for(
+        "packed graphs", total * matrices.itemsize, matrices.device, "pack fewer at a time"
+    ):
+        values = matrices.new_empty(total)
+        offsets = offsets.to(matrices.device)
+        pack_into(values, matrices, offsets[:-1], host.to(matrices.device))
+    return values, offsets
+
+
+def unpack(
+    values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """See tri_apsp.unpack."""
+    starts, sizes = _checked(values, offsets, "values")
+    _require_kernels(values.device)
+    fill = _checked_fill(fill, values.dtype)
+    n = int(sizes.max(initial=0))
+    device = values.device
+    size = len(sizes) * n * n * values.itemsize
+    with memory_for(
+        "graphs padded to the largest", size, device, "keep them packed, or unpack fewer at a time"
+    ):
+        starts_there, sizes_there = (
+            torch.from_numpy(array).to(device) for array in (starts, sizes)
+        )
+        return unpacked(values, starts_there, sizes_there, n, fill), sizes_there
+
+
+def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
+    """Return the value of padding; None is no_edge."""
+    if fill is None:
+        if dtype not in DTYPES:
+            raise InputError(
+                f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; give one."
+            )
+        return no_edge(dtype)
+    try:
+        found = torch.tensor(fill, dtype=dtype).item()
+        fits = found == fill or (dtype.is_floating_point and isinstance(fill, (int, float)))
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is {shown(fill)}; give one."
+        )
+    return found
+
+
+def _require_kernels(device: torch.device) -> None:
+    """Raise EngineError if `device` is a GPU whose kernels cannot run, because Triton is not
+    installed.
+    """
+    if device.type != "cpu":
+        choose(device, Config(engine="portable"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PackedPlan(Plan):
+    """How packed graphs are solved: in groups of similar size, each a padded batch.
+
+    Attributes:
+        groups: the groups with their plans, the smallest graphs first.
+        options: what the caller wants of the distances.
+    """
+
+    groups: tuple[tuple[_Group, DensePlan], ...] = field(repr=False)
+    options: Options = field(repr=False)
+
+
+def plan_packed(
+    weights: object, offsets: object, method: str, config: Config | None, options: Options
+) -> PackedPlan:
+    """Return what solves packed graphs, whose values are not read.
+
+    Args:
+        weights: (total,).
+        offsets: (batch + 1,).
+        method, config, options: as plan_dense.
+
+    Raises:
+        InputError: as plan_dense; a tensor or offsets that are not those of packed graphs.
+    """
+    starts, sizes = _checked(weights, offsets, "graph")
+    assert isinstance(weights, torch.Tensor)
+
+    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+
+    def plan(group: _Group | None) -> DensePlan:
+        shape = (0, 0, 0) if group is None else (len(group.graphs), group.n, group.n)
+        like = torch.empty(1, dtype=dtype, device=weights.device)  # one value in memory
+        batch = check_weights(like.expand(shape) if 0 not in shape else like.new_empty(shape))
+        if group is not None:
+            batch = dataclasses.replace(batch, sizes=group.sizes)
+        return plan_dense(batch, method, config, options)
+
+    groups = tuple((group, plan(group)) for group in _groups(starts, sizes, weights.device))
+    largest = groups[-1][1] if groups else plan(None)
+    itemsize = weights.itemsize + (torch.int32.itemsize if options.predecessors else 0)
+    return PackedPlan(
+        way="packed",
+        method=largest.method,
+        engine=largest.engine,
+        config=largest.config,
+        reason=largest.reason,
+        memory=len(weights) * itemsize + max((plan.memory for _, plan in groups), default=0),
+        groups=groups,
+        options=options,
+    )
+
+
+def run_packed(weights: torch.Tensor, plan: PackedPlan) -> Result:
+    """Return the result of packed graphs, packed as they are.
+
+    Raises:
+        As shortest_paths; the graph is named as the caller numbers it.
+    """
+    device = weights.device
+    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+    wanted = plan.options.predecessors
+    size = len(weights) * (dtype.itemsize + (torch.int32.itemsize if wanted else 0))
+    with memory_for("distances of packed graphs", size, device, _FEWER):
+        distances = weights.new_empty(len(weights), dtype=dtype)
+        found = weights.new_empty(len(weights), dtype=torch.int32) if wanted else None
+    cycles, exponents = [], False
+    fill = no_edge(weights.dtype) if weights.dtype != torch.bool else False
+    for group, of_group in plan.groups:
+        with memory_for("padded graphs", group.values * weights.itemsize, device, _FEWER):
+            padded = unpacked(weights, group.starts, group.sizes, group.n, fill)
+        batch = check_weights(padded, sizes=group.sizes, check=plan.options.check)
+        try:
+            solved = run(batch, of_group)
+        except ApspError as error:
+            raise _renumbered(error, group, padded, of_group) from None
+        exponents |= solved.exponents
+        pack_into(distances, solved.distances, group.starts, group.sizes)
+        if found is not None and solved.predecessors is not None:
+            pack_into(found, solved.predecessors, group.starts, group.sizes)
+        if (cycle := solved.negative_cycle) is not None:
+            cycles.append(dataclasses.replace(cycle, graph=int(group.graphs[cycle.graph])))
+    first = min(cycles, key=lambda cycle: cycle.graph, default=None)
+    return Result(distances, dataclasses.replace(plan, exponents=exponents), found, first)
+
+
+def packed_gradient(
+    gradient: torch.Tensor,
+    weights: torch.Tensor,
+    distances: torch.Tensor,
+    offsets: torch.Tensor,
+    predecessors: torch.Tensor | None = None,
+    check: bool = True,
+) -> torch.Tensor:
+    """Return the gradient of packed weights by that of their distances; as
+    solver.gradient.weights_gradient, all (total,).
+    """
+    starts, sizes = _checked(weights, offsets, "weights")
+    infinity = no_edge(weights.dtype)
+    result = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+    for group in _groups(starts, sizes, weights.device):
+
+        def padded(values: torch.Tensor, fill: float, group: _Group = group) -> torch.Tensor:
+            return unpacked(values, group.starts, group.sizes, group.n, fill)
+
+        matrices = 4 if predecessors is None else 5  # with the result
+        with memory_for(
+            "padded graphs", matrices * group.values * weights.itemsize, weights.device, _FEWER
+        ):
+            of_group = weights_gradient(
+                padded(gradient, 0),
+                padded(weights, infinity),
+                padded(distances, infinity),
+                group.sizes,
+                None if predecessors is None else padded(predecessors, -1),
+                check=check,
+            )
+            pack_into(result, of_group, group.starts, group.sizes)
+    return result
+
+
+def _renumbered(
+    error: ApspError, group: _Group, padded: torch.Tensor, plan: DensePlan
+) -> ApspError:
+    """Return an error of a group with the number that the caller gives to the graph."""
+    if isinstance(error, NegativeCycleError):
+        graphs = [int(group.graphs[graph]) for graph in error.graphs]
+        number = int(group.graphs[error.batch or 0])
+        return NegativeCycleError(
+            error.vertices, number, error.base, error.weight, graphs, error.mark
+        )
+    if isinstance(error, InputError | DistanceRangeError):  # of the values of some graph
+        for graph, matrix, size in zip(group.graphs, padded, group.sizes.tolist(), strict=True):
+            alone = check_weights(matrix[:size, :size])
+            try:
+                run(alone, plan_with(alone, plan.method, plan.config, options=plan.options))
+            except type(error) as found:
+                return type(error)(f"graph {graph} of the packed batch: {found}")
+            except ApspError:  # another error than that of the group
+                continue
+    return error
+
+
+def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iterator[_Group]:
+    """Yield groups of graphs of similar sizes, the smallest first."""
+    buckets = _padded_sizes(sizes)
+    order = np.argsort(buckets, kind="stable")
+    bounds = np.flatnonzero(np.diff(buckets[order], prepend=-1, append=-1))
+    for begin, end in itertools.pairwise(bounds):
+        members = order[begin:end]
+        n = int(sizes[members].max())
+        step = max(1, _VALUES // max(1, n * n))
+        for first in range(0, len(members), step):
+            some = members[first : first + step]  # ascending, as the order is stable
+            moved = [torch.from_numpy(array[some]).to(device) for array in (starts, sizes)]
+            yield _Group(some, moved[0], moved[1], n)
+
+
+def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
+    """Return the size to which each graph may be padded: the upper end of its bucket; 0 for graphs
+    without a vertex.
+    """
+    exponent = np.ceil(np.log2(np.maximum(sizes, _SMALLEST))).astype(np.int64)
+    step = np.where(
+        sizes > _POWERS_UP_TO, np.left_shift(1, exponent - 1) // _STEPS, np.left_shift(1, exponent)
+    )
+    return np.where(sizes > 0, -(-sizes // step) * step, 0)
+
+
+def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Check a packed tensor; return where each graph starts, and its size, of int64 on the host."""
+    if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
+        raise InputError(
+            f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one graph after another, but is "
+            f"{_kind(values)}; make one with tri_apsp.pack."
+        )
+    remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
+    if (
+        not isinstance(offsets, torch.Tensor)
+        or offsets.dtype not in _OFFSET_DTYPES
+        or offsets.dim() != 1
+        or not len(offsets)
+    ):
+        raise InputError(
+            "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each graph begin and the last "
+            f"end, but is {_kind(offsets)}; {remedy}."
+        )
+    if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
+        raise InputError(
+            f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are on {offsets.device}; move "
+            "them."
+        )
+    bounds = offsets.cpu().numpy().astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != len(values):
+        raise InputError(
+            f"`offsets` must begin with 0 and end with {len(values)}, the length of `{name}`, but begin with {bounds[0]} and "
+            f"end with {bounds[-1]}; correct them."
+        )
+    lengths = np.diff(bounds)
+    sizes = np.sqrt(np.maximum(lengths, 0)).round().astype(np.int64)
+    wrong = np.flatnonzero(sizes * sizes != lengths)
+    if len(wrong):
+        graph = int(wrong[0])
+        raise InputError(
+            f"`offsets` must leave a square number of values to each graph, but leave {lengths[graph]} to graph {graph}; "
+            "correct them."
+        )
+    return bounds[:-1], sizes
+
+
+def _kind(value: object) -> str:
+    """Return what was given, in a few words."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{tuple(value.shape)} of {dtype_name(value.dtype)}"

@@ -1,0 +1,216 @@
+"""The plan of a dense solve: method, engine and configuration, and how the solve is carried out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.arguments import DenseBatch, check_method, check_numbering
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.methods import METHODS, Method, auto, require_used
+from tri_apsp.plan import Options, Plan
+
+__all__ = ["DensePlan", "plan_dense", "plan_with"]
+
+_GIVEN = "asked for by name"
+# Bytes per pair that marking takes beside a solve and a copy of the weights: reachability, of bool,
+# and of float32.
+_MARKING_BYTES = 1 + 4
+_PLANS: dict[Any, DensePlan] = {}
+# The most plans kept.
+_MAX_PLANS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensePlan(Plan):
+    """How weights (batch, n, n) of one dtype and device are solved.
+
+    Attributes:
+        algorithm: the method itself.
+        options: what the caller wants of the distances.
+        call: the lookup of the configuration; None if it is given, for weights of either sign.
+        given: method and configuration as the caller gave them.
+        nonnegative: whether no weight is negative; taken for granted until the values are read.
+        in_place: whether the solve works in the memory of the weights.
+        matrices: what the call allocates, in matrices of the size of the weights.
+        threshold: of products by exponents, once the values are read; None: no product.
+    """
+
+    config: CompleteConfig
+    algorithm: Method = field(repr=False)
+    options: Options = field(repr=False)
+    matrices: float = field(repr=False)
+    call: tuned.LookupCall | None = field(default=None, repr=False)
+    given: tuple[str, Config | None] = field(default=("auto", None), repr=False)
+    nonnegative: bool = True
+    in_place: bool = False
+    threshold: int | None = None
+
+    @property
+    def is_one_launch(self) -> bool:
+        """Whether each graph is one diagonal block, which the engine solves in one launch."""
+        return self.way == "one launch"
+
+    def for_any_sign(self) -> DensePlan:
+        """Return the plan for weights of which some may be negative."""
+        if not self.nonnegative:
+            return self
+        if self.call is None:
+            return dataclasses.replace(self, nonnegative=False)
+        call = self.call.of_any_sign()
+        method, config, reason = _choose(call, *self.given)
+        return dataclasses.replace(
+            self,
+            method=method,
+            algorithm=METHODS[method],
+            config=config,
+            reason=reason,
+            call=call,
+            nonnegative=False,
+            way=self.way if _is_one_block(method, config, call.n) else "dense",
+        )
+
+    def by_exponents(self, threshold: int | None) -> DensePlan:
+        """Return the plan whose products of at least a threshold are tried by exponents."""
+        if threshold is None:
+            return self
+        return dataclasses.replace(self, threshold=threshold, exponents=True)
+
+
+def plan_dense(
+    batch: DenseBatch,
+    method: str = "auto",
+    config: Config | None = None,
+    options: Options = Options(),
+) -> DensePlan:
+    """Return what solves weights whose values are not read.
+
+    Args:
+        batch: the weights.
+        method: "auto", or a key of METHODS.
+        config: what the caller asks for.
+        options: checked.
+
+    Raises:
+        InputError: no such method; too many vertices for predecessors; a configuration that cannot
+            run.
+        EngineError: the engine that `config` names, or every engine, cannot run on the device.
+
+    Cost: some microseconds if an earlier call had the same arguments.
+    """
+    weights = batch.weights
+    in_place = options.overwrite and weights.stride(-1) == 1
+    key = (
+        weights.shape,
+        weights.stride(),
+        weights.dtype,
+        weights.device,
+        in_place,
+        batch.sizes is None,
+        method,
+        None if config is None else repr(config),
+        options,
+        tuned.environment(),
+    )
+    plan = _PLANS.get(key)
+    if plan is None:
+        check_method(method, ("auto", *METHODS))
+        plan = _plan(batch, method, config, options)
+        if len(_PLANS) >= _MAX_PLANS:
+            _PLANS.clear()
+        _PLANS[key] = plan
+    return plan
+
+
+def _plan(batch: DenseBatch, method: str, config: Config | None, options: Options) -> DensePlan:
+    weights, wanted = batch.weights, tuned.with_forced(config)
+    require_used(method, METHODS.get(method), config)
+    engine = engines.choose(weights.device, wanted, weights.dtype)
+    call = tuned.call_of(
+        engine,
+        weights.device,
+        weights.dtype,
+        n=batch.n,
+        batch=batch.count,
+        nonnegative=options.check,
+    )
+    chosen, complete, reason = _choose(call, method, config)
+    plan = plan_with(batch, chosen, complete, options=options, reason=reason)
+    return dataclasses.replace(plan, call=call, given=(method, config), nonnegative=options.check)
+
+
+def plan_with(
+    batch: DenseBatch,
+    method: str,
+    config: CompleteConfig,
+    *,
+    algorithm: Method | None = None,
+    options: Options = Options(),
+    reason: str = _GIVEN,
+) -> DensePlan:
+    """Return the plan of a method with a complete configuration, for weights of either sign.
+
+    Args:
+        batch: the weights.
+        method: the name of the method.
+        config: of the engine.
+        algorithm: the method itself; None: that of METHODS.
+        options: checked.
+        reason: why the method was chosen.
+
+    Raises:
+        InputError: too many vertices for predecessors.
+    """
+    weights, algorithm = batch.weights, algorithm or METHODS[method]
+    if options.predecessors:
+        check_numbering(batch)
+    engine_type = engines.type_of(config.engine)
+    in_place = options.overwrite and engine_type.can_solve_in_place(weights)
+    matrices = (0 if in_place else 1) + algorithm.workspace
+    if options.predecessors:
+        index = torch.int32.itemsize / weights.itemsize
+        matrices = max(matrices, 1 + index + engine_type.predecessors_workspace(weights))
+    if options.negative_cycles == "mark":
+        matrices += 1 + _MARKING_BYTES / weights.itemsize
+    one_launch = (
+        _is_one_block(method, config, batch.n)
+        and not options.overwrite
+        and issubclass(engine_type, engines.OneLaunch)
+        and engine_type.takes(weights, batch.sizes, check=options.check)
+    )
+    return DensePlan(
+        way="one launch" if one_launch else "dense",
+        method=method,
+        algorithm=algorithm,
+        engine=config.engine,
+        config=config,
+        reason=reason,
+        memory=round(matrices * weights.numel() * weights.itemsize),
+        matrices=matrices,
+        options=options,
+        in_place=in_place,
+        nonnegative=options.check,
+    )
+
+
+def _is_one_block(method: str, config: CompleteConfig, n: int) -> bool:
+    return method == "floyd_warshall" and n <= config.block_size
+
+
+def _choose(
+    call: tuned.LookupCall, method: str, config: Config | None
+) -> tuple[str, CompleteConfig, str]:
+    """Return the method by name or by the rules of methods.auto, a complete configuration, and the
+    reason.
+    """
+    config = tuned.with_forced(config)
+    found = tuned.config_for_call(call, config)
+    if method != "auto":
+        return method, found, _GIVEN
+    rule = auto.choose(call.n, found)
+    by_name = config is not None and config.method is not None
+    return rule.method, found, _GIVEN if by_name else auto.reason(rule, found)

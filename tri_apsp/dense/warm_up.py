@@ -1,0 +1,125 @@
+"""Compiling and loading what solves need before the first of them, as servers do."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, SupportsIndex
+
+import torch
+
+from tri_apsp.dense.run import solve
+from tri_apsp.device import check_memory, resolve
+from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
+from tri_apsp.plan import Options
+from tri_apsp.semirings import DTYPES, dtype_name
+
+__all__ = ["warmup"]
+
+# Triton compiles in part without the interpreter's lock.
+_THREADS = 4
+
+
+def warmup(
+    dtypes: torch.dtype | Iterable[torch.dtype] = torch.float32,
+    sizes: int | Iterable[int | tuple[int, int]] = 256,
+    *,
+    device: str | torch.device = "auto",
+    predecessors: bool = False,
+) -> None:
+    """Compile and load what shortest_paths needs, so that its first call takes as long as later
+    ones.
+
+        tri_apsp.warmup([torch.float32, torch.int16], [1000, (4096, 32)])
+
+    Each graph is solved as it is and with a negative weight, since other kernels may solve it then;
+    batches also with `sizes`. Calls with check=False, and gradients, compile kernels of their own
+    at their first call.
+
+    Args:
+        dtypes: one or several of the weights: float32, float64, int16, int32, int64.
+        sizes: one or several: the vertices n of later weights (n, n), or (batch, n) for weights
+            (batch, n, n). Kernels for other sizes are mostly the same, above all if 16 divides both
+            or neither.
+        device: "auto", which is a GPU if there is one, "cpu", "cuda" or "cuda:1".
+        predecessors: also those of shortest_paths(..., predecessors=True).
+
+    Raises:
+        InputError: another dtype, size or device.
+        TooLargeError: a solve does not fit the memory of the device.
+
+    Cost: compiling takes seconds for each dtype and sign on a GPU, unless an earlier process of
+    this user has done so; then two solves per size, three for a batch.
+    """
+    given_dtypes = [dtypes] if isinstance(dtypes, torch.dtype) else _list(dtypes, "dtypes")
+    for dtype in given_dtypes:
+        if dtype not in DTYPES:
+            names = ", ".join(map(dtype_name, DTYPES))
+            raise InputError(
+                f"`dtypes` must be among {names}, but one is {_name(dtype)}; give some of these."
+            )
+    shapes = [
+        _shape(size)
+        for size in ([sizes] if isinstance(sizes, SupportsIndex) else _list(sizes, "sizes"))
+    ]
+    found = resolve(str(device))
+    solves = [
+        partial(_solve, shape, dtype, found, predecessors)
+        for dtype in given_dtypes
+        for shape in shapes
+    ]
+    if found.type == "cpu":  # Numba compiles one kernel at a time
+        for solve_this in solves:
+            solve_this()
+        return
+    with ThreadPoolExecutor(_THREADS) as threads:
+        try:
+            for done in [threads.submit(solve_this) for solve_this in solves]:
+                done.result()
+        finally:  # an interrupt leaves out what has not begun
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _solve(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, predecessors: bool
+) -> None:
+    check_memory(shape[-1], math.prod(shape[:-2]), dtype, device, matrices=2)
+    weights = torch.full(shape, 2, dtype=dtype, device=device)
+    solve_this = partial(solve, weights, options=Options(predecessors=predecessors))
+    solve_this()
+    if len(shape) == 3:
+        solve_this(sizes=torch.full(shape[:1], shape[-1], device=device))
+    if shape[-1] > 1 and shape[0]:
+        weights[..., 0, -1] = -1
+        solve_this()
+
+
+def _list(values: Iterable[Any], name: str) -> list[Any]:
+    if not isinstance(values, Iterable):
+        raise InputError(
+            f"`{name}` must be one value or a list of them, but is {shown(values)}; give a list."
+        )
+    return list(values)
+
+
+def _shape(size: object) -> tuple[int, ...]:
+    numbers = size if isinstance(size, tuple) else (size,)
+    counts = [
+        operator.index(n)
+        for n in numbers
+        if isinstance(n, SupportsIndex) and not isinstance(n, bool)
+    ]
+    if len(numbers) not in (1, 2) or len(counts) != len(numbers) or min(counts) < 0:
+        raise InputError(
+            f"`sizes` must hold whole numbers n or pairs (batch, n), but one is {shown(size) if len(numbers) == 1 else size}; "
+            "give such sizes."
+        )
+    return (*counts, counts[-1])
+
+
+def _name(dtype: object) -> str:
+    return dtype_name(dtype) if isinstance(dtype, torch.dtype) else shown(dtype)

@@ -1,0 +1,409 @@
+"""Sparse graphs on one device, as compressed rows in a canonical order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.device import check_device, check_memory, require_memory
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import DenseGraph, EdgeList
+from tri_apsp.graphs.cast import Cast, cast_weights
+from tri_apsp.graphs.convert import edges_of_sparse
+from tri_apsp.graphs.edges import outside_error, weight_error
+from tri_apsp.messages import counted
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
+
+__all__ = [
+    "SPARSE_DTYPES",
+    "EdgeLists",
+    "GraphLike",
+    "SparseGraph",
+    "canonical",
+    "is_sparse",
+    "sparse_graph",
+]
+
+
+class SciPySparse(Protocol):
+    """A sparse array or matrix of SciPy."""
+
+    def tocoo(self) -> Any:
+        """Return its entries."""
+
+
+GraphLike: TypeAlias = "torch.Tensor | SparseGraph | EdgeList | DenseGraph | SciPySparse"
+"""What functions take as a graph: see tri_apsp.shortest_paths."""
+
+SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
+"""The dtypes of weights of sparse graphs."""
+
+# sparse_graph() refuses the last two, with a remedy.
+_SPARSE_LAYOUTS = (
+    torch.sparse_csr,
+    torch.sparse_csc,
+    torch.sparse_coo,
+    torch.sparse_bsr,
+    torch.sparse_bsc,
+)
+# Vertices are stored as int32.
+_MAX_VERTICES = (1 << 31) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeLists:
+    """The edges at each vertex, one list after another.
+
+    Attributes:
+        offsets: (n + 1,) of int64; the edges of vertex v are those from offsets[v] to offsets[v +
+            1].
+        vertices: (edges,) of int32, the vertex at the other end, ascending in each list.
+        weights: (edges,).
+    """
+
+    offsets: torch.Tensor
+    vertices: torch.Tensor
+    weights: torch.Tensor
+
+    @property
+    def degrees(self) -> torch.Tensor:
+        """The length of each list, (n,) of int64."""
+        return self.offsets.diff()
+
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return offsets, vertices and weights as arrays of NumPy."""
+        offsets, vertices, weights = (
+            x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights)
+        )
+        return offsets, vertices, weights
+
+    def owners(self) -> torch.Tensor:
+        """Return the vertex at whose list each edge is, (edges,) of int64."""
+        vertices = torch.arange(len(self.offsets) - 1, device=self.offsets.device)
+        return vertices.repeat_interleave(self.degrees)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseGraph:
+    """A directed graph of n vertices, each pair of which has at most one edge, the lightest of
+    those given.
+
+    Attributes:
+        n: vertices.
+        by_source: the edges from each vertex. No weight is no_edge, and a loop is kept only if its
+            weight is negative.
+    """
+
+    n: int
+    by_source: EdgeLists
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.by_source.weights.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.by_source.weights.device
+
+    @property
+    def edges(self) -> int:
+        """The number of edges."""
+        return len(self.by_source.weights)
+
+    @cached_property
+    def lowest(self) -> float | int:
+        """The smallest weight; 0 if there is no edge, or none is negative."""
+        return min(0, self.by_source.weights.min().item()) if self.edges else 0
+
+    @cached_property
+    def by_destination(self) -> EdgeLists:
+        """The edges to each vertex."""
+        lists = self.by_source
+        order = lists.vertices.sort(stable=True).indices
+        counts = torch.bincount(lists.vertices, minlength=self.n)
+        return EdgeLists(
+            _offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order]
+        )
+
+    def to(self, device: torch.device) -> SparseGraph:
+        """Return the graph on a device; itself if that is its own."""
+        lists = self.by_source
+        if device == self.device:
+            return self
+        return SparseGraph(
+            self.n,
+            EdgeLists(
+                lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)
+            ),
+        )
+
+    def with_weights(self, weights: torch.Tensor) -> SparseGraph:
+        """Return the graph with the same edges of other weights, which must be valid."""
+        return SparseGraph(
+            self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights)
+        )
+
+    def with_source(self, vertices: torch.Tensor) -> SparseGraph:
+        """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`,
+        which ascend.
+        """
+        lists, new = self.by_source, vertices.to(self.device)
+        offsets = torch.cat((lists.offsets, lists.offsets[-1:] + len(new)))
+        targets = torch.cat((lists.vertices, new.to(torch.int32)))
+        weights = torch.cat((lists.weights, lists.weights.new_zeros(len(new))))
+        return SparseGraph(self.n + 1, EdgeLists(offsets, targets, weights))
+
+    def dense(self) -> torch.Tensor:
+        """Return the weights as a matrix (n, n).
+
+        Raises:
+            TooLargeError: the matrix does not fit the memory of the device.
+        """
+        check_memory(self.n, 1, self.dtype, self.device)
+        weights = torch.full(
+            (self.n, self.n), no_edge(self.dtype), dtype=self.dtype, device=self.device
+        )
+        weights.fill_diagonal_(0)
+        weights[self.by_source.owners(), self.by_source.vertices.long()] = self.by_source.weights
+        return weights
+
+
+def is_sparse(graph: Any) -> bool:
+    """Return whether a graph is one for sparse_graph(), and not a matrix of weights."""
+    if isinstance(graph, torch.Tensor):
+        return graph.layout in _SPARSE_LAYOUTS
+    return isinstance(graph, (EdgeList, SparseGraph)) or hasattr(
+        graph, "tocoo"
+    )  # which SciPy's sparse arrays have
+
+
+def sparse_graph(
+    graph: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    name: str = "graph",
+) -> SparseGraph:
+    """Return the sparse graph of what a caller gave, which stays unchanged.
+
+    Entries may be unsorted, and several may be at one place: the smallest counts. A stored 0 is an
+    edge of weight 0; inf, or no_edge(dtype) in integers, is no edge; so is a 0 in SciPy's formats
+    bsr and dia, which pad with zeros. A loop counts only if it is negative.
+
+    Args:
+        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo, or dense weights (n,
+            n); a SciPy sparse array; what graphs.load_graph() returns; or a SparseGraph.
+        dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for
+            files and bool.
+        device: None keeps that of a tensor, and takes the CPU for others.
+        name: what messages call the graph.
+
+    Raises:
+        InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the
+            vertices; a fraction for an integer dtype.
+        DistanceRangeError: a weight that the dtype cannot hold.
+        TooLargeError: the edges, while they are sorted, do not fit the memory.
+    """
+    if dtype is not None and dtype not in SPARSE_DTYPES:
+        raise InputError(
+            f"`dtype` must be one of {', '.join(map(dtype_name, SPARSE_DTYPES))} for a sparse graph, but is "
+            f"{dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)}; choose one of these."
+        )
+    if isinstance(graph, SparseGraph):
+        given: SparseGraph = graph
+        if dtype is not None and dtype != given.dtype:
+            lists = given.by_source
+            given = given.with_weights(
+                _cast(lists.owners(), lists.vertices, lists.weights, dtype, name)
+            )
+        return given if device is None else given.to(device)
+    if isinstance(graph, DenseGraph):
+        graph = graph.weights
+    if isinstance(graph, torch.Tensor):
+        n, sources, targets, weights = _entries(graph, name)
+        place = device or graph.device
+    else:
+        edges = graph if isinstance(graph, EdgeList) else _edges_of_scipy(graph, name)
+        if not isinstance(graph, EdgeList):
+            dtype = dtype or _dtype_of(graph, name)
+        n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
+        arrays = edges.sources, edges.targets, edges.weights
+        sources, targets, weights = (
+            torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
+        )
+    if n > _MAX_VERTICES:
+        raise InputError(
+            f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
+        )
+    _check_memory(n, len(weights), weights.dtype, place)
+    _check_vertices(n, sources, targets, name)
+    weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
+    return canonical(n, sources.to(place), targets.to(place), weights)
+
+
+def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
+    if not hasattr(graph, "tocoo"):
+        raise InputError(
+            f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) of torch, but is "
+            f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
+            "networkx.to_scipy_sparse_array, and an array with from_numpy."
+        )
+    return edges_of_sparse(graph, f"`{name}`")
+
+
+def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a graph that does not fit the memory while its edges are sorted."""
+    what = f"a graph of {counted(n, 'vertex', 'vertices')} and {counted(edges, 'edge')}"
+    require_memory(
+        what,
+        n * 8 * 4 + edges * (8 * 5 + 2 * dtype.itemsize),
+        device,
+        "split it into its components",
+    )
+
+
+def _dtype_of(matrix: Any, name: str) -> torch.dtype:
+    """Return the dtype of a SciPy matrix."""
+    if matrix.dtype == np.bool_:
+        return torch.float32
+    found = DTYPES_BY_NAME.get(matrix.dtype.name)
+    if found not in SPARSE_DTYPES:
+        raise InputError(
+            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or bool, but has "
+            f"{matrix.dtype.name}; {remedy_for(matrix.dtype)}."
+        )
+    return found
+
+
+def _entries(
+    graph: torch.Tensor, name: str
+) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return n, and the sources, targets and weights of the entries of a tensor."""
+    check_device(graph, name)
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
+        raise InputError(
+            f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph."
+        )
+    if graph.requires_grad:
+        raise InputError(
+            f"`{name}` must not require a gradient, which only shortest_paths of dense weights has; give {name}.detach()."
+        )
+    if graph.dtype == torch.int16 and graph.layout == torch.strided:
+        graph = cast_weights(graph, torch.int32)
+    if graph.dtype not in (*SPARSE_DTYPES, torch.bool):
+        raise InputError(
+            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or bool, but has "
+            f"{dtype_name(graph.dtype)}; {remedy_for(graph.dtype)}."
+        )
+    n = graph.shape[0]
+    if graph.layout in (torch.sparse_csr, torch.sparse_csc):
+        by_row = graph.layout == torch.sparse_csr
+        offsets, others = (
+            (graph.crow_indices(), graph.col_indices())
+            if by_row
+            else (graph.ccol_indices(), graph.row_indices())
+        )
+        _check_compressed(n, offsets, others, name)
+        owners = torch.arange(n, device=offsets.device).repeat_interleave(offsets.long().diff())
+        sources, targets = (owners, others.long()) if by_row else (others.long(), owners)
+        weights = graph.values()
+    elif graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
+        (sources, targets), weights = (
+            graph._indices(),
+            graph._values(),
+        )  # indices() would require coalesced entries
+    elif graph.layout == torch.strided:
+        kept = graph if graph.dtype == torch.bool else graph != no_edge(graph.dtype)
+        _check_memory(n, int(kept.sum()), graph.dtype, graph.device)
+        sources, targets = kept.nonzero().unbind(1)
+        weights = graph[sources, targets]
+    else:
+        raise InputError(
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, but has layout {graph.layout}; "
+            f"convert it with {name}.to_dense().to_sparse_csr()."
+        )
+    if weights.dtype == torch.bool:
+        sources, targets, weights = (
+            sources[weights],
+            targets[weights],
+            weights[weights].to(torch.float32),
+        )
+    return n, sources, targets, weights
+
+
+def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name: str) -> None:
+    """Check what torch checks only where asked to."""
+    lengths = offsets.long().diff()
+    consistent = bool((lengths >= 0).all()) and (
+        n == 0 or (int(offsets[0]) == 0 and int(offsets[-1]) == len(others))
+    )
+    if not consistent:
+        raise InputError(
+            f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, but do not, as happens where "
+            f"{dtype_name(offsets.dtype)} is too small for them; build the tensor with int64 indices."
+        )
+
+
+def _cast(
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    dtype: torch.dtype,
+    name: str,
+) -> torch.Tensor:
+    """Return weights of another dtype, all of which are checked."""
+    limit = no_edge(weights.dtype)
+    floating = weights.is_floating_point()
+    wrong = ~(weights > -limit) if floating else (weights > limit) | (weights < -limit)
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        weight, source, target = weights[place].item(), int(sources[place]), int(targets[place])
+        if floating:
+            raise weight_error(f"`{name}`", weight, source, target)
+        raise InputError(
+            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` has {weight} from {source} "
+            f"to {target}; {remedy_beyond(weights.dtype)}."
+        )
+    if weights.dtype == dtype:
+        return weights
+    cast = Cast(dtype)
+    result = cast(weights)
+    cast.warn()
+    return result
+
+
+def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor, name: str) -> None:
+    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
+    if bool(outside.any()):
+        raise outside_error(f"`{name}`", n, int(sources[outside][0]), int(targets[outside][0]))
+
+
+def canonical(
+    n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+) -> SparseGraph:
+    """Return the graph of edges in any order: `sources` and `targets` of int64 in [0, n), `weights`
+    checked.
+    """
+    kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
+    keys, weights = (sources * n + targets)[kept], weights[kept]
+    if not bool((keys[1:] > keys[:-1]).all()):
+        keys, order = keys.sort(stable=True)
+        weights = weights[order]
+        keys, place = torch.unique_consecutive(keys, return_inverse=True)
+        if len(keys) < len(weights):
+            lightest = weights.new_full((len(keys),), no_edge(weights.dtype))
+            weights = lightest.scatter_reduce_(0, place, weights, reduce="amin")
+    sources = keys.div(max(n, 1), rounding_mode="floor")
+    targets = (keys - sources * n).to(torch.int32)
+    return SparseGraph(
+        n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous())
+    )
+
+
+def _offsets(counts: torch.Tensor) -> torch.Tensor:
+    return torch.cat((counts.new_zeros(1), counts.cumsum(0)))

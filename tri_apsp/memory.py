@@ -1,0 +1,64 @@
+"""Refusing what does not fit the memory: before a solve begins where that is known, else where an
+allocation fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import torch
+
+from tri_apsp.device import check_memory, is_small, require_memory
+from tri_apsp.errors import TooLargeError
+
+__all__ = ["memory_for", "memory_for_matrices"]
+
+
+def memory_for(
+    what: str, size: int, device: torch.device, remedy: str
+) -> AbstractContextManager[None]:
+    """Return a context in which `what`, of `size` bytes, is allocated; see require_memory.
+
+    Raises:
+        TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation
+            that fails in the context.
+    """
+    return _MemoryGuard(lambda: require_memory(what, size, device, remedy), size, device)
+
+
+def memory_for_matrices(
+    n: int, count: int, dtype: torch.dtype, device: torch.device, matrices: float
+) -> AbstractContextManager[None]:
+    """As memory_for, for `matrices` times (count, n, n) values; see check_memory."""
+    size = matrices * count * n * n * dtype.itemsize
+    return _MemoryGuard(
+        lambda: check_memory(n, count, dtype, device, matrices=matrices), size, device
+    )
+
+
+class _MemoryGuard:
+    """Calls `check`, which raises TooLargeError, if an allocation fails, and on entry unless the
+    allocation is small.
+    """
+
+    def __init__(self, check: Callable[[], None], size: float, device: torch.device) -> None:
+        self._check = check
+        self._small = is_small(size, device)
+
+    def __enter__(self) -> None:
+        if not self._small:
+            self._check()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) and not isinstance(
+            error, TooLargeError
+        ):
+            self._check()
+            raise TooLargeError(
+                "an allocation must succeed, but failed although enough memory seemed free "
+                f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or "
+                "solve less at a time."
+            ) from error

@@ -1,0 +1,140 @@
+"""Gradients of solves and products: they flow to the edges, or the terms, that were chosen as the
+minimum.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.arguments import DenseBatch, check_operands, check_weights
+from tri_apsp.device import current, is_captured
+from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.memory import memory_for, memory_for_matrices
+from tri_apsp.paths.predecessors import predecessors_without_bounds
+from tri_apsp.semirings import no_edge
+
+__all__ = ["product_gradients", "weights_gradient"]
+
+# Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most
+# 24 bytes of workspace.
+_WORKSPACE = 32
+
+
+def weights_gradient(
+    gradient: torch.Tensor,
+    weights: torch.Tensor,
+    distances: torch.Tensor,
+    sizes: torch.Tensor | None = None,
+    predecessors: torch.Tensor | None = None,
+    *,
+    check: bool = True,
+) -> torch.Tensor:
+    """Return the gradient of weights by that of their distances.
+
+    Args:
+        gradient: (n, n) or (batch, n, n) of a floating dtype.
+        weights, distances: of the same shape and dtype.
+        sizes: as for shortest_paths, checked.
+        predecessors: of these distances; None: they are found, for which `check` lets the host wait
+            for the sign of the weights, without which a search for them may take longer.
+
+    Returns:
+        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to
+        one, always the same; to that which `predecessors` name, if they are given.
+    """
+    batch = check_weights(weights, sizes=sizes, check=False)
+    shape = batch.weights.shape
+    distances, gradient = (
+        distances.reshape(shape).contiguous(),
+        gradient.reshape(shape).contiguous(),
+    )
+    if not gradient.numel():
+        return gradient.new_empty(weights.shape)
+    engine = _engine(batch)
+    memory = partial(memory_for_matrices, batch.n, batch.count, weights.dtype, weights.device)
+    if predecessors is None:
+        with memory(1), current(weights.device):
+            found = engine.weights_gradient(gradient, batch.weights, distances)
+        if found is not None:
+            return found.reshape(weights.shape)
+    matrices = 1 + max(
+        _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(batch.weights)
+    )
+    with memory(matrices), current(weights.device):
+        if predecessors is None:
+            predecessors = predecessors_without_bounds(batch, distances, engine, check=check)
+        return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(
+            weights.shape
+        )
+
+
+def _engine(batch: DenseBatch) -> Engine:
+    weights = batch.weights
+    name = engines.choose(weights.device, tuned.with_forced(None), weights.dtype)
+    config = tuned.find(name, weights.device, weights.dtype, n=batch.n, batch=batch.count)
+    spec = MatrixSpec(batch.n, weights.dtype, weights.device, False, batch.sizes)
+    return engines.make(name, spec, config)
+
+
+def _is_nonnegative(engine: type[Engine], *operands: torch.Tensor) -> bool:
+    return all(
+        operand.numel() == 0 or found.lowest >= 0
+        for operand, found in zip(operands, engine.value_ranges(operands, None), strict=True)
+    )
+
+
+def product_gradients(
+    gradient: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    result: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Return the gradients of `a`, `b` and `c` by that of their min-plus product.
+
+    Args:
+        gradient: of the shape of `result`.
+        a, b, c: the operands of min_plus, of a floating dtype.
+        result: their product.
+
+    Returns:
+        The gradients, contiguous, each of the shape of its operand. That of an element belongs to
+        `c` where the result equals it, else to the first term that the result equals, and to
+        nothing where the result is no_edge.
+    """
+    left, right, initial, _ = check_operands(a, b, c)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    gradient, product = gradient.reshape(shape).contiguous(), result.reshape(shape).contiguous()
+    depth, device, dtype = left.shape[2], left.device, left.dtype
+    name = engines.choose(device, tuned.with_forced(None), dtype)
+    config = tuned.find(name, device, dtype)
+    # A GPU then has less to do for each term. The host waits for it.
+    by_sign = dtype == torch.float32 and device.type != "cpu" and not is_captured(device)
+    nonnegative = by_sign and _is_nonnegative(engines.type_of(name), left, right)
+    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
+    size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
+    with (
+        memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"),
+        current(device),
+    ):
+        chosen = engine.argmin(left.contiguous(), right.contiguous(), product)
+        of_c = None
+        if initial is not None:
+            from_c = (product == initial) & (initial != no_edge(dtype))
+            of_c = torch.where(from_c, gradient, 0)
+            chosen = chosen.masked_fill(from_c, -1)
+        if not product.numel() or not depth:
+            return (
+                torch.zeros_like(a),
+                torch.zeros_like(b),
+                None if of_c is None else of_c.reshape(result.shape),
+            )
+        of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
+    return (
+        of_a.reshape(a.shape),
+        of_b.reshape(b.shape),
+        None if of_c is None else of_c.reshape(result.shape),
+    )

@@ -1,0 +1,51 @@
+"""What will run, and why: a plan is made once per call, from what the caller gave, and then carried
+out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tri_apsp.configs import CompleteConfig
+
+__all__ = ["NegativeCycles", "Options", "Plan"]
+
+NegativeCycles = Literal["raise", "mark"]
+"""What to do about negative cycles."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller wants of the distances; tri_apsp.shortest_paths documents each."""
+
+    overwrite: bool = False
+    check: bool = True
+    predecessors: bool = False
+    negative_cycles: NegativeCycles = "raise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a call runs, and why; each kind of plan is a subclass beside the code that carries it
+    out.
+
+    Attributes:
+        way: how the graph is solved: "dense", "one launch", "packed" or "sparse".
+        method: the name of the method, never "auto".
+        engine: one of tri_apsp.engines.ENGINES.
+        config: the complete configuration of the engine, with its source; None for a method of
+            sparse graphs, which has none.
+        reason: why the method was chosen.
+        memory: bytes that the call allocates for distances and workspace.
+        exponents: whether large products are tried by exponents, on the tensor cores of an NVIDIA
+            GPU. The values of the weights decide that: it is False unless they were read.
+    """
+
+    way: str
+    method: str
+    engine: str
+    config: CompleteConfig | None
+    reason: str
+    memory: int
+    exponents: bool = False

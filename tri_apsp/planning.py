@@ -1,0 +1,195 @@
+"""From a request to its plan, and from the plan to the result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.arguments import DenseBatch
+from tri_apsp.configs import Config
+from tri_apsp.dense import run as dense
+from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
+from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
+from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.device import fits_memory
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import write_distances
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
+from tri_apsp.methods import METHODS
+from tri_apsp.plan import Plan
+from tri_apsp.request import Request
+from tri_apsp.result import Result
+from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.sparse import run as sparse
+from tri_apsp.sparse.choice import Comparison, dense_or_sparse, most_edges
+from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
+
+__all__ = ["plan_of", "run", "select"]
+
+# Values that are counted at a time.
+_AT_A_TIME = 1 << 26
+_BY_NAME = "asked for by name"
+
+
+def plan_of(request: Request) -> Plan:
+    """Return what solves a request; edges of dense weights are counted if the rules need that.
+
+    Raises:
+        As shortest_paths; other values are not checked.
+    """
+    if request.offsets is not None:
+        return plan_packed(
+            request.weights, request.offsets, request.method, request.config, request.options
+        )
+    compared = _compare(request)
+    return _sparse_plan(request, compared.reason) if compared.sparse else _dense_plan(request)
+
+
+def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
+    """Return the result of a request by its plan; `progress` receives the fraction done."""
+    if isinstance(plan, SparsePlan):
+        result = sparse.run(request.by_edges, plan, progress=progress)
+    elif isinstance(plan, PackedPlan):
+        assert request.weights is not None
+        result = run_packed(request.weights, plan)
+    else:
+        assert isinstance(plan, DensePlan)
+        result = dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+    out = request.weights if request.options.overwrite else request.out
+    if isinstance(out, torch.Tensor):
+        if not request.options.overwrite:
+            out.copy_(result.distances)
+        return dataclasses.replace(result, distances=out)
+    if out is not None:
+        write_distances(result.distances, out)
+    return result
+
+
+def select(request: Request, *, read_values: bool) -> Plan:
+    """Return what solves a request: without `read_values`, dense weights are taken to have many
+    edges and no negative weight.
+    """
+    graph, is_dense = request.graph, request.batch is not None
+    if is_dense and not (read_values or request.needs_sparse):
+        return _dense_plan(request)
+    plan = plan_of(request)
+    if not isinstance(plan, DensePlan):
+        return plan
+    if graph is not None:
+        negative, like = graph.lowest < 0, graph.by_source.weights
+    else:
+        like = request.as_batch().weights
+        negative = like.numel() > 0 and bool(like.amin() < 0)
+    if negative:
+        return plan.for_any_sign()
+    if not (read_values and may_multiply_by_exponents(plan, request.n, like)):
+        return plan
+    return with_exponents(plan, request.as_batch().weights)
+
+
+def _dense_plan(request: Request) -> DensePlan:
+    batch = request.batch
+    if batch is None:  # of which only shape, dtype and device count
+        like = torch.empty((1, 1, 1), dtype=request.dtype, device=request.device)
+        batch = DenseBatch(like.expand(1, request.n, request.n), batched=False)
+    return plan_dense(batch, request.method, request.config, request.options)
+
+
+def _sparse_plan(request: Request, reason: str) -> SparsePlan:
+    return plan_sparse(
+        request.by_edges,
+        reason=reason,
+        choice=request.method if request.method in ROW_METHODS else "auto",
+        sources=request.sources,
+        limit=request.limit,
+        min_only=request.min_only,
+        options=request.options,
+    )
+
+
+def _compare(request: Request) -> Comparison:
+    """Decide between a dense and a sparse plan, for the rows that are wanted."""
+    if request.needs_sparse:
+        _require_sparse(request)
+        return Comparison(True, _BY_NAME if request.method != "auto" else "for chosen rows")
+    if request.needs_dense or request.method != "auto" or request.is_batch:
+        return Comparison(False, "asked for")
+    # A configuration is for dense methods, unless it only names the engine of sparse graphs too.
+    if request.dtype not in SPARSE_DTYPES or not _only_names(
+        tuned.with_forced(request.config), engine_name(request.device)
+    ):
+        return Comparison(False, "asked for")
+    n, rows, device = request.n, request.rows, request.device
+    if not fits_memory(n * n * request.dtype.itemsize, device):
+        return Comparison(request.graph is not None or rows < n, "no dense matrix fits the memory")
+    if request.graph is not None:
+        return dense_or_sparse(n, request.graph.edges, rows, device, has_lists=True)
+    edges = _count_edges(request.as_batch(), most_edges(n, rows, device, has_lists=False))
+    return dense_or_sparse(n, edges, rows, device, has_lists=False)
+
+
+def _require_sparse(request: Request) -> None:
+    """Refuse what sparse methods do not take."""
+    option = next(
+        name
+        for name, is_given in (
+            ("limit", request.limit is not None),
+            ("min_only", request.min_only),
+            (f"method={request.method!r}", True),
+        )
+        if is_given
+    )
+    if request.method in METHODS:
+        raise InputError(
+            f"`{option}` is for methods of sparse graphs, but method {request.method!r} is dense; "
+            'give method="auto".'
+        )
+    only_dense = (
+        "a batch"
+        if request.is_batch
+        else ""
+        if request.dtype in SPARSE_DTYPES
+        else dtype_name(request.dtype)
+    )
+    if only_dense:
+        names = ", ".join(map(dtype_name, SPARSE_DTYPES))
+        raise InputError(
+            f"`{option}` needs one graph in {names}, but {only_dense} is for dense methods; give "
+            "one of these."
+        )
+    engine, config = engine_name(request.device), request.config
+    if config is not None and not _only_names(config, engine):
+        fields = {name: value for name, value in vars(config).items() if value is not None}
+        raise InputError(
+            f"`config` may only name the engine {engine!r} with `{option}`, but sets {fields}; "
+            "leave it out, or choose a dense method."
+        )
+
+
+def _only_names(config: Config | None, engine: str) -> bool:
+    """Return whether a configuration sets nothing but perhaps this engine."""
+    return config is None or config in (Config(), Config(engine=engine))
+
+
+def _count_edges(batch: DenseBatch, most: float) -> int | None:
+    """Return the number of edges of one dense graph, or None if there are more than `most`, or that
+    is 0.
+    """
+    if not most:
+        return None
+    weights, n = batch.weights[0], max(1, batch.n)
+    missing = no_edge(weights.dtype)
+    edges, first = 0, 0
+    most_rows = max(1, _AT_A_TIME // n)
+    step = min(most_rows, int(most / n) + 2)  # enough rows to recognise a complete graph
+    while first < len(weights):
+        rows = weights[first : first + step]
+        edges += int((rows != missing).sum()) - int((rows.diagonal(first) != missing).sum())
+        if edges > most:
+            return None
+        first += step
+        step = most_rows
+    return edges

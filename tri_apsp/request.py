@@ -1,0 +1,293 @@
+"""What a caller asked of shortest_paths: each argument is checked here, once, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, Literal, TypeAlias, get_args
+
+import torch
+
+from tri_apsp.arguments import (
+    DenseBatch,
+    check_config,
+    check_flags,
+    check_method,
+    check_options,
+    check_overlap,
+    check_overwrite,
+    check_weights,
+    sources_of,
+    with_sizes,
+)
+from tri_apsp.configs import Config, MethodName
+from tri_apsp.dispatch import needs_operation
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import DISTANCE_FORMATS, check_output
+from tri_apsp.graphs.cast import cast_weights
+from tri_apsp.graphs.sparse import SparseGraph, is_sparse, sparse_graph
+from tri_apsp.messages import shown
+from tri_apsp.plan import NegativeCycles, Options
+from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
+
+__all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices"]
+
+MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
+"""The methods of shortest_paths."""
+
+METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), JOHNSON, *ROW_METHODS)
+
+Vertices: TypeAlias = "int | Sequence[int] | torch.Tensor"
+"""A vertex, or several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """The arguments of shortest_paths, which documents them, checked except for values of weights.
+
+    Attributes:
+        weights: dense weights as they were given; None of a sparse graph.
+        batch: the dense weights, unless they are packed.
+        graph: the sparse graph.
+        offsets: of packed weights.
+        sources: (rows,) of int64 on the CPU; None: all vertices.
+        limit: rounded to the dtype of the graph.
+        out: where the distances go; None: a new tensor.
+        options: what the caller wants of the distances.
+    """
+
+    weights: torch.Tensor | None
+    batch: DenseBatch | None
+    graph: SparseGraph | None
+    offsets: torch.Tensor | None
+    sources: torch.Tensor | None
+    method: str
+    config: Config | None
+    limit: float | None
+    min_only: bool
+    out: torch.Tensor | str | os.PathLike[str] | None
+    options: Options
+
+    @classmethod
+    def of(
+        cls,
+        graph: Any,
+        *,
+        sources: Vertices | None = None,
+        sizes: torch.Tensor | None = None,
+        offsets: torch.Tensor | None = None,
+        method: str = "auto",
+        config: Config | None = None,
+        limit: float | None = None,
+        min_only: bool = False,
+        dtype: torch.dtype | None = None,
+        out: torch.Tensor | str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        check: bool = True,
+        predecessors: bool = False,
+        negative_cycles: NegativeCycles = "raise",
+    ) -> Request:
+        """Check the arguments of shortest_paths.
+
+        Raises:
+            InputError: an argument breaks a rule, or does not go with another.
+        """
+        check_method(method, METHOD_CHOICES)
+        check_config(config)
+        options = Options(overwrite, check, predecessors, negative_cycles)
+        check_options(options)
+        check_flags(min_only=min_only)
+        given = {
+            "sources": sources is not None,
+            "sizes": sizes is not None,
+            "offsets": offsets is not None,
+            "limit": limit is not None,
+            "min_only": min_only,
+            "dtype": dtype is not None,
+            "out": out is not None,
+            "overwrite": overwrite,
+            "check=False": not check,
+            f"method={method!r}": method == JOHNSON or method in ROW_METHODS,
+        }
+        sparse_graph_given = is_sparse(graph)
+        if sparse_graph_given:
+            given["a sparse graph"] = True
+        _refuse_combinations({name for name, is_given in given.items() if is_given})
+        batch = sparse = None
+        if sparse_graph_given:
+            sparse = sparse_graph(graph, dtype=dtype)
+        elif offsets is None:
+            if dtype is not None and isinstance(graph, torch.Tensor) and graph.dtype != dtype:
+                _refuse_conversion(graph)
+                graph = cast_weights(graph, dtype)
+            batch = check_weights(graph)
+            if overwrite:
+                check_overwrite(graph)
+            if sizes is not None:
+                batch = with_sizes(batch, sizes, check=check)
+        weights = None if sparse_graph_given else graph
+        request = cls(
+            weights, batch, sparse, offsets, None, method, config, limit, min_only, out, options
+        )
+        if sources is not None:
+            request = request._with_sources(sources)
+        elif limit is not None or min_only:
+            option = "min_only" if min_only else "limit"
+            raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
+        # Planning refuses packed graphs that are no tensor.
+        if out is not None and (sparse_graph_given or isinstance(graph, torch.Tensor)):
+            request._check_out()
+        return request
+
+    def _with_sources(self, sources: Vertices) -> Request:
+        """Return the request with checked sources and limit."""
+        if self.is_batch:
+            raise InputError(
+                "`sources` need one graph, (n, n), but `graph` is a batch; leave them out."
+            )
+        vertices, limit = sources_of(sources, self.n), _limit(self.limit, self.dtype)
+        return dataclasses.replace(self, sources=vertices, limit=limit)
+
+    def _check_out(self) -> None:
+        """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
+        if not isinstance(self.out, torch.Tensor):
+            assert self.out is not None
+            path, extension = check_output(self.out, DISTANCE_FORMATS)
+            dimensions = len(self.shape)
+            if dimensions == 1 or (dimensions == 3 and extension == ".csv"):
+                raise InputError(
+                    f"`out` must be a file that can hold distances {self.shape}, but is "
+                    f"{path.name}; give a tensor{', or write .npy' if dimensions == 3 else ''}."
+                )
+            return
+        expected = self.shape, self.dtype, self.device
+        given = tuple(self.out.shape), self.out.dtype, self.out.device
+        if given != expected or self.out.layout != torch.strided or self.out.requires_grad:
+            shape, dtype, device = expected
+            raise InputError(
+                f"`out` must be a dense tensor {shape} of {dtype_name(dtype)} on {device} without "
+                f"a gradient, but is {given[0]} of {dtype_name(given[1])} on {given[2]}; make one "
+                "with torch.empty."
+            )
+        check_overlap(self.out, "out")
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        if self.graph is not None:
+            return self.graph.n
+        assert self.batch is not None
+        return self.batch.n
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of distances to solve."""
+        if self.min_only:
+            return 1
+        return self.n if self.sources is None else len(self.sources)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the distances."""
+        if self.offsets is not None:
+            assert self.weights is not None
+            return tuple(self.weights.shape)
+        batch = (self.batch.count,) if self.batch is not None and self.is_batch else ()
+        return (*batch, self.rows, self.n)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype that the graph is solved in."""
+        dtype = self._given.dtype
+        return torch.float32 if dtype == torch.bool else dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self._given.device
+
+    @property
+    def is_batch(self) -> bool:
+        return self.batch is not None and self.batch.batched
+
+    @property
+    def needs_sparse(self) -> bool:
+        """Whether only a sparse plan has what was asked for."""
+        by_name = self.method == JOHNSON or self.method in ROW_METHODS
+        return by_name or self.limit is not None or self.min_only
+
+    @property
+    def needs_dense(self) -> bool:
+        """Whether only a dense plan has what was asked for."""
+        sized = self.batch is not None and self.batch.sizes is not None
+        return sized or self.options.overwrite or not self.options.check
+
+    @cached_property
+    def by_edges(self) -> SparseGraph:
+        """The graph by its edges; those of dense weights are found once."""
+        return self.graph if self.graph is not None else sparse_graph(self.weights)
+
+    def as_batch(self) -> DenseBatch:
+        """Return the graph as dense weights; those of a sparse graph are made."""
+        return self.batch if self.batch is not None else check_weights(self.by_edges.dense())
+
+    @property
+    def _given(self) -> torch.Tensor | SparseGraph:
+        given = self.weights if self.graph is None else self.graph
+        assert given is not None
+        return given
+
+
+_ROWS = ("sources", "limit", "min_only")
+# What does not go with each argument, and why.
+_EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
+    "offsets": (
+        (*_ROWS, "sizes", "dtype", "overwrite", "method", "a sparse graph"),
+        "which are those of packed graphs, solved whole by dense methods",
+    ),
+    "sizes": ((*_ROWS, "method", "a sparse graph"), "which are those of dense graphs"),
+    "overwrite": (
+        (*_ROWS, "dtype", "out", "method", "a sparse graph"),
+        "which solves all rows in the memory of dense weights",
+    ),
+    "check=False": ((*_ROWS, "method", "a sparse graph"), "which is for dense methods"),
+}
+
+
+def _refuse_combinations(given: set[str]) -> None:
+    """Refuse arguments that exclude each other."""
+    for option, (others, because) in _EXCLUSIVE.items():
+        if option not in given:
+            continue
+        for other in sorted(given):
+            if other.split("=")[0] in others:
+                raise InputError(
+                    f"`{other}` must not be given with `{option}`, {because}; leave one of them out."
+                )
+
+
+def _refuse_conversion(graph: torch.Tensor) -> None:
+    """Refuse to convert weights in a call that torch records: values are checked, not traced."""
+    if needs_operation(graph):
+        raise InputError(
+            "`dtype` must not be given with weights that require a gradient, or under "
+            "torch.compile or a transform of torch.func; convert them with .to()."
+        )
+
+
+def _limit(limit: float | None, dtype: torch.dtype) -> float | None:
+    """Return a limit as the distances are rounded."""
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
+        raise InputError(
+            f"`limit` must be a number that is not negative, but is {shown(limit)}; give the "
+            "farthest distance."
+        )
+    if dtype.is_floating_point:
+        return torch.tensor(float(limit), dtype=dtype).item()
+    return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)

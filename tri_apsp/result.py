@@ -1,0 +1,225 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tri_apsp.arguments import as_indices
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.cycles.search import NegativeCycle
+from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
+from tri_apsp.paths import Paths
+from tri_apsp.paths import next_hops as find_next_hops
+from tri_apsp.paths import paths as find_paths
+from tri_apsp.plan import Plan
+from tri_apsp.semirings import minus_infinity, no_edge
+
+__all__ = ["NegativeCycle", "Result"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Shortest distances, and how they were computed. Two results are equal only if they are the
+    same object.
+
+    Attributes:
+        distances: of the dtype and on the device of the weights; no_edge (inf) where there is no
+            path. (n, n), or of a batch (batch, n, n), from every vertex; (len(sources), n) from
+            chosen sources; (1, n) with min_only.
+        plan: what ran: method, engine, configuration.
+        predecessors: int32 of the shape and on the device of the distances, or None if they were
+            not asked for. [i, j] is the vertex before j on a shortest path from i: following them
+            from j leads to i, along edges whose weights add up to the distance (of floats, within
+            rounding). -1 where there is no path, and on the diagonal. Of several shortest paths,
+            the edge (i, j) itself is taken first, else the path whose vertex before j is the
+            smallest. For a source whose predecessors could otherwise form a loop along a cycle of
+            weight 0, paths of the fewest edges come first. In a sparse graph with negative weights
+            another of several shortest paths may be taken.
+        negative_cycle: a cycle of negative weight; None if there is none, without
+            negative_cycles="mark", and for dense weights, other than packed ones, that require a
+            gradient or that torch.compile or torch.func transforms. Pairs with a walk through any
+            negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and
+            no predecessor.
+        sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
+        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each
+            vertex, -1 without a path.
+    """
+
+    distances: torch.Tensor
+    plan: Plan
+    predecessors: torch.Tensor | None = None
+    negative_cycle: NegativeCycle | None = None
+    sources: torch.Tensor | None = None
+    nearest: torch.Tensor | None = None
+
+    @property
+    def method(self) -> str:
+        """The method that ran, never "auto"."""
+        return self.plan.method
+
+    @property
+    def engine(self) -> str:
+        """The engine that ran."""
+        return self.plan.engine
+
+    @property
+    def config(self) -> CompleteConfig | None:
+        """Its tile sizes and cutoffs, with their source; None for a method of sparse graphs."""
+        return self.plan.config
+
+    @property
+    def exponents(self) -> bool:
+        """Whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU,
+        because distances seemed to lie close together; a sample decides for each. The distances are
+        the same. False for dense weights, other than packed ones, that require a gradient or that
+        torch.compile or torch.func transforms, whether or not products were tried.
+        """
+        return self.plan.exponents
+
+    def path(self, source: int, target: int, graph: int = 0) -> list[int]:
+        """Return the vertices of a shortest path from `source` to `target`, both included.
+
+        Args:
+            source, target: vertices; the source is one of the result's, and with min_only the
+                nearest to the target.
+            graph: of a batch.
+
+        Returns:
+            The vertices; [source] if it is the target. [] if there is no path, if the distance is
+            minus infinity, and for vertices beyond the size of a graph.
+
+        Raises:
+            InputError: the result has no predecessors, or none from this source; a vertex or a
+                graph is out of range.
+
+        Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
+        """
+        batch, _, n = self._predecessors("paths").shape
+        i, j = _index(source, "source", n), _index(target, "target", n)
+        vertices: list[int] = self.paths([i], [j], _index(graph, "graph", batch)).vertices.tolist()
+        return vertices
+
+    def paths(
+        self,
+        sources: torch.Tensor | Sequence[int],
+        targets: torch.Tensor | Sequence[int],
+        graph: torch.Tensor | Sequence[int] | int = 0,
+    ) -> Paths:
+        """Return shortest paths from sources[p] to targets[p], as path() does, on the device of the
+        result.
+
+        Args:
+            sources, targets: (paths,) of an integer dtype, on any device.
+            graph: of a batch; one for all paths, or (paths,).
+
+        Returns:
+            Paths: the vertices of all paths, one after another, and the offset of each; empty where
+                there is no path.
+
+        Raises:
+            InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex
+                or a graph out of range.
+
+        Cost: two lookups for each vertex of each path; the host blocks after each vertex of the
+        longest path.
+        """
+        predecessors = self._predecessors("paths")
+        batch, row_count, n = predecessors.shape
+        device = predecessors.device
+        from_, to = (
+            as_indices(values, name, n, device)
+            for values, name in ((sources, "sources"), (targets, "targets"))
+        )
+        several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
+        graphs = as_indices(graph if several else [graph], "graph", batch, device)
+        if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
+            raise InputError(
+                "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
+                f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
+            )
+        rows, distances = (
+            graphs * row_count + self._rows(from_, to),
+            self.distances.view(batch * row_count, n),
+        )
+        found = distances[rows, to]
+        exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
+        return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
+
+    def next_hops(self) -> torch.Tensor:
+        """Return the first vertex after i on the path to j, as a routing table: int32 of the shape
+        of the distances.
+
+        -1 where there is no path, and on the diagonal.
+
+        Raises:
+            InputError: the result has no predecessors, or only those from chosen sources.
+
+        Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
+        longest path; the host blocks after each round.
+        """
+        predecessors = self._predecessors("next hops")
+        if self.sources is not None:
+            raise InputError(
+                "next hops need the paths from every vertex, but the result has chosen sources; solve without `sources`."
+            )
+        return find_next_hops(predecessors).view(self.distances.shape)
+
+    def _rows(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the row of the result that has the path from each source to its target."""
+        if self.sources is None:
+            return sources
+        device = sources.device
+        row_of = torch.full((self.distances.shape[-1],), -1, device=device)
+        row_of[self.sources.to(device)] = (
+            0 if self.nearest is not None else torch.arange(len(self.sources), device=device)
+        )
+        rows = row_of[sources]
+        if bool((rows < 0).any()):
+            raise InputError(
+                f"the source of a path must be one of the result's {len(self.sources)} sources, but one is "
+                f"{int(sources[rows < 0][0])}; solve from it too."
+            )
+        if self.nearest is not None:
+            nearest = self.nearest[targets]
+            wrong = (nearest >= 0) & (nearest != sources)
+            if bool(wrong.any()):
+                raise InputError(
+                    "with min_only, the source of a path must be the nearest to its target, which is "
+                    f"{int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is {int(sources[wrong][0])}; give that one."
+                )
+        return rows
+
+    def _predecessors(self, wanted: str) -> torch.Tensor:
+        """Return the predecessors (batch, n, n)."""
+        if self.predecessors is None:
+            raise InputError(
+                f"{wanted} need predecessors, but the result has none; solve with predecessors=True."
+            )
+        if self.predecessors.dim() == 1:
+            raise InputError(
+                f"{wanted} need a result of matrices, but this one is packed; give its predecessors to tri_apsp.unpack, with "
+                "fill=-1, and follow these."
+            )
+        return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
+
+
+def _index(value: int, name: str, count: int) -> int:
+    """Return a number as an int in [0, count)."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or isinstance(value, bool):
+        raise InputError(
+            f"`{name}` must be a whole number, but is {shown(value)}; give one in [0, {count})."
+        )
+    if not 0 <= found < count:
+        raise InputError(
+            f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
+        )
+    return found

@@ -1,0 +1,86 @@
+"""The plan of a sparse solve: which rows, and by which method of sparse graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import torch
+
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.plan import Options, Plan
+from tri_apsp.sparse.choice import choose, may_stay_sparse
+
+__all__ = ["JOHNSON", "ROW_METHODS", "RowMethod", "SparsePlan", "engine_name", "plan_sparse"]
+
+JOHNSON = "johnson"
+"""The choice of a sparse solve whose row method the rules find."""
+
+RowMethod = Literal[
+    "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"
+]
+"""The methods that solve rows of a sparse graph."""
+
+ROW_METHODS: tuple[RowMethod, ...] = get_args(RowMethod)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparsePlan(Plan):
+    """How rows of the distances of a sparse graph are solved.
+
+    Attributes:
+        choice: the row method that was asked for, or "auto".
+        sources: (rows,) of int64 on the CPU; None: all vertices.
+        limit: the farthest distance of interest; None: any.
+        min_only: one row, the distances from the nearest source.
+        options: what the caller wants of the distances.
+    """
+
+    choice: str
+    sources: torch.Tensor | None
+    limit: float | None
+    min_only: bool
+    options: Options = field(repr=False)
+
+
+def plan_sparse(
+    graph: SparseGraph,
+    *,
+    reason: str,
+    choice: str = "auto",
+    sources: torch.Tensor | None = None,
+    limit: float | None = None,
+    min_only: bool = False,
+    options: Options = Options(),
+) -> SparsePlan:
+    """Return what solves rows of a graph; `reason` is why it is sparse. The arguments are checked."""
+    rows = 1 if min_only else graph.n if sources is None else len(sources)
+    method, engine = choice, engine_name(graph.device)
+    if choice == "auto":
+        method = choose(graph, rows)
+        # Predecessors are found by equal sums; floats of a path are added up in another order.
+        exact = not (options.predecessors and graph.dtype.is_floating_point)
+        if exact and may_stay_sparse(graph, rows):
+            has = "" if graph.device.type == "cpu" else " and has long paths"
+            reason += f"; by elimination if the graph stays sparse{has}"
+    if method == "dijkstra":
+        engine = "cpu"
+    index = torch.int32.itemsize if options.predecessors else 0
+    return SparsePlan(
+        way="sparse",
+        method=method,
+        engine=engine,
+        config=None,
+        reason=reason,
+        memory=rows * graph.n * (graph.dtype.itemsize + index),
+        choice=choice,
+        sources=sources,
+        limit=limit,
+        min_only=min_only,
+        options=options,
+    )
+
+
+def engine_name(device: torch.device) -> str:
+    """Return the name of the engine that solves rows of a sparse graph on a device."""
+    return "cpu" if device.type == "cpu" else "portable"

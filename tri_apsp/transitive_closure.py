@@ -1,0 +1,62 @@
+"""The transitive closure of graphs: arguments, packed bits, the recursion of distances over them,
+and the result.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.arguments import check_adjacency
+from tri_apsp.device import current
+from tri_apsp.engines import boolean
+from tri_apsp.errors import InputError
+from tri_apsp.memory import memory_for_matrices
+from tri_apsp.methods import Observer
+from tri_apsp.methods.kleene import Kleene
+from tri_apsp.semirings import DTYPES, no_edge
+
+__all__ = ["closure", "matrices_of_closure", "transitive_closure"]
+
+
+def closure(adjacency: torch.Tensor) -> torch.Tensor:
+    """Return which vertices a path leads to; see tri_apsp.reachability."""
+    batch = check_adjacency(adjacency)
+    graphs, device = batch.weights, batch.weights.device
+    with (
+        memory_for_matrices(batch.n, batch.count, torch.bool, device, matrices_of_closure(batch.n)),
+        current(device),
+    ):
+        if graphs.dtype in DTYPES and graphs.numel():
+            infinity = no_edge(graphs.dtype)
+            (found,) = engines.type_of(_engine(device)).value_ranges([graphs], infinity)
+            if found.highest == infinity:
+                raise InputError(
+                    f"`adjacency` must have 0 where there is no edge, but holds {infinity}, which "
+                    "means no edge in weights; give `adjacency != no_edge`."
+                )
+        result = transitive_closure(graphs, None)
+    return result if batch.batched else result[0]
+
+
+def matrices_of_closure(n: int) -> float:
+    """Return how many matrices of bool a closure allocates: the result, and packed_size(n)**2 bits
+    per graph.
+    """
+    return 1 + boolean.packed_size(n) ** 2 / (8 * max(1, n) ** 2)
+
+
+def transitive_closure(graphs: torch.Tensor, missing: float | int | None) -> torch.Tensor:
+    """Return the closure (batch, n, n) of checked graphs, in which `missing` is no edge; None: 0 or
+    False is.
+    """
+    if graphs.numel() == 0:
+        return graphs.new_empty(graphs.shape, dtype=torch.bool)
+    engine = boolean.make(_engine(graphs.device), graphs.shape[-1], graphs.device)
+    matrix = engine.pack(graphs, missing)
+    Kleene().solve(matrix, engine, Observer())
+    return engine.unpack(matrix)
+
+
+def _engine(device: torch.device) -> str:
+    return engines.choose(device, tuned.with_forced(None))

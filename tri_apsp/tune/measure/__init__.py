@@ -1,1 +1,0 @@
-"""Checking a configuration for correctness, and timing it."""

@@ -1,0 +1,278 @@
+"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs
+this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp import engines
+from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.device import check_memory, synchronize
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import MATRICES, TuningTask
+from tri_apsp.tune.workloads import (
+    WORKLOADS,
+    MakeEngine,
+    Operation,
+    Workload,
+    WrongResultError,
+    small_sizes,
+)
+
+__all__ = ["Measurement", "kind_of", "outcome_of", "protocol_of", "round_seconds"]
+
+# Screening: the seconds of all runs of a configuration, by kind of device.
+_SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
+# The least and most runs.
+_SCREEN_RUNS = (3, 2000)
+# The warm-up before the rounds of a final, so that clocks settle.
+_WARM_UP_SECONDS = 0.5
+# The time and the most runs of a configuration in half a round.
+_SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
+# The time of a run of a final over the time that it measures: operands are copied and caches
+# flushed.
+_OVERHEAD = 2.0
+_MIN_ROUNDS = 2
+# How far the second half of the rounds of a final may be from the first. Reading clocks instead
+# would need NVML, which is no dependency.
+_DRIFT = 1.1
+# Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
+_FLUSH_BYTES = 256 << 20
+
+_MESSAGE = 300  # characters
+
+_DOES_NOT_FIT = {"OutOfResources"}
+_COMPILE_ERRORS = {"CompilationError", "PTXASError"}
+# Messages of the plain RuntimeErrors that MLIR raises.
+_COMPILER_MESSAGES = (
+    "PassManager::run failed",
+    "failed to translate module",
+    "Internal Triton PTX codegen error",
+)
+
+
+class Measurement:
+    """Holds the operands of a task and measures configurations with them. The constructor checks
+    the default configuration.
+
+    Args:
+        task: the task to tune.
+        device: the device of the operands.
+        make: factory of the engine.
+
+    Raises:
+        TooLargeError: the operands do not fit.
+        WrongResultError: the result of the default configuration is wrong.
+    """
+
+    def __init__(
+        self, task: TuningTask, device: torch.device, make: MakeEngine = engines.make
+    ) -> None:
+        self._task, self._device, self._make = task, device, make
+        check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
+        flush = 0 if device.type == "cpu" else _FLUSH_BYTES
+        self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
+        self._workloads: dict[tuple[int, int, bool], Workload] = {}
+        self._with_expected: set[Workload] = set()
+        self._default = default_config(task.engine, task.torch_dtype)
+        self.verify(self._default)
+
+    def check(self, config: CompleteConfig) -> Outcome:
+        """Compare the results of a configuration on a small workload and on that of the task, and
+        time one run.
+        """
+        self._compare(config, self._small(config, small_sizes(self._task)[0]))
+        workload = self._large(config)
+        operation = self._compare(config, workload)
+        return _timed([self._milliseconds(workload, operation)])
+
+    def time(self, config: CompleteConfig) -> Outcome:
+        """Time some runs of a configuration that was checked."""
+        workload = self._large(config)
+        operation = workload.operation(config, self._make)
+        began, samples = time.perf_counter(), list[float]()
+        seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
+        while len(samples) < least or (
+            len(samples) < most and time.perf_counter() - began < seconds
+        ):
+            samples.append(self._milliseconds(workload, operation))
+        return _timed(samples)
+
+    def verify(self, config: CompleteConfig) -> Outcome:
+        """Compare the results of a configuration on both small workloads and on that of the task;
+        no times.
+        """
+        for n in small_sizes(self._task):
+            self._compare(config, self._small(config, n))
+        self._compare(config, self._large(config))
+        return Outcome(OutcomeKind.correct)
+
+    def final(
+        self, configs: Sequence[CompleteConfig], rounds: int, seconds: float
+    ) -> list[Outcome]:
+        """Time configurations that were verified, after a warm-up, in interleaved rounds: each
+        forward and backward. At least two rounds run, and none begins after `seconds`.
+        """
+        began = time.perf_counter()
+        runs = []
+        for config in configs:
+            workload = self._large(config)
+            runs.append((workload, workload.operation(config, self._make)))
+        counts = [1] * len(runs)
+        while time.perf_counter() - began < _WARM_UP_SECONDS:
+            for index, run in enumerate(runs):
+                fit = int(1000 * _SLICE_SECONDS / self._milliseconds(*run))
+                counts[index] = min(_SLICE_RUNS, max(1, fit))
+        slices: list[list[list[float]]] = [[] for _ in runs]
+        for done in range(rounds):
+            if done >= _MIN_ROUNDS and time.perf_counter() - began > seconds:
+                break
+            for index in (*range(len(runs)), *reversed(range(len(runs)))):
+                slices[index].append(
+                    [self._milliseconds(*runs[index]) for _ in range(counts[index])]
+                )
+        throttled = not 1 / _DRIFT < _drift(slices) < _DRIFT
+        return [
+            dataclasses.replace(_timed(np.concatenate(found)), throttled=throttled)
+            for found in slices
+        ]
+
+    def _small(self, config: CompleteConfig, n: int) -> Workload:
+        return self._operands(config, n, small=True)
+
+    def _large(self, config: CompleteConfig) -> Workload:
+        """Return the workload of the task, whose expected result is that of the default
+        configuration.
+        """
+        workload = self._operands(config, self._task.n, small=False)
+        if workload not in self._with_expected:
+            default = dataclasses.replace(self._default, block_size=config.block_size)
+            self._execute(default, workload)
+            workload.set_expected()
+            self._with_expected.add(workload)
+        return workload
+
+    def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
+        workload = WORKLOADS[self._task.record.workload]
+        block_size = config.block_size if workload.by_block_size else 0
+        key = n, block_size, small
+        if key not in self._workloads:
+            self._workloads[key] = workload(self._task, self._device, n, block_size, small=small)
+        return self._workloads[key]
+
+    def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
+        operation = workload.operation(config, self._make)
+        workload.restore()
+        with _poisoned_memory(workload.floor):
+            operation.run()
+        synchronize(self._device)
+        return operation
+
+    def _compare(self, config: CompleteConfig, workload: Workload) -> Operation:
+        operation = self._execute(config, workload)
+        workload.check()
+        return operation
+
+    def _milliseconds(self, workload: Workload, operation: Operation) -> float:
+        """Return the time of one run: on a GPU with a cold L2 cache, as for a single solve.
+
+        A GPU is kept busy while the run is queued, which hides launch overhead; if the run blocks
+        the host, the GPU is idle at its start.
+        """
+        if not operation.idempotent:
+            workload.restore()
+        if self._device.type == "cpu":
+            began = time.perf_counter()
+            operation.run()
+            return 1000 * (time.perf_counter() - began)
+        self._flush.zero_()  # it also keeps the GPU busy
+        if operation.blocks:
+            synchronize(self._device)
+        start, stop = (torch.Event(self._device.type, enable_timing=True) for _ in range(2))
+        start.record()
+        operation.run()
+        stop.record()
+        synchronize(self._device)
+        return start.elapsed_time(stop)
+
+
+def protocol_of(task: TuningTask) -> str:
+    """Return how the runs of a task are measured, in words."""
+    gpu = "CUDA events, L2 cache flushed before each run"
+    return "wall clock" if task.engine == "cpu" else gpu
+
+
+def round_seconds(count: int, best_ms: float) -> float:
+    """Return the seconds of a round of `count` configurations, each of which is timed twice."""
+    return 2 * count * _OVERHEAD * max(_SLICE_SECONDS, best_ms / 1000)
+
+
+def outcome_of(error: Exception) -> Outcome:
+    """Return the outcome of a configuration that raised `error`."""
+    kind = kind_of(error)
+    first = error
+    while kind is OutcomeKind.compile_error and isinstance(first.__cause__, Exception):
+        first = first.__cause__  # a compiler chains an error for each call in between
+    # A compiler shows the source first and its reason last; CUDA's advice follows its reason.
+    lines = [line.strip() for line in str(first).splitlines() if line.strip()] or [""]
+    line = lines[-1 if kind is OutcomeKind.compile_error else 0]
+    return Outcome(kind, message=f"{type(first).__name__}: {line}"[:_MESSAGE])
+
+
+def kind_of(error: Exception) -> OutcomeKind:
+    """Return the class of an exception. Those of Triton are recognized by name, since it need not
+    be installed.
+    """
+    if isinstance(error, WrongResultError):
+        return OutcomeKind.wrong_result
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & _DOES_NOT_FIT:
+        return OutcomeKind.does_not_fit
+    if names & _COMPILE_ERRORS or any(message in str(error) for message in _COMPILER_MESSAGES):
+        return OutcomeKind.compile_error
+    return OutcomeKind.runtime_error
+
+
+@contextlib.contextmanager
+def _poisoned_memory(floor: float | int) -> Iterator[None]:
+    """Fill the memory that an engine allocates, for workspace and results, with `floor`, which wins
+    every minimum.
+    """
+    new_empty = torch.Tensor.new_empty
+
+    def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
+        found = new_empty(like, *shape, **options)
+        # Other dtypes hold no distances.
+        return found.fill_(floor) if found.dtype == like.dtype else found
+
+    torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
+
+
+def _timed(samples: npt.ArrayLike) -> Outcome:
+    percentiles = np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist()
+    return Outcome(OutcomeKind.correct, Times(*percentiles))
+
+
+def _drift(slices: Sequence[Sequence[Sequence[float]]]) -> float:
+    """Return the time of the second half of the slices over that of the first, in geometric mean
+    over the configurations.
+    """
+    ratios = []
+    for found in slices:
+        half = len(found) // 2
+        later, earlier = np.concatenate(found[-half:]), np.concatenate(found[:half])
+        ratios.append(np.median(later) / np.median(earlier))
+    return float(np.exp(np.mean(np.log(ratios))))

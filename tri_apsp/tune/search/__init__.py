@@ -1,1 +1,0 @@
-"""Choosing which configurations to evaluate, with Optuna."""

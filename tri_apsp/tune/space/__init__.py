@@ -1,1 +1,0 @@
-"""What may be tried: tasks, parameters, candidates."""

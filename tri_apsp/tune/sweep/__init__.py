@@ -1,1 +1,0 @@
-"""Tuning one task after another, and keeping the results."""

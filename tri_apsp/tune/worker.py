@@ -1,0 +1,311 @@
+"""Processes that run configurations, so that one that crashes or hangs does not keep the next from
+being measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import current
+from tri_apsp.errors import ApspError, EngineError
+from tri_apsp.tune.measurement import Measurement, outcome_of
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+
+__all__ = ["Prepare", "Worker"]
+
+Prepare = Callable[[TuningTask, torch.device], Any]
+"""Factory of the object that a worker measures with, such as Measurement: a function or class of a
+module, pickled by name.
+"""
+
+# Time limits: for making operands and checking the default, in a process that may have to import
+# torch first; for one configuration; and for ending.
+_PREPARE_SECONDS = 600.0
+_LIMIT_SECONDS = 120.0
+_END_SECONDS = 10.0
+
+
+class Worker:
+    """One process that measures configurations on one device, and is replaced when it crashes,
+    hangs or may be corrupt. It starts with the first request.
+
+    Every request raises ApspError if no configuration can be measured: the process cannot start,
+    the task does not fit the memory, or its default configuration fails; and CancelledError if
+    close() ends it.
+
+    Args:
+        device: the device to measure on.
+        prepare: factory of the object that holds the operands of a task and measures its
+            configurations.
+
+    Attributes:
+        processes: the number of processes started so far.
+    """
+
+    def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
+        self._device, self._prepare = device, prepare
+        self._process: BaseProcess | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self.processes = 0
+
+    def compile(self, task: TuningTask, config: CompleteConfig, odd: bool) -> Outcome:
+        """Return whether a configuration compiles; `prepare` must make a Compilation."""
+        outcome: Outcome = self._request(task, "compile", config, odd)
+        return outcome
+
+    def screen(
+        self,
+        task: TuningTask,
+        config: CompleteConfig,
+        is_slow: Callable[[float], bool] = lambda ms: False,
+        limit_s: float = _LIMIT_SECONDS,
+    ) -> Outcome:
+        """Return the outcome of one configuration, whose results are compared and which is then
+        timed in a few runs.
+
+        Args:
+            task: the task of the configuration; its operands stay in the process until the next
+                task.
+            config: the configuration to measure.
+            is_slow: called with the time of the first run; returns whether that is the only one.
+            limit_s: time limit for compiling and comparing, and for timing, in seconds.
+        """
+        first: Outcome = self._request(task, "check", config, limit_s=limit_s)
+        if first.times is None or is_slow(first.median_ms):
+            return first
+        outcome: Outcome = self._request(task, "time", config, limit_s=limit_s)
+        return outcome
+
+    def final(
+        self,
+        task: TuningTask,
+        configs: Sequence[CompleteConfig],
+        rounds: int = 5,
+        seconds: float = 600.0,
+    ) -> list[Outcome]:
+        """Return the outcomes of configurations, verified once more and timed in interleaved
+        rounds, so that their times can be compared.
+
+        Args:
+            task: the task of the configurations.
+            configs: the configurations to measure.
+            rounds: the largest number of rounds, each of which times every configuration twice.
+            seconds: the time after which no further round begins, beyond the second.
+        """
+        end = time.monotonic() + seconds
+        outcomes: list[Outcome] = [self._request(task, "verify", config) for config in configs]
+        right = [index for index, found in enumerate(outcomes) if found.kind is OutcomeKind.correct]
+        if right:
+            chosen, left = [configs[index] for index in right], end - time.monotonic()
+            limit_s = max(0.0, left) + _PREPARE_SECONDS
+            timed = self._request(task, "final", chosen, rounds, left, limit_s=limit_s)
+            for position, index in enumerate(right):
+                outcomes[index] = timed if isinstance(timed, Outcome) else timed[position]
+        return outcomes
+
+    def close(self) -> None:
+        """End the process, from any thread; a request in progress then raises CancelledError."""
+        self._closed = True
+        process = self._process
+        if process is not None:
+            process.kill()  # it has nothing to save
+        with self._lock:
+            self._discard()
+
+    def _discard(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join(_END_SECONDS)  # in a driver call it may take longer
+            self._pipe.close()
+            self._process = None
+
+    def _request(
+        self, task: TuningTask, action: str, *arguments: Any, limit_s: float = _LIMIT_SECONDS
+    ) -> Any:
+        """Return the result of the method `action` of the prepared object; an Outcome if the
+        process crashes or hangs.
+        """
+        with self._lock:
+            try:
+                result = self._result(task, action, arguments, limit_s)
+            except ApspError:
+                raise
+            except BaseException:
+                self._discard()  # else its late result would be taken for that of the next request
+                raise
+            outcomes = [result] if isinstance(result, Outcome) else result
+            if not all(outcome.kind.deterministic for outcome in outcomes):
+                self._discard()
+            return result
+
+    def _result(
+        self, task: TuningTask, action: str, arguments: tuple[Any, ...], limit_s: float
+    ) -> Any:
+        if self._closed:
+            raise CancelledError
+        if self._process is not None and not self._process.is_alive():
+            self._discard()  # it ended between two requests
+        if self._process is None:
+            self._pipe, child_end = multiprocessing.Pipe()
+            self._process = _start_process(
+                _serve, (child_end, self._device, self._prepare), f"tri_apsp tuner {self._device}"
+            )
+            child_end.close()
+            self.processes += 1
+        try:
+            with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
+                self._pipe.send((task, action, arguments))
+            failure = self._receive(_PREPARE_SECONDS)
+        except _LostError as lost:
+            failure = str(lost)
+        if isinstance(failure, ApspError):
+            raise failure
+        if failure is not None:
+            self._discard()
+            raise EngineError(
+                "a default configuration must be correct before others are timed, but for "
+                f"{task}: {failure}; leave this task out. (A script that calls the tuner must do "
+                "so under `if __name__ == '__main__':`.)"
+            )
+        try:
+            return self._receive(limit_s)
+        except _LostError as lost:
+            return Outcome(lost.kind, message=str(lost))
+
+    def _receive(self, limit_s: float) -> Any:
+        """Return the next object that the process sends.
+
+        Raises:
+            CancelledError: close() was called.
+            _LostError: the process crashed or hangs.
+        """
+        if self._process is None or self._closed:
+            raise CancelledError
+        with contextlib.suppress(EOFError, OSError):
+            if not wait([self._pipe, self._process.sentinel], limit_s):
+                raise _LostError(OutcomeKind.timeout, f"took more than {limit_s:.3g} s")
+            if self._pipe.poll():
+                return self._pipe.recv()
+        if self._closed:
+            raise CancelledError
+        self._process.join(_END_SECONDS)
+        code = self._process.exitcode
+        ending = f"exit code {code}"
+        if code is not None and code < 0:
+            ending = signal.Signals(-code).name
+        raise _LostError(OutcomeKind.runtime_error, f"the process ended with {ending}")
+
+
+class _LostError(Exception):
+    """The process crashed or hangs."""
+
+    def __init__(self, kind: OutcomeKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _serve(pipe: Connection, device: torch.device, prepare: Prepare) -> None:
+    """Serve requests until the other end of the pipe is closed; runs in the process of a worker.
+
+    For each request it sends two objects: None, or why the task cannot be prepared; and the result.
+    """
+    # Ctrl-C reaches the whole process group; the sweep decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # compilers print, and would break the progress display
+        os.dup2(nowhere, stream)
+    prepared: Any = None
+    prepared_for: TuningTask | None = None
+    with contextlib.suppress(EOFError, OSError), current(device):
+        while True:
+            task, action, arguments = pipe.recv()
+            try:
+                if task != prepared_for:
+                    prepared = prepared_for = None  # frees its memory before the next is made
+                    prepared = prepare(task, device)
+                    prepared_for = task
+            except Exception as error:
+                pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
+                continue
+            pipe.send(None)
+            try:
+                result = getattr(prepared, action)(*arguments)
+            except Exception as error:
+                result = outcome_of(error)
+            pipe.send(result)
+
+
+def _start_process(
+    target: Callable[..., object], arguments: tuple[Any, ...], name: str
+) -> BaseProcess:
+    """Start a daemon that calls target(*arguments) in the environment of this process, and return
+    it. On Linux it is forked from a server that has imported torch, since a new process needs
+    seconds for that. Ctrl-C, which reaches the whole process group, does not interrupt it.
+
+    Args:
+        target: a function of a module, since it is pickled by name.
+        arguments: the arguments of `target`, which must allow pickling.
+        name: the name of the process.
+
+    Raises:
+        RuntimeError: this process was itself started by this function, and is still importing the
+            main file of its parent.
+        OSError: no process can be started.
+    """
+    # Modules that take long to import, and start nothing that a fork would break: no CUDA, no
+    # thread. The server may find another version of this package, which is imported quickly.
+    multiprocessing.set_forkserver_preload(["torch", "triton"])
+    methods = ("forkserver", "spawn") if sys.platform == "linux" else ("spawn",)
+    for method in methods:
+        process: BaseProcess = multiprocessing.get_context(method).Process(  # type: ignore[attr-defined]
+            target=_call, args=(dict(os.environ), target, arguments), name=name, daemon=True
+        )
+        try:
+            with _interrupts_blocked():
+                process.start()
+            break
+        except (EOFError, OSError):  # such as a path that is too long for the server's socket
+            if method == "spawn":
+                raise
+    return process
+
+
+def _call(
+    environment: dict[str, str], target: Callable[..., object], arguments: tuple[Any, ...]
+) -> None:
+    os.environ.clear()  # the environment in which the server was started
+    os.environ.update(environment)
+    target(*arguments)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C for this thread inside the `with`, and permanently for a process that starts
+    there.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # else it starts with the process, and unblocks Ctrl-C
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,1 +1,0 @@
-"""The processes that compile and measure configurations."""

@@ -1,0 +1,447 @@
+"""Workloads: the operation that a task measures, with operands that reveal mistakes, and the
+expected result.
+
+Weights are integers whose sums every dtype holds, so results are compared bit for bit. The
+matrices are sparse, so that each edge matters: in a product a finite value has about one pair of
+finite summands, and shortest paths have many edges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+import torch
+
+from tri_apsp.arguments import DenseBatch
+from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.dense import run as dense
+from tri_apsp.dense.exponents import with_threshold
+from tri_apsp.dense.plan import plan_with
+from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.methods import METHODS, Observer, auto
+from tri_apsp.semirings import distance_range, floor, no_edge
+from tri_apsp.tune.tasks import TuningTask
+
+__all__ = ["WORKLOADS", "MakeEngine", "Operation", "Workload", "WrongResultError", "small_sizes"]
+
+_HEAVIEST = 500
+_LONGEST_EDGE = 16
+_DEGREE = 6
+_PANEL_DEGREE = 3
+# The number of potentials of vertices; their differences make weights negative, but no cycle.
+_POTENTIALS = 50
+# The greatest weight of a graph that is solved by exponents, and its edges per vertex.
+_CLOSE = 8
+_CLOSE_DEGREE = 16
+# A small workload repeats this many different graphs.
+_GRAPHS = 3
+# The margin around the blocks of a small workload. A multiple of 16 columns keeps their alignment,
+# by which Triton compiles.
+_MARGIN_ROWS, _MARGIN_COLUMNS = 2, 16
+
+MakeEngine = Callable[[str, MatrixSpec, CompleteConfig], Engine]
+"""Makes an engine, as tri_apsp.engines.make does."""
+
+_REFUSALS = (InputError, NegativeCycleError, DistanceRangeError)
+
+
+class WrongResultError(Exception):
+    """A configuration computed something else than expected."""
+
+
+class Operation(NamedTuple):
+    """An operation on the operands of a workload.
+
+    Attributes:
+        run: queues the operation.
+        idempotent: whether it may be repeated without Workload.restore, and then does the same
+            work.
+        blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time
+            includes the launches.
+    """
+
+    run: Callable[[], None]
+    idempotent: bool = False
+    blocks: bool = False
+
+
+class Workload(ABC):
+    """An operation and its operands, which it may overwrite.
+
+    Args:
+        task: the task to tune.
+        device: the device of the operands; "meta": the operands have no memory, and an operation
+            only compiles its kernels.
+        n: the number of rows of the matrices, near enough to task.n for the same kernels to be
+            compiled.
+        block_size: the block_size of the configurations to measure, if `by_block_size`; else
+            unused.
+        small: compute the expected result from the definition, and let the engine write inside a
+            poisoned matrix.
+    """
+
+    by_block_size: ClassVar[bool] = False
+    """Whether the operands depend on the block_size of a configuration."""
+
+    def __init__(
+        self, task: TuningTask, device: torch.device, n: int, block_size: int, *, small: bool
+    ) -> None:
+        self.task, self.device, self.n, self.small = task, device, n, small
+        self.block_size, self.dtype = block_size, task.torch_dtype
+        self._outputs: list[torch.Tensor] = []  # with their margins
+        self._initial: list[torch.Tensor] = []
+        self._expected: list[torch.Tensor] = []
+        self._seed = n
+        self._make_operands()
+
+    @abstractmethod
+    def _make_operands(self) -> None:
+        """Make the operands, and the expected result of a small workload."""
+
+    @abstractmethod
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        """Return the operation with configuration `config`, on an engine from `make`."""
+
+    @property
+    def floor(self) -> float | int:
+        """A value below all results, which wins every minimum."""
+        return floor(self.dtype)
+
+    def restore(self) -> None:
+        """Queue copies that bring back what an operation overwrites."""
+        for output, initial in zip(self._outputs, self._initial, strict=True):
+            output.copy_(initial)
+
+    def set_expected(self) -> None:
+        """Take the result of the last operation as the expected one."""
+        self._expected = [self._canonical(found).clone() for found in self._found()]
+
+    def check(self) -> None:
+        """Compare the result of the last operation with the expected one.
+
+        Raises:
+            WrongResultError: a value differs.
+        """
+        for found, expected in zip(self._found(), self._expected, strict=True):
+            self._canonical(found)
+            if not torch.equal(found, expected):
+                wrong = int((found != expected).sum())
+                batch, rows, columns = self._view(found).shape
+                raise WrongResultError(
+                    f"{wrong} values of {batch} x {rows} x {columns} differ from the expected ones"
+                )
+
+    def _found(self) -> list[torch.Tensor]:
+        """Return the result of the last operation, for each output."""
+        return self._outputs
+
+    def _engine(self, config: CompleteConfig, make: MakeEngine) -> Engine:
+        spec = MatrixSpec(self.n, self.dtype, self.device, self.task.nonnegative)
+        return make(self.task.engine, spec, self.task.record.isolated(config))
+
+    def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
+        """Write no_edge for other integers that mean "no edge": with negative weights they depend
+        on the order of sums.
+        """
+        if not matrix.is_floating_point() and not self.task.nonnegative:
+            matrix.masked_fill_(
+                matrix >= distance_range(self.dtype, negative=True).beyond, no_edge(self.dtype)
+            )
+        return matrix
+
+    def _output(self, initial: torch.Tensor, expected: torch.Tensor | None) -> Block:
+        """Return a block of the values `initial` (batch, rows, columns) to be written; expected:
+        its result, if known.
+        """
+        whole = self._in_margin(initial)
+        self._outputs.append(whole)
+        self._initial.append(whole.clone())
+        if expected is not None:
+            self._expected.append(self._canonical(self._in_margin(expected)))
+        return self._view(whole)
+
+    def _in_margin(self, values: torch.Tensor) -> torch.Tensor:
+        if not self.small:
+            return values
+        batch, rows, columns = values.shape
+        shape = (batch, rows + 2 * _MARGIN_ROWS, columns + 2 * _MARGIN_COLUMNS)
+        whole = torch.full(shape, self.floor, dtype=self.dtype, device=self.device)
+        self._view(whole).copy_(values)
+        return whole
+
+    def _view(self, whole: torch.Tensor) -> Block:
+        """Return the part of an operand inside its margin."""
+        if not self.small:
+            return whole
+        _, rows, columns = whole.shape
+        return block(
+            whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS)
+        )
+
+    def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
+        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by integers
+        from low to high.
+        """
+        shape = (self.task.batch, rows, columns)
+        if self.device.type == "meta":
+            return torch.empty(shape, dtype=self.dtype, device=self.device)
+        # A small workload is the same on every device.
+        source = torch.device("cpu") if self.small else self.device
+        if self.small:
+            shape = (min(_GRAPHS, self.task.batch), rows, columns)
+        self._seed += 1
+        generator = torch.Generator(source).manual_seed(self._seed)
+        values = torch.randint(
+            low, high + 1, shape, dtype=self.dtype, device=source, generator=generator
+        )
+        missing = torch.rand(shape, device=source, generator=generator) >= share
+        return values.masked_fill_(missing, no_edge(self.dtype)).to(self.device)
+
+    def _batch(self, graphs: torch.Tensor) -> torch.Tensor:
+        """Repeat `graphs` to the number of graphs of the task."""
+        repeats = -(-self.task.batch // len(graphs))
+        return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
+
+    def _graphs(self, share: float) -> torch.Tensor:
+        """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without
+        negative cycles.
+        """
+        weights = self._random(self.n, self.n, share, 1, _LONGEST_EDGE)
+        if not self.task.nonnegative:
+            generator = torch.Generator().manual_seed(self.n)
+            drawn = torch.randint(
+                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
+            ).to(self.device)
+            missing = weights == no_edge(self.dtype)
+            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return weights
+
+
+class _Product(Workload):
+    """C <- min(C, A B). A small workload runs two products in one launch; the first skips a band of
+    rows and columns of C.
+    """
+
+    def _make_operands(self) -> None:
+        n, small = self.n, self.small
+        shapes = [(n, n + 32, max(1, n - 16)), (max(1, n - 16), n, n)] if small else [(n, n, n)]
+        skips = [(16, 48), (0, 0)] if small and n > 64 else [(0, 0)] * len(shapes)
+        self._updates = [
+            self._update(*shape, skip) for shape, skip in zip(shapes, skips, strict=True)
+        ]
+
+    def _update(self, m: int, n: int, k: int, skip: tuple[int, int]) -> Update:
+        low = 0 if self.task.nonnegative else -_HEAVIEST
+        share = k**-0.5
+        a = self._random(m, k, share, low, _HEAVIEST)
+        b = self._random(k, n, share, low, _HEAVIEST)
+        if not self.small:
+            c = self._random(m, n, 0.0, 0, 0)
+            return Update(self._output(c, None), a, b)
+        c = self._random(m, n, 0.25, low, _HEAVIEST)
+        expected = None
+        if self.device.type != "meta":
+            expected = c.clone()
+            for j in range(k):
+                expected = torch.minimum(expected, a[:, :, j, None] + b[:, j, None, :])
+            skipped = slice(*skip)
+            expected[:, skipped] = c[:, skipped]
+            expected[:, :, skipped] = c[:, :, skipped]
+            expected = self._batch(expected)
+        a, b = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
+        return Update(self._output(self._batch(c), expected), a, b, skip)
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        engine = self._engine(config, make)
+        return Operation(lambda: engine.product(*self._updates), idempotent=True)
+
+
+class _Distances(Workload):
+    """D <- D* in place."""
+
+    def _make_operands(self) -> None:
+        weights, expected = self._initial_and_expected()
+        self._d = self._output(
+            self._batch(weights), None if expected is None else self._batch(expected)
+        )
+
+    def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        weights = self._graphs(_DEGREE / self.n)
+        if not self.small or self.device.type == "meta":
+            return weights, None
+        return weights, self._distances(weights)
+
+    def _distances(self, weights: torch.Tensor) -> torch.Tensor:
+        """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference,
+        on the device of the task.
+
+        A GPU computes them in hundredths of a second; on a CPU they take seconds, during which the
+        GPU would be idle.
+        """
+        found = weights.to(torch.float64, copy=True).masked_fill_(
+            weights == no_edge(self.dtype), float("inf")
+        )
+        through = torch.empty_like(found)
+        for k in range(found.shape[-1]):
+            torch.add(found[:, :, k, None], found[:, k, None, :], out=through)
+            torch.minimum(found, through, out=found)
+        missing = torch.isinf(found)
+        return (
+            found.masked_fill_(missing, 0).to(self.dtype).masked_fill_(missing, no_edge(self.dtype))
+        )
+
+
+class _Solve(_Distances):
+    """A whole solve by the method of the configuration, as a public call with checked weights runs
+    it.
+    """
+
+    _solved: torch.Tensor | None = None
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        task, method = self.task, self._method(config)
+        if self.n <= config.block_size < task.n:
+            # A small workload of a task with several blocks must have several too.
+            config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
+        batch = DenseBatch(self._d, batched=True)
+        plan = plan_with(batch, method, config, reason="tuning")
+
+        def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+            return make(name, self._spec(spec), config)
+
+        def run() -> None:
+            self._solved = None  # first, so that its memory is free for the next result
+            try:
+                # Weights on "meta" have no values that decide about products by exponents.
+                with with_threshold(self._threshold()):
+                    self._solved = dense.run(batch, plan, make=make_for_task).distances
+            except _REFUSALS as error:  # although the operands are valid
+                raise WrongResultError(str(error)) from None
+
+        return Operation(run, idempotent=True, blocks=True)
+
+    def check(self) -> None:
+        super().check()
+        if self._solved is not None and not torch.equal(self._outputs[0], self._initial[0]):
+            raise WrongResultError("the weights changed in a solve that must not write to them")
+
+    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
+        """Return what the engine of the task is made for, instead of what the weights allow."""
+        return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
+
+    def _threshold(self) -> int:
+        """Return the threshold of products by exponents; 0: there are none."""
+        return 0
+
+    def _method(self, config: CompleteConfig) -> MethodName:
+        return config.method or auto.choose(self.task.n, config).method
+
+    def _found(self) -> list[torch.Tensor]:
+        return super()._found() if self._solved is None else [self._in_margin(self._solved)]
+
+
+class _SolveByExponents(_Solve):
+    """A whole solve whose large products run by exponents.
+
+    The graph is sparse, and its weights are small: a wide window and a fast product are both of
+    use. In dense graphs all results are certain by any window.
+    """
+
+    def _graphs(self, share: float) -> torch.Tensor:
+        weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return weights
+
+    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
+        return dataclasses.replace(spec, nonnegative=True)
+
+    def _threshold(self) -> int:
+        return max(1, self.n // 4)
+
+
+class _Closure(_Solve):
+    """One closure of all n vertices; a whole solve if that consists of one closure."""
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        # A small workload is run like that of the task, so that the same kernels are compiled.
+        if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
+            return super().operation(config, make)
+        self._solved = None
+        engine = self._engine(config, make)
+        return Operation(lambda: engine.closure(self._d))
+
+
+class _Blocks(_Distances):
+    """A solve by floyd_warshall; the configuration sets the size of its diagonal blocks."""
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        engine = self._engine(config, make)
+        return Operation(lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer()))
+
+
+class _Panels(_Distances):
+    """R <- D R and C <- C D for one closed diagonal block D, where R is the rest of its rows and C
+    of its columns.
+    """
+
+    by_block_size = True
+
+    def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+        size = min(self.block_size, max(1, self.n // 2))
+        start = self.n // 2 // size * size
+        self._pivot = (start, min(start + size, self.n))
+        inside = slice(*self._pivot)
+        weights = self._graphs(_PANEL_DEGREE / size)
+        if self.device.type == "meta":
+            return weights, None
+        weights[:, inside, inside] = self._distances(weights[:, inside, inside])
+        if not self.small:
+            return weights, None
+        expected = torch.full_like(weights, no_edge(self.dtype))
+        for k in range(*self._pivot):
+            through = weights[:, :, k, None] + weights[:, k, None, :]
+            expected[:, inside] = torch.minimum(expected[:, inside], through[:, inside])
+            expected[:, :, inside] = torch.minimum(expected[:, :, inside], through[:, :, inside])
+        panels = torch.zeros(self.n, dtype=torch.bool, device=self.device)
+        panels[inside] = True
+        changed = panels[:, None] ^ panels
+        return weights, torch.where(changed, expected, weights)
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+        engine = self._engine(config, make)
+        every, pivot = (0, self.n), self._pivot
+        blocks = (
+            block(self._d, pivot, pivot),
+            block(self._d, pivot, every),
+            block(self._d, every, pivot),
+        )
+        return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
+
+
+WORKLOADS: dict[str, type[Workload]] = {
+    "product": _Product,
+    "exponents": _SolveByExponents,
+    "closure": _Closure,
+    "blocks": _Blocks,
+    "panels": _Panels,
+    "solve": _Solve,
+}
+"""The kinds of workloads, by the names that the records of tunable kernels use."""
+
+
+def small_sizes(task: TuningTask) -> tuple[int, int]:
+    """Return the n of two small workloads: one that compiles the same kernels as task.n, and an odd
+    one.
+
+    Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles
+    takes smaller tiles.
+    """
+    most = 528 if task.engine == "cpu" or task.record.workload == "product" else 1040
+    below = task.n - (16 if task.n % 32 < 16 else 32)  # 32 does not divide it
+    similar = max(1, min(below, most + task.n % 16))
+    return similar, max(1, similar - 15 if similar % 16 == 0 else similar - similar % 2 - 1)

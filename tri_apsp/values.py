@@ -1,0 +1,134 @@
+"""Checking the values of weights: NaN, minus infinity, and integers that the dtype cannot keep
+apart from "no edge".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+import torch
+
+from tri_apsp.arguments import check_size_values
+from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
+from tri_apsp.value_range import ValueRange, value_range
+
+__all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of_range"]
+
+
+class Bounds(NamedTuple):
+    """The smallest value of a tensor, 0 for an empty one; and its largest value that is not
+    no_edge, or None.
+    """
+
+    lowest: float | int
+    highest: float | int | None
+
+
+def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: ValueRange) -> Bounds:
+    """Check the values of weights (batch, n, n), and return their bounds.
+
+    Args:
+        weights: the graphs.
+        sizes: (batch,), the leading vertices of each graph; the rows and columns of the others
+            count as no_edge. None: all.
+        found: the value range of the weights below no_edge; 0 may count as one of the values, and
+            NaN as -inf. A size that is out of range and was not checked counts as the lowest value
+            of the dtype.
+
+    Raises:
+        InputError: a size out of range; NaN, minus infinity, or an integer outside [-no_edge,
+            no_edge].
+        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart
+            from "no edge"; a float weight so low that a path of n such edges would be below the
+            floor of the dtype (see semirings).
+    """
+    if sizes is not None and found.lowest <= -no_edge(weights.dtype):
+        check_size_values(sizes, weights.shape[-1])
+    bounds = check_values(weights, "graph", found, sizes)
+    if bounds.lowest < 0:
+        if weights.is_floating_point():
+            _check_low_floats(weights.dtype, weights.shape[-1], bounds.lowest)
+        else:
+            _check_negative_integers(weights.dtype, bounds)
+    return bounds
+
+
+def check_values(
+    tensor: torch.Tensor, name: str, found: ValueRange, sizes: torch.Tensor | None = None
+) -> Bounds:
+    """Check that `tensor`, which messages call `name`, holds weights; as check_graphs, without its
+    DistanceRangeError.
+    """
+    if tensor.numel() == 0:
+        return Bounds(0, None)
+    if found.lowest == -float("inf"):  # which may stand for NaN
+        found = value_range(
+            tensor,
+            no_edge(tensor.dtype),
+            padding=None if sizes is None else padding_of(tensor, sizes),
+        )
+    lowest, highest = found.lowest, found.highest
+    if lowest != lowest:
+        raise InputError(
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace it, by inf for no edge."
+        )
+    if lowest == -float("inf"):
+        raise InputError(
+            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, sizes)}; replace it by "
+            "a finite weight."
+        )
+    if not tensor.is_floating_point():
+        limit = no_edge(tensor.dtype)
+        for value in (lowest, highest):
+            if abs(value) > limit:
+                raise InputError(
+                    f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
+                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
+                    f"edges, or {remedy_beyond(tensor.dtype)}."
+                )
+    return Bounds(lowest, found.highest_below)
+
+
+def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
+    """Raise DistanceRangeError for distances of a dtype; `reason` names the value that does not
+    fit.
+    """
+    raise DistanceRangeError(
+        f"distances must fit {dtype_name(dtype)}, but {reason}; {remedy_beyond(dtype)}."
+    )
+
+
+def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """Return a mask (batch, n) of the vertices of weights (batch, n, n) that are padding."""
+    return torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
+
+
+def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
+    allowed = distance_range(dtype, negative=True)
+    for value in bounds:
+        if value is not None and not allowed.lowest <= value < allowed.beyond:
+            raise DistanceRangeError(
+                f"beside negative weights, {dtype_name(dtype)} weights must lie in "
+                f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; {remedy_beyond(dtype)}."
+            )
+
+
+def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
+    least = floor(dtype) / n
+    if lowest < least:
+        raise DistanceRangeError(
+            f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the sum of any path fits, but "
+            f"one is {lowest:.4g}; {remedy_beyond(dtype)}."
+        )
+
+
+def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
+    """Return the index of the first true element outside the padding, without a batch dimension of
+    1.
+    """
+    if sizes is not None:
+        padding = padding_of(mask, sizes)
+        mask = mask & ~padding[:, :, None] & ~padding[:, None, :]
+    index = tuple(int(i) for i in mask.nonzero()[0])
+    return index[1:] if mask.shape[0] == 1 else index
