@@ -69,10 +69,11 @@ def test_a_failure_of_scipy(monkeypatch):
 
 
 def test_an_interrupt_ends_scipy_at_once():
-    """Of a graph for which it needs ten seconds or more."""
+    """Of a graph for which it needs a minute or more."""
     before, start = set(psutil.Process().children()), time.perf_counter()
     threading.Timer(2.0, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        scipy_distances(Case(2500))
-    assert time.perf_counter() - start < 8
-    assert set(psutil.Process().children()) <= before
+        scipy_distances(Case(4500))
+    assert time.perf_counter() - start < 30
+    running = {one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE}
+    assert running <= before

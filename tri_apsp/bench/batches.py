@@ -116,7 +116,7 @@ def measure_batches(
             distances, shortest_paths(weights, sizes=sizes, config=config).distances
         ), f"sizes: {case}"
         calls: dict[str, Callable[[], object]] = {
-            "shortest_paths": lambda: shortest_paths(weights, config=config),  # noqa: B023 - called in this iteration
+            "shortest_paths": lambda: shortest_paths(weights, config=config),  # noqa: B023 - called here
             "sizes": lambda: shortest_paths(weights, sizes=sizes, config=config),  # noqa: B023
             "copy": lambda: copy.copy_(weights),  # noqa: B023
             "torch": lambda: solve_by_torch(weights),  # noqa: B023

@@ -17,10 +17,9 @@ from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
-from tri_apsp.bench.solves import plan_for, solve_by
+from tri_apsp.bench.solves import DensePlan, plan_of, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
-from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense.product import tries_exponents
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
@@ -215,7 +214,7 @@ def _checked_calls(
         engine, by_exponents, in_products = result.engine, result.exponents, None
         del result  # the timed runs need its memory
         if not by_exponents and method not in papers.SYSTEMS:
-            in_products = partial(_in_products, weights, plan_for(weights, method, config))
+            in_products = partial(_in_products, weights, plan_of(weights, method, config))
         yield _CheckedCall(method, weights.dtype, engine, run, in_products, by_exponents)
 
 

@@ -6,8 +6,7 @@ import time
 
 import torch
 
-from tri_apsp.bench.solves import solve_with
-from tri_apsp.dense.plan import DensePlan
+from tri_apsp.bench.solves import DensePlan, solve_with
 from tri_apsp.device import synchronize
 from tri_apsp.engines import Engine, Update
 
@@ -24,7 +23,7 @@ def seconds_in_products(weights: torch.Tensor, plan: DensePlan) -> float:
 
     Args:
         weights: (n, n) or (batch, n, n); left as they are.
-        plan: of the solve.
+        plan: method, engine and configuration of the solve.
     """
     device = weights.device
     products: list[tuple[_Moment, _Moment]] = []

@@ -1,4 +1,6 @@
-"""Solves as `bench` and the reports time them."""
+"""Solves as `bench` and the reports time them: the only module of both that calls single steps of a
+solve.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,23 @@ import torch
 from tri_apsp import engines, papers
 from tri_apsp.arguments import check_weights
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.exponents import ordinary_products as direct_products
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.run import run, solve
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.result import Result
 
-__all__ = ["plan_for", "solve_by", "solve_with"]
+__all__ = [
+    "DensePlan",
+    "direct_products",
+    "plan_of",
+    "solve",
+    "solve_by",
+    "solve_with",
+]
 
 
-def plan_for(weights: torch.Tensor, method: str, config: Config) -> DensePlan:
+def plan_of(weights: torch.Tensor, method: str, config: Config) -> DensePlan:
     """Return what solves dense weights, whose values are not read."""
     return plan_dense(check_weights(weights), method, config)
 

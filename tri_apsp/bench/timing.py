@@ -6,19 +6,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from statistics import median
 from typing import TypeVar
 
 import torch
 
 from tri_apsp.api import shortest_paths
-from tri_apsp.arguments import check_weights
-from tri_apsp.dense.plan import DensePlan, plan_with
-from tri_apsp.dense.run import run
+from tri_apsp.dense.plan import DensePlan
+from tri_apsp.dense.run import solve
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
-from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 from tri_apsp.plan import Options
 
 __all__ = [
@@ -95,21 +93,26 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
 
 
 def compile_kernels(weights: torch.Tensor, plan: DensePlan) -> float:
-    """Solve a small graph as `plan` will solve `weights` (n, n), so that its kernels are compiled
-    and loaded; return the seconds that it took.
+    """Solve a small graph as `plan` will solve `weights` (n, n), so that its kernels are
+    compiled and loaded.
+
+    Args:
+        weights: of the graph that will be solved.
+        plan: of method, engine and configuration.
+
+    Returns:
+        The seconds that it took.
     """
-    n, device = weights.shape[-1], weights.device
+    n, config, device = weights.shape[-1], plan.config, weights.device
     if not n or (plan.engine != "cpu" and device.type == "cpu"):
         return 0.0  # Triton's interpreter compiles nothing
     size = warm_up_size(n, plan, device)
     negative = bool(weights.amin() < 0)
 
-    def solve(graph: torch.Tensor, options: Options) -> None:
-        batch = check_weights(graph)
-        run(batch, plan_with(batch, plan.method, plan.config, options=options))
-
-    def solve_small() -> None:
-        solve(_small_graph(size, negative, like=weights), plan.options)
+    def run() -> None:
+        graph = _small_graph(size, negative, like=weights)
+        options = Options(predecessors=plan.options.predecessors)
+        solve(graph, method=plan.method, config=config, options=options)
         if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
             # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton
             # compiles other variants.
@@ -117,18 +120,21 @@ def compile_kernels(weights: torch.Tensor, plan: DensePlan) -> float:
             strided = _small_graph(padded, negative, like=weights).as_strided(
                 (1, padded, padded), (n * n, padded, 1)
             )
-            solve(strided, Options(overwrite=True))
+            solve(strided, method=plan.method, config=config, options=Options(overwrite=True))
 
-    return timed(solve_small, device)[1]
+    return timed(run, device)[1]
 
 
-def compile_sparse(graph: SparseGraph, *, predecessors: bool) -> float:
-    """Solve all rows of a small graph as `graph` will be solved, and return the seconds that it
-    took.
+def compile_sparse(weights: torch.Tensor | SparseGraph, *, predecessors: bool) -> float:
+    """Solve a small graph by Johnson's algorithm as `weights` will be solved, and return the
+    seconds that it took.
     """
+    graph = weights if isinstance(weights, SparseGraph) else sparse_graph(weights)
     small = _small_graph(_SMALL_SPARSE, graph.lowest < 0, like=graph.by_source.weights)
-    call = partial(shortest_paths, small, method="johnson", predecessors=predecessors)
-    return timed(call, graph.device)[1]
+    return timed(
+        lambda: shortest_paths(sparse_graph(small), method="johnson", predecessors=predecessors),
+        graph.device,
+    )[1]
 
 
 def warm_up_size(n: int, plan: DensePlan, device: torch.device) -> int:
@@ -137,8 +143,10 @@ def warm_up_size(n: int, plan: DensePlan, device: torch.device) -> int:
     """
     # On a CPU one kernel serves every size. Triton compiles other variants of a kernel where 16
     # divides sizes and strides, which a size with the same remainder repeats.
-    config = plan.config
-    return min(n, 2 * config.block_size if device.type == "cpu" else 2 * config.cutoff + n % 128)
+    return min(
+        n,
+        2 * plan.config.block_size if device.type == "cpu" else 2 * plan.config.cutoff + n % 128,
+    )
 
 
 def _small_graph(n: int, negative: bool, like: torch.Tensor) -> torch.Tensor:

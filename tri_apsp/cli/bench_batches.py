@@ -94,7 +94,7 @@ def print_rows(
         found = [asdict(row) for row in rows]
         print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
         return
-    places = [("cpu", device_line(cpu))]
+    places: list[tuple[str, str]] = [("cpu", device_line(cpu))]
     if device.type != "cpu":
         places.append(("device", device_line(device)))
     print_fields([*places, ("versions", versions_line()), ("command", command), *fields])

@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
-    "BULUC_EXPONENTS",
     "BULUC_MFLOP_PER_JOULE",
-    "BULUC_PEAK_SHARE",
     "BULUC_SECONDS",
-    "BULUC_SLOWDOWNS",
-    "LUND_SMITH_COPY",
-    "LUND_SMITH_FLOPS",
-    "LUND_SMITH_MEMORY",
     "LUND_SMITH_SECONDS",
     "PaperCurve",
     "lund_smith_curve",
@@ -113,54 +107,6 @@ BULUC_SECONDS: dict[str, dict[int, float]] = {
 }
 """Buluç, Gilbert, Budak, Table 1, on a GeForce 8800 Ultra; "cpu" is the best of Table 9, on one
 core of an Intel Core 2 Duo.
-"""
-
-BULUC_16_CORES: dict[int, float] = {512: 0.113, 1024: 0.708, 2048: 5.146, 4096: 40.36, 8192: 354.9}
-"""Buluç, Gilbert, Budak, Table 4: the seconds of their Cilk++ code on 16 Opteron cores."""
-
-CATINELLO_SPEED_UP = 16384, 570
-"""Catinello, conclusions: at this n, the blocked vectorised system takes one part in so many of a
-core of an Intel i9-9900K.
-"""
-
-BULUC_EXPONENTS: dict[str, float] = {
-    "cpu": 3.02,
-    "iterative": 3.62,
-    "recursive_plain": 2.94,
-    "recursive_tuned": 2.59,
-}
-"""Buluç, Gilbert, Budak, Table 3: the exponent e of t = c n^e."""
-
-BULUC_PEAK_SHARE = 0.67
-"""Buluç, Gilbert, Budak, section 4.5: the share of the peak without fused multiply-adds that
-"recursive optimized" reaches.
-"""
-
-BULUC_SLOWDOWNS: dict[str, tuple[float, float]] = {
-    "harish_narayanan": (418845.7 / 417611.4, 856689.7 / 417611.4),
-    "recursive_tuned": (2093.7 / 1028.3, 1124.9 / 1028.3),
-}
-"""Buluç, Gilbert, Budak, Tables 6 and 7, n = 4096: the time with half the core clock, and with half
-the memory clock, relative to that with the full clocks. "harish_narayanan" stands for their
-iterative code, which has one launch per vertex too.
-"""
-
-LUND_SMITH_COPY = 77e9
-"""Lund & Smith, section 2: the bytes per second of a copy from memory to memory on a Tesla C1060.
-"""
-
-LUND_SMITH_MEMORY: dict[str, float] = {"harish_narayanan": 42e9, "staged_load": 46e9}
-"""Lund & Smith, section 5: the bytes per second of a system, by the bytes of its algorithm."""
-
-LUND_SMITH_RATE: dict[str, float] = {"harish_narayanan": 2.6e9, "staged_load": 73.6e9}
-"""Lund & Smith, sections 2 and 5: the operations per second of a system."""
-
-LUND_SMITH_PEAK = 933e9
-"""Lund & Smith, section 2: the FLOP/s of the data sheet of a Tesla C1060."""
-
-LUND_SMITH_FLOPS: dict[str, float] = {"katz_kider": 62.7, "staged_load": 12.7}
-"""Lund & Smith, section 5: the FLOPs that a Tesla C1060 (933 GFLOP/s) could do in the time of one
-operation; two are needed.
 """
 
 
