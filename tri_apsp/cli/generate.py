@@ -54,6 +54,4 @@ def run(args: argparse.Namespace) -> None:
     check_output(args.out, GRAPH_FORMATS)
     graph = generate(args.kind, args.n, p=args.p, seed=args.seed)
     write_graph(graph, args.out)
-    print(
-        f"{args.out}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}"
-    )
+    print(f"{args.out}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}")

@@ -120,8 +120,7 @@ def run(args: argparse.Namespace) -> None:
     device = resolve(args.device)
     if args.weighted and args.out is not None:
         raise InputError(
-            "--out writes numbers of edges, but --weighted is given; write distances with "
-            "solve -o."
+            "--out writes numbers of edges, but --weighted is given; write distances with solve -o."
         )
     if args.sources is not None and args.out is None:
         raise InputError(
