@@ -11,7 +11,7 @@ import torch
 from tri_apsp import engines, papers
 from tri_apsp.arguments import check_weights
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.dense.exponents import ordinary_products as direct_products
+from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.run import run, solve
 from tri_apsp.engines import Engine, MatrixSpec
