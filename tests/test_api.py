@@ -181,7 +181,7 @@ def test_no_remedy_names_a_wider_dtype_where_there_is_none() -> None:
 
 @pytest.mark.parametrize("call", [tri_apsp.shortest_paths, tri_apsp.select])
 def test_type_checkers_know_the_methods(call: Callable[..., object]) -> None:
-    names = get_args(get_type_hints(call, localns={"os": __import__("os")})["method"])
+    names = get_args(get_type_hints(call)["method"])
     assert names == ("auto", *METHODS, "johnson", *ROW_METHODS)
 
 

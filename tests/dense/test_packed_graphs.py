@@ -11,7 +11,7 @@ import torch
 import tri_apsp
 from tri_apsp import Config, DistanceRangeError, InputError, NegativeCycleError, no_edge
 from tri_apsp.dense.packed_graphs import PackedPlan
-from tri_apsp.engines import packed as moves
+from tri_apsp.engines import packing as moves
 
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
 every_device = pytest.mark.parametrize(

@@ -27,7 +27,7 @@ __all__ = [
     "are_supported",
     "by_exponents",
     "may_multiply_by_exponents",
-    "ordinary_products",
+    "direct_products",
     "product_threshold",
     "queue_edges_per_vertex",
     "solve_threshold",
@@ -85,7 +85,7 @@ def with_threshold(threshold: int) -> Iterator[None]:
         _GIVEN.reset(token)
 
 
-def ordinary_products() -> AbstractContextManager[None]:
+def direct_products() -> AbstractContextManager[None]:
     """Within it, solves and min_plus of this thread compute no product by exponents: for
     comparisons with direct products.
 
