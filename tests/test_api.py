@@ -408,7 +408,7 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
     monkeypatch.setattr("numpy.empty", out_of_memory)
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 100)
-    with pytest.raises(TooLargeError, match="a problem of 10 vertices in float32 .*400 bytes"):
+    with pytest.raises(TooLargeError, match=r"a problem of 10 vertices in float32 .*400 bytes"):
         tri_apsp.shortest_paths(weights)
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 30)
     message = r"although enough .*seemed free \(CUDA out of memory\); free what"
