@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import Config
-from tri_apsp.device import require_memory
+from tri_apsp.device import check_device, require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
@@ -24,7 +24,6 @@ __all__ = [
     "as_indices",
     "check_adjacency",
     "check_config",
-    "check_device",
     "check_flags",
     "check_method",
     "check_numbering",
@@ -305,18 +304,6 @@ def check_config(config: object) -> None:
         )
 
 
-def check_device(tensor: torch.Tensor, name: str) -> None:
-    """Check that a tensor is on a device that some engine may run on.
-
-    Raises:
-        InputError: it is on another.
-    """
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise InputError(
-            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
-        )
-
-
 def check_flags(**flags: object) -> None:
     """Check options that are on or off.
 
@@ -431,7 +418,7 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
     # An empty list becomes a tensor of floats.
     if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
         raise InputError(
-            f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}."
+            f"`{name}` must be a list or a 1-D tensor of integers, but {_other_than_indices(values, found)}."
         )
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
@@ -456,13 +443,15 @@ def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
         if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
             return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
         return (
-            f"one is {shown(wrong[0])}; give whole numbers only"
+            f"one is {shown(wrong[0])}; give integers only"
             if wrong
             else "has lists in it; give one list"
         )
     if found is None or not (is_tensor or is_array):
         is_collection = isinstance(values, (Set, Mapping, Iterator))
-        return f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of whole numbers'}"
+        return (
+            f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of integers'}"
+        )
     if found.layout != torch.strided:
         remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
         return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"

@@ -27,6 +27,7 @@ __all__ = [
     "Device",
     "assume",
     "byte_size",
+    "check_device",
     "check_memory",
     "copy_to_cpu",
     "cpu_count",
@@ -339,6 +340,18 @@ def _cpu_name() -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def check_device(tensor: torch.Tensor, name: str) -> None:
+    """Check that a tensor is on a device that some engine may run on.
+
+    Raises:
+        InputError: it is on another.
+    """
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
+        )
 
 
 def free_memory(device: torch.device) -> int:

@@ -1,6 +1,4 @@
-"""The errors and the warnings that a caller may get. Each message is one sentence: rule, value,
-remedy.
-"""
+"""The errors and warnings that a caller may get; a message is a sentence: rule, value, remedy."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ __all__ = [
     "DistanceRangeError",
     "EngineError",
     "InputError",
+    "InputTypeError",
     "NegativeCycleError",
     "RoundingWarning",
     "TooLargeError",
@@ -23,17 +22,19 @@ class ApspError(Exception):
 
 
 class TuningWarning(UserWarning):
-    """Results are correct but may take longer than necessary: nothing was tuned for the problem, or
-    a file is not used.
-    """
+    """Results are correct, but nothing was tuned for the problem, or a tuned file is not used."""
 
 
 class RoundingWarning(UserWarning):
-    """A whole number does not fit a float dtype exactly, so distances may be rounded."""
+    """An integer does not fit a float dtype exactly, so distances may be rounded."""
 
 
 class InputError(ApspError, ValueError):
     """An argument, a weight matrix or a graph file breaks a rule."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument has a type that is not supported."""
 
 
 class TooLargeError(ApspError, MemoryError):
@@ -89,14 +90,13 @@ class NegativeCycleError(ApspError, ValueError):
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
-            f"shortest paths need a graph without negative cycles, but there is one{of_weight} through {noun} {shown}{where}; "
-            f"remove or raise one of its edges{mark and f', or mark such pairs: {mark}'}."
+            f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
+            f"through {noun} {shown}{where}; remove or raise one of its "
+            f"edges{mark and f', or mark such pairs: {mark}'}."
         )
 
     def reworded(self, mark: str, base: int = 0) -> NegativeCycleError:
-        """Return the same error with another `mark`, and a message that numbers vertices from
-        `base`, as a file does.
-        """
+        """Return the same error with another `mark`, and with vertices numbered from `base`."""
         return type(self)(self.vertices, self.batch, base, self.weight, self.graphs, mark)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:

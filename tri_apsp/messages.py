@@ -32,8 +32,8 @@ def remedy_of_sparse() -> str:
     would have 0 for no edge.
     """
     return (
-        "give from_scipy(scipy.sparse.csr_array((x.values(), x.col_indices(), x.crow_indices()), x.shape)), x being its "
-        ".cpu().to_sparse_csr()"
+        "give from_scipy(scipy.sparse.csr_array((x.values(), x.col_indices(), x.crow_indices()), "
+        "x.shape)), x being its .cpu().to_sparse_csr()"
     )
 
 

@@ -72,22 +72,22 @@ def select(request: Request, *, read_values: bool) -> Plan:
     """Return what solves a request: without `read_values`, dense weights are taken to have many
     edges and no negative weight.
     """
-    if request.graph is not None or request.offsets is not None:
-        plan = plan_of(request)
-        lowest = 0 if request.graph is None else request.graph.lowest
-        return plan.for_any_sign() if isinstance(plan, DensePlan) and lowest < 0 else plan
-    if read_values or request.needs_sparse:
-        compared = _compare(request)
-        if compared.sparse:
-            return _sparse_plan(request, compared.reason)
-    dense_plan, weights = _dense_plan(request), request.as_batch().weights
-    if not read_values or not weights.numel():
-        return dense_plan
-    if bool(weights.amin() < 0):
-        return dense_plan.for_any_sign()
-    if not may_multiply_by_exponents(dense_plan, request.n, weights):
-        return dense_plan
-    return with_exponents(dense_plan, weights)
+    graph, is_dense = request.graph, request.batch is not None
+    if is_dense and not (read_values or request.needs_sparse):
+        return _dense_plan(request)
+    plan = plan_of(request)
+    if not isinstance(plan, DensePlan):
+        return plan
+    if graph is not None:
+        negative, like = graph.lowest < 0, graph.by_source.weights
+    else:
+        like = request.as_batch().weights
+        negative = like.numel() > 0 and bool(like.amin() < 0)
+    if negative:
+        return plan.for_any_sign()
+    if not (read_values and may_multiply_by_exponents(plan, request.n, like)):
+        return plan
+    return with_exponents(plan, request.as_batch().weights)
 
 
 def _dense_plan(request: Request) -> DensePlan:

@@ -1,6 +1,4 @@
-"""Fixtures of the tests of the command line: running it, in this process or a new one, and writing
-graph files.
-"""
+"""Fixtures of the tests of the command line: running it, and graphs of five and three vertices."""
 
 from __future__ import annotations
 
@@ -40,10 +38,9 @@ def save(tmp_path: Path) -> Callable[[str, str], Path]:
     """Write a text file, compressed if its name ends in .gz."""
 
     def write(name: str, content: str) -> Path:
+        data = content.encode()
         path = tmp_path / name
-        path.write_bytes(
-            gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
-        )
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         return path
 
     return write

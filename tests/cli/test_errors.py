@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import numpy as np
@@ -13,252 +12,91 @@ from tri_apsp.cli import solve as module
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.graphs import GENERATORS
 from tri_apsp.methods import METHODS
-from tri_apsp.semirings import DTYPES, dtype_name
 
 HEADER = "p sp 3 2\n"
-
-# File name, content, options, status, and what the message must contain.
-TEXTS = {
-    "empty": ("g.gr", "", [], BAD_INPUT, ["must not be empty"]),
-    "malformed line": ("g.gr", HEADER + "a 1 2 3\na 2 x 1\n", [], BAD_INPUT, ["line 3", "'x'"]),
-    "short line": (
-        "g.gr",
-        HEADER + "a 1 2 3\na 2\n",
-        [],
-        BAD_INPUT,
-        ["line 3", "a source target weight"],
-    ),
-    "cut short": (
-        "g.gr",
-        HEADER + "a 1 2 3\n",
-        [],
-        BAD_INPUT,
-        ["ends after 1", "line 2", "cut short"],
-    ),
-    "too many edges": ("g.gr", HEADER + "a 1 2 3\n" * 3, [], BAD_INPUT, ["line 4 is one more"]),
-    "two headers": (
-        "g.gr",
-        HEADER + HEADER + "a 1 2 3\na 1 2 3\n",
-        [],
-        BAD_INPUT,
-        ["line 2", "'p'"],
-    ),
-    "vertex out of range": (
-        "g.gr",
-        HEADER + "a 1 2 3\na 4 1 1\n",
-        [],
-        BAD_INPUT,
-        ["from 1 to 3", "line 3", "'4'"],
-    ),
-    "NaN": ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", [], BAD_INPUT, ["NaN", "line 3"]),
-    "minus infinity": ("g.gr", HEADER + "a 1 2 3\na 2 1 -inf\n", [], BAD_INPUT, ["-inf", "line 3"]),
-    "no base": ("g.txt", "0 1 2\n", [], BAD_INPUT, ["--base 0 or --base 1"]),
-    "semicolons": (
-        "g.csv",
-        "# base 0\n0;1;2\n",
-        [],
-        BAD_INPUT,
-        ["has 1 field: '0;1;2'; separate the fields by commas"],
-    ),
-    "names with semicolons": (
-        "g.csv",
-        "u;v;w\n0;1;2\n",
-        ["--base", "0"],
-        BAD_INPUT,
-        ["separate the columns by commas"],
-    ),
-    "commas": (
-        "g.txt",
-        "# base 0\n0,1,2\n",
-        [],
-        BAD_INPUT,
-        ["has 1 field: '0,1,2'; separate the fields by blanks"],
-    ),
-    "another format": ("g.gr", "0 1 2\n", ["--format", "mtx"], BAD_INPUT, ["MatrixMarket"]),
-    "binary format of a text": (
-        "g.gr",
-        HEADER,
-        ["--format", "npy"],
-        BAD_INPUT,
-        ["it is damaged, or of another format"],
-    ),
-    "base of a .gr": ("g.gr", FIVE, ["--base", "1"], BAD_INPUT, ["`base` is for edge lists"]),
-    "not square": (
-        "g.mtx",
-        "%%MatrixMarket matrix array real general\n2 3\n",
-        [],
-        BAD_INPUT,
-        ["square", "2 x 3"],
-    ),
-    "unknown extension": ("g.graph", FIVE, [], BAD_INPUT, [".gr", "ends in .graph"]),
-    "unknown method": (
-        "g.gr",
-        FIVE,
-        ["--method", "dijkstra"],
-        BAD_INPUT,
-        ["dijkstra", "auto", *METHODS],
-    ),
-    "unknown dtype": (
-        "g.gr",
-        FIVE,
-        ["--dtype", "int8"],
-        BAD_INPUT,
-        ["int8", *map(dtype_name, DTYPES)],
-    ),
-    "unknown engine": ("g.gr", FIVE, ["--engine", "fpga"], BAD_INPUT, ["fpga", "cpu", "portable"]),
-    "unknown device": (
-        "g.gr",
-        FIVE,
-        ["--device", "tpu"],
-        BAD_INPUT,
-        ["auto, cpu, cuda or cuda:N", "tpu"],
-    ),
-    "fraction": (
-        "g.gr",
-        HEADER + "a 1 2 3\na 2 3 0.5\n",
-        ["--dtype", "int32"],
-        BAD_INPUT,
-        ["whole numbers", "0.5"],
-    ),
-    "no memory": (
-        "g.gr",
-        "p sp 10000000 0\n",
-        [],
-        FAILED,
-        ["10000000 vertices", "GiB", "the command sssp"],
-    ),
-    "long path": (
-        "g.gr",
-        HEADER + "a 1 2 9000\na 2 3 9000\n",
-        ["--dtype", "int16"],
-        FAILED,
-        ["int16", "int32"],
-    ),
-    "long edge": (
-        "g.gr",
-        HEADER + "a 1 2 9000\na 2 3 20000\n",
-        ["--dtype", "int16"],
-        FAILED,
-        ["int16", "20000"],
-    ),
-    "negative cycle": (
-        "g.gr",
-        HEADER + "a 1 2 3\na 2 1 -4\n",
-        [],
-        FAILED,
-        ["negative cycle", "through vertices 2, 1;"],
-    ),
-    "negative cycle in a matrix": (
-        "g.mtx",
-        "%%MatrixMarket matrix coordinate real general\n3 3 2\n2 3 -5\n3 2 1\n",
-        [],
-        FAILED,
-        ["vertices 3, 2;"],
-    ),
-    "negative cycle in an array": (
-        "g.mtx",
-        "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n",
-        [],
-        FAILED,
-        ["vertices 2, 1;"],
-    ),
-    "negative cycle from 0": (
-        "g.txt",
-        "# base 0\n0 1 3\n1 0 -4\n",
-        [],
-        FAILED,
-        ["negative cycle", "through vertices 1, 0;"],
-    ),
-}
+ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
 
 
-@pytest.mark.parametrize("case", TEXTS)
-def test_text_file(cli, save, tmp_path, case):
-    name, content, options, status, parts = TEXTS[case]
-    refused(cli, [save(name, content), *options], tmp_path, status, parts)
+@pytest.fixture
+def refused(cli, tmp_path):
+    """Expect a status, a sentence that contains the parts, and that no file is written."""
 
-
-DENSE = {
-    "not square": (np.zeros((3, 4)), [], BAD_INPUT, ["square", "(3, 4)"]),
-    "dtype": (np.zeros((3, 3), np.float16), [], BAD_INPUT, ["float16", *map(dtype_name, DTYPES)]),
-    "NaN": (np.array([[0, np.nan], [1, 0]]), [], BAD_INPUT, ["NaN", "[0, 1]"]),
-    "minus infinity": (np.array([[0, 1], [-np.inf, 0]]), [], BAD_INPUT, ["-inf", "[1, 0]"]),
-    "undirected": (
-        np.zeros((2, 2)),
-        ["--undirected"],
-        BAD_INPUT,
-        ["both directions", "leave it out (--undirected)"],
-    ),
-    "negative cycle": (
-        np.array([[0, 1], [-2, 0]], np.int16),
-        [],
-        FAILED,
-        ["negative cycle", "through vertices", "0", "1"],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", DENSE)
-def test_dense_file(cli, tmp_path, case):
-    weights, options, status, parts = DENSE[case]
-    np.save(tmp_path / "w.npy", weights)
-    refused(cli, [tmp_path / "w.npy", *options], tmp_path, status, parts)
-
-
-def test_no_such_file(cli, tmp_path):
-    refused(cli, [tmp_path / "none.gr"], tmp_path, BAD_INPUT, ["none.gr", "check the name"])
-
-
-def test_engine_that_cannot_run(cli, five, tmp_path, monkeypatch):
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    refused(
-        cli,
-        [five, "--engine", "portable", "--device", "cpu"],
-        tmp_path,
-        FAILED,
-        ["portable engine needs"],
-    )
-
-
-def refused(cli, words, folder, status, parts):
-    output = folder / "distances.npy"
-    before = sorted(folder.iterdir())
-    for options in ([], ["--json"]):
-        outcome = cli("solve", *words, "-o", output, *options)
-        assert outcome.status == status
-        assert outcome.out == ""
+    def call(status, parts, *words):
+        before = sorted(tmp_path.iterdir())
+        outcome = cli(*words)
+        assert (outcome.status, outcome.out) == (status, "")
         assert re.fullmatch(r"error: [^\n]*[^.\n]\.\n", outcome.err)
         for part in parts:
             assert part in outcome.err
-    assert sorted(folder.iterdir()) == before
+        assert sorted(tmp_path.iterdir()) == before
+
+    return call
 
 
-class TestOutput:
-    """A path that cannot be written to is refused before the graph is even read."""
+@pytest.mark.parametrize(
+    ("name", "content", "options", "status", "parts"),
+    [
+        ("g.gr", "", "", BAD_INPUT, ["must not be empty"]),
+        ("g.gr", HEADER + "a 1 2 3\na 2 x 1\n", "", BAD_INPUT, ["line 3", "'x'"]),
+        ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", "", BAD_INPUT, ["NaN", "line 3"]),
+        ("g.gr", HEADER + "a 1 2 3\n", "", BAD_INPUT, ["the 2 edges", "but lists 1"]),
+        ("g.txt", "0 1 2\n", "", BAD_INPUT, ["--base 0 or --base 1"]),
+        ("g.gr", "0 1 2\n", "--format mtx", BAD_INPUT, ["MatrixMarket"]),
+        ("g.gr", HEADER, "--format npy", BAD_INPUT, ["cannot be read", "write it again"]),
+        ("g.gr", FIVE, "--base 1", BAD_INPUT, ["`base` is for edge lists"]),
+        ("g.graph", FIVE, "", BAD_INPUT, [".gr", "ends in .graph", "(--format)"]),
+        ("g.mtx", ARRAY, "--undirected", BAD_INPUT, ["leave it out (--undirected)"]),
+        ("g.gr", FIVE, "--method dijkstra", BAD_INPUT, ["dijkstra", "auto", *METHODS]),
+        ("g.gr", FIVE, "--dtype int8", BAD_INPUT, ["int8", "float32", "int16"]),
+        ("g.gr", FIVE, "--engine fpga", BAD_INPUT, ["fpga", "cpu", "portable"]),
+        ("g.gr", FIVE, "--device tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
+        ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", "--dtype int32", BAD_INPUT, ["integers", "0.5"]),
+        ("g.gr", "p sp 10000000 0\n", "", FAILED, ["10000000 vertices", "the command sssp"]),
+        ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", "--dtype int16", FAILED, ["int16", "int32"]),
+        ("g.gr", HEADER + "a 1 2 9\na 2 3 20000\n", "--dtype int16", FAILED, ["20000"]),
+        ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", "", FAILED, ["through vertices 2, 1;"]),
+        ("g.mtx", ARRAY, "", FAILED, ["through vertices 2, 1;"]),
+        ("g.txt", "# base 0\n0 1 3\n1 0 -4\n", "", FAILED, ["through vertices 1, 0;"]),
+    ],
+)
+def test_solve(refused, save, tmp_path, name, content, options, status, parts):
+    words = ["solve", save(name, content), *options.split(), "-o", tmp_path / "d.npy"]
+    for last in ([], ["--json"]):
+        refused(status, parts, *words, *last)
 
-    @pytest.fixture(autouse=True)
-    def _unread(self, monkeypatch):
-        monkeypatch.setattr(module, "read", lambda _: pytest.fail("the graph was read"))
 
-    @pytest.mark.parametrize(
-        ("name", "part"),
-        [
-            ("none/d.npy", "does not; create it"),
-            ("d.txt", ".npy, .npz"),
-            ("d", ".npy, .npz"),
-            ("", "folder"),
-        ],
-    )
-    def test_path(self, cli, five, tmp_path, name, part):
-        outcome = cli("solve", five, "-o", tmp_path / name)
-        assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-        assert part in outcome.err
+def test_dense_file(refused, tmp_path):
+    np.save(tmp_path / "w.npy", np.array([[0, np.nan], [1, 0]]))
+    refused(BAD_INPUT, ["NaN", "[0, 1]"], "solve", tmp_path / "w.npy")
 
-    def test_folder_without_permission(self, cli, five, tmp_path, monkeypatch):
-        monkeypatch.setattr(os, "access", lambda *_: False)  # a chmod does not stop root
-        outcome = cli("solve", five, "-o", tmp_path / "d.npy")
-        assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-        assert "must be writable" in outcome.err
+
+def test_engine_that_cannot_run(refused, five, monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    words = ["solve", five, "--engine", "portable", "--device", "cpu"]
+    refused(FAILED, ["portable engine needs"], *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("solve {0}/none.gr -o {0}/none/d.npy", "none is not; create it"),
+        ("solve {0}/none.gr -o {0}/d.txt", ".npy, .npz"),
+        ("solve {0}/none.gr --predecessors {0}/none/p.npy", "none is not; create it"),
+        ("sssp {0}/none.gr --source 1 -o {0}/rows.xyz", ".npy"),
+        ("hops {0}/none.gr --closeness {0}/c.mtx", ".csv"),
+        ("generate chain --n 5 -o {0}/none/g.gr", "none is not; create it"),
+        ("sssp {0}/g.csv --source 0 -o {0}/g.csv", "the graph and --out must be two files"),
+        ("hops {0}/g.csv --closeness {0}/g.csv", "the graph and --closeness must be two files"),
+        (
+            "hops {0}/g.csv --closeness {0}/c.csv --eccentricities {0}/c.csv",
+            "--eccentricities and --closeness must be two files",
+        ),
+    ],
+)
+def test_outputs_are_checked_before_the_work(refused, save, tmp_path, words, part):
+    graph = save("g.csv", "# base 0\n0,1,3\n")
+    refused(BAD_INPUT, [part], *words.format(tmp_path).split())
+    assert graph.read_text() == "# base 0\n0,1,3\n"
 
 
 @pytest.mark.parametrize(
@@ -281,34 +119,43 @@ def test_a_solve_that_is_cut_short_leaves_no_file(
     assert not (tmp_path / "d.npy").exists()
 
 
-class TestOtherCommands:
-    @pytest.mark.parametrize(
-        ("words", "parts"),
-        [
-            (["generate", "tree", "--n", "5", "-o", "g.gr"], ["tree", *GENERATORS]),
-            (["generate", "erdos_renyi", "--n", "5", "-o", "g.gr"], ["`p` must be given"]),
-            (["generate", "chain", "--n", "5", "--p", "0.5", "-o", "g.gr"], ["leave it out"]),
-            (["generate", "chain", "--n", "-5", "-o", "g.gr"], ["must not be negative, but is -5"]),
-            (["generate", "chain", "--n", "5", "-o", "g.graph"], ["ends in .graph"]),
-            (["generate", "chain", "--n", "5"], ["-o"]),
-            (["bench", "--n", "0"], ["whole number from 1", "'0'"]),
-            (["bench", "--repeat", "2"], ["whole number from 3", "'2'"]),
-            (["bench", "--method", "dijkstra"], ["dijkstra", *METHODS]),
-            (["bench", "--dtype", "int8"], ["int8", *map(dtype_name, DTYPES)]),
-            (["solve"], ["GRAPH"]),
-            (["solv"], ["solv", "solve", "generate", "info", "bench", "tune", "report"]),
-        ],
-    )
-    def test_invalid_arguments(self, cli, tmp_path, monkeypatch, words, parts):
-        monkeypatch.chdir(tmp_path)
-        outcome = cli(*words)
-        assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-        assert re.fullmatch(r"error: [^\n]*\.\n", outcome.err)
-        for part in parts:
-            assert part in outcome.err
-        assert not list(tmp_path.iterdir())
-
-    def test_bench_too_large(self, cli):
-        outcome = cli("bench", "--n", 10000000, "--device", "cpu")
-        assert (outcome.status, outcome.out) == (FAILED, "")
-        assert "10000000 vertices" in outcome.err
+@pytest.mark.parametrize(
+    ("words", "status", "parts"),
+    [
+        ("generate tree --n 5 -o g.gr", BAD_INPUT, ["tree", *GENERATORS]),
+        ("generate erdos_renyi --n 5 -o g.gr", BAD_INPUT, ["`p` must be given"]),
+        ("generate erdos_renyi --n 5 --p 1.5 -o g.gr", BAD_INPUT, ["[0, 1], but is 1.5"]),
+        ("generate erdos_renyi --n 5 --p half -o g.gr", BAD_INPUT, ["'half'"]),
+        ("generate chain --n 5 --p 0.5 -o g.gr", BAD_INPUT, ["leave it out"]),
+        ("generate chain --n -5 -o g.gr", BAD_INPUT, ["`n` must be at least 0, but is -5"]),
+        ("generate chain --n 5 -o g.graph", BAD_INPUT, ["ends in .graph"]),
+        ("generate chain --n 5", BAD_INPUT, ["-o"]),
+        (f"generate grid --n {10**12} -o g.gr", FAILED, ["must fit the memory"]),
+        (f"generate grid --n {10**400} -o g.gr", BAD_INPUT, ["must be at most 2**62"]),
+        ("bench --n 0", BAD_INPUT, ["integer from 1", "'0'"]),
+        ("bench --method dijkstra", BAD_INPUT, ["dijkstra", *METHODS]),
+        ("bench --n 10000000 --device cpu", FAILED, ["10000000 vertices"]),
+        ("solve", BAD_INPUT, ["GRAPH"]),
+        ("solv", BAD_INPUT, ["solve", "generate", "info", "bench", "tune", "report"]),
+        ("path e.gr 1 1", BAD_INPUT, ["SOURCE needs a graph with vertices"]),
+        ("path r.gr 0 1", BAD_INPUT, ["SOURCE must be a vertex of the graph, 1 to 4, but is 0"]),
+        ("path r.gr 1 5", BAD_INPUT, ["TARGET"]),
+        ("hops r.gr --weighted -o h.npy", BAD_INPUT, ["--out writes numbers of edges"]),
+        ("hops r.gr --source 1", BAD_INPUT, ["--source names rows of --out"]),
+        ("hops r.gr --source 9 -o h.npy", BAD_INPUT, ["--source must be a vertex", "but is 9"]),
+        ("sssp r.gr --source 0", BAD_INPUT, ["--source must be a vertex of the graph, 1 to 4"]),
+        ("sssp r.gr", BAD_INPUT, ["required: --source"]),
+        ("sssp r.gr --source 1 --dtype int16", BAD_INPUT, ["invalid choice: 'int16'"]),
+        ("sssp r.gr --source 1 --limit -1", BAD_INPUT, ["`limit` must be a number"]),
+        (
+            "sssp r.gr --source 1 --method frontier --all-methods",
+            BAD_INPUT,
+            ["--all-methods runs every method, but --method frontier"],
+        ),
+    ],
+)
+def test_arguments(refused, save, tmp_path, monkeypatch, words, status, parts):
+    monkeypatch.chdir(tmp_path)
+    save("e.gr", "p sp 0 0\n")
+    save("r.gr", "p sp 4 4\na 1 2 3\na 2 3 1\na 3 4 7\na 4 1 2\n")
+    refused(status, parts, *words.split())

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+from tri_apsp.console.exit_status import FAILED
 from tri_apsp.graphs import generate, write_graph
 
 RING = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 4 7\na 4 1 2\n"
@@ -89,26 +89,3 @@ def test_weighted_with_a_negative_cycle(cli, save):
         outcome.err,
     )
     assert cli("hops", graph, "--json").json["diameter"] == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ("--weighted", "-o", "h.npy"),
-            "--output writes numbers of edges, but --weighted is given",
-        ),
-        (("--source", 1), "--source names rows of --output, which is missing"),
-        (
-            ("--source", 9, "-o", "h.npy"),
-            "--source must be a vertex of the graph, 1 to 4, but is 9",
-        ),
-        (("--closeness", "c.mtx"), ".csv"),
-    ],
-)
-def test_bad_arguments(cli, ring, words, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    outcome = cli("hops", ring, *words)
-    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert message in outcome.err
-    assert not list(tmp_path.glob("h.*"))

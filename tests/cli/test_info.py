@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 
 import pytest
@@ -10,8 +9,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import tuned
-from tri_apsp.cli import info
-from tri_apsp.device import Device, describe, triton_version
+from tri_apsp.device import Device, describe
 from tri_apsp.engines import ENGINES
 from tri_apsp.tuned import store
 from tri_apsp.tuned.schema import Entry
@@ -42,15 +40,6 @@ def test_json(cli):
     assert "cpu" in found["engines"]["cpu"]["usable"]
 
 
-def test_a_dtype_that_an_engine_does_not_support(monkeypatch):
-    a100 = Device("cuda", "NVIDIA A100", "nvidia-a100", 108, 40 << 30, 163 << 10, (8, 0))
-    monkeypatch.setattr("tri_apsp.engines.describe", lambda device: a100)
-    found = info._engines(torch.device("cuda"))
-    assert {"nvidia", "portable"} <= set(found["usable"])
-    assert "9.0 for int16, but NVIDIA A100 has 8.0" in found["unusable"]["nvidia int16"]
-    assert [name for name in found["unusable"] if name.startswith("nvidia")] == ["nvidia int16"]
-
-
 def test_tuned_files(cli, tmp_path, monkeypatch):
     file = tmp_path / "some-gpu" / "product.json"
     file.parent.mkdir()
@@ -69,17 +58,8 @@ def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
     named once.
     """
     gpu = Device("cuda", "Some GPU", "some-gpu", 9, 1 << 30, 1 << 17, (9, 0))
-    entry = Entry(
-        sign="any",
-        n=5,
-        config={"cutoff": 32},
-        p20_ms=1.0,
-        p50_ms=1.0,
-        p80_ms=1.0,
-        default_ms=1.0,
-        speedup=1.0,
-        evaluated=1,
-    )
+    times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 1.0)
+    entry = Entry(sign="any", n=5, config={"cutoff": 32}, **times, evaluated=1)
     header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
     for dtype in ("float32", "int32", "int64"):
         tuned.save(tuned.new_file("cpu", "solve", dtype, gpu, [entry], **header), tmp_path)
@@ -91,25 +71,6 @@ def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
     assert out.count(str(tmp_path)) == 2  # saved to, and searched in
     for text in (describe(torch.device("cpu")).name + ", ", "torch 2", "versions"):
         assert out.count(text) == 1
-
-
-def test_without_triton(cli, monkeypatch):
-    def version(name):
-        if "triton" in name:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return installed(name)
-
-    installed = importlib.metadata.version
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
-    monkeypatch.setattr(
-        "tri_apsp.console.machine.triton_version", triton_version.__wrapped__
-    )  # which keeps no answer
-    found = cli("info", "--json").json
-    assert found["versions"]["triton"] is None
-    assert (
-        "needs a GPU" in found["engines"]["cpu"]["unusable"]["portable"]
-    )  # no remedy that would not help
 
 
 def test_text(cli, monkeypatch):

@@ -22,36 +22,21 @@ class Interrupt:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 """
-SOLVE = ["tri_apsp", "solve", "graph.gr"]
-TUNE = ["tri_apsp.tune", "--show"]
-REPORT = ["tri_apsp.report", "index"]
 
 
 @pytest.mark.parametrize(
     ("words", "module"),
     [
-        *(
-            (SOLVE, name)
-            for name in (
-                "tri_apsp.cli.solve",
-                "torch",
-                "torch._C",
-                "numpy",
-                "numpy.linalg",
-                "torch.cuda",
-                "psutil",
-            )
-        ),
-        *((TUNE, name) for name in ("torch", "numpy", "optuna")),
-        *((REPORT, name) for name in ("torch", "numpy", "matplotlib")),
-        (["tri_apsp", *TUNE[0].split(".")[1:], *TUNE[1:]], "torch"),
+        *(("solve graph.gr", name) for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")),
+        ("tune --list", "optuna"),
+        ("report index", "matplotlib"),
     ],
 )
 def test_while_a_module_is_imported(tmp_path, words, module):
     (tmp_path / "sitecustomize.py").write_text(HOOK)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"INTERRUPT_AT": module, "PYTHONPATH": path}
-    command = [sys.executable, "-m", *words]
+    command = [sys.executable, "-m", "tri_apsp", *words.split()]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
@@ -61,29 +46,15 @@ def test_while_a_module_is_imported(tmp_path, words, module):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_while_scipy_runs(number):
     """SciPy's loop would handle no signal until it ends."""
-    command = [
-        sys.executable,
-        "-m",
-        "tri_apsp",
-        "bench",
-        "--device",
-        "cpu",
-        "--n",
-        "3000",
-        "--scipy-up-to",
-        "3000",
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as bench:
+    words = ["bench", "--device", "cpu", "--n", "3000", "--scipy-up-to", "3000"]
+    command, pipe = [sys.executable, "-m", "tri_apsp", *words], subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as bench:
         found = []
         while not found:
             time.sleep(0.1)
             found = psutil.Process(bench.pid).children()
         time.sleep(3)
-        start = time.perf_counter()
         os.killpg(bench.pid, number)  # as a terminal and `timeout` do
-        _, err = bench.communicate(timeout=60)
-        assert time.perf_counter() - start < 3
+        _, err = bench.communicate(timeout=20)
     assert (bench.returncode, err) == (INTERRUPTED, b"")
     assert not any(process.is_running() for process in found)

@@ -1,37 +1,46 @@
-"""The parser: its help, its version, and a command line without a subcommand."""
+"""The parser: its help, its version, and the subcommands that are command lines of their own."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+from command_line import in_this_process
 
 import tri_apsp
-from tri_apsp.cli.parser import COMMANDS
+from tri_apsp.cli.parser import COMMANDS, OTHERS
 from tri_apsp.console.exit_status import BAD_INPUT
+from tri_apsp.report.__main__ import main as report
+from tri_apsp.tune.__main__ import main as tune
 
 
-def test_no_command(cli):
-    outcome = cli()
-    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert all(command in outcome.err for command in COMMANDS)
-
-
-def test_version(cli):
-    outcome = cli("--version")
-    assert (outcome.status, outcome.out, outcome.err) == (
-        0,
-        f"tri_apsp {tri_apsp.__version__}\n",
-        "",
-    )
-
-
-def test_help_lists_the_exit_statuses(cli):
+def test_help_and_version(cli):
     outcome = cli("--help")
     assert (outcome.status, outcome.err) == (0, "")
-    assert all(part in outcome.out for part in ("exit status", "negative cycle", "130"))
+    words = " ".join(outcome.out.split())
+    assert all(part in words for part in ("exit status", "negative cycle", "130"))
+    assert all(f" {name} {summary}" in words for name, summary in (COMMANDS | OTHERS).items())
+    assert cli("--version").out == f"tri_apsp {tri_apsp.__version__}\n"
+    outcome = cli()
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert "usage: python -m tri_apsp " in outcome.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command(cli, command):
-    outcome = cli(command, "--help")
-    assert (outcome.status, outcome.err) == (0, "")
-    assert f"usage: python -m tri_apsp {command} " in outcome.out
+def test_help_of_a_command(cli, command, monkeypatch):
+    assert f"usage: python -m tri_apsp {command} " in cli(command, "--help").out
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tri-apsp"])
+    assert cli(command, "--help").out.startswith(f"usage: tri-apsp {command} ")
+
+
+@pytest.mark.parametrize("words", ["tune --help", "tune --list", "tune --nn", "report --help"])
+def test_tune_and_report_are_their_modules(cli, capsys, words):
+    name, *rest = words.split()
+    expected = in_this_process({"tune": tune, "report": report}[name], capsys)(*rest)
+    found = cli(name, *rest)
+    module, command = f"python -m tri_apsp.{name}", f"python -m tri_apsp {name}"
+    assert found.status == expected.status
+    # A usage is indented, and its lines are broken, by the length of the command.
+    assert found.err.split() == expected.err.replace(module, command).split()
+    usage = expected.out.replace(f"usage: {module}", f"usage: {command}")
+    assert found.out.split() == usage.split()

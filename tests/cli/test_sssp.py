@@ -101,8 +101,6 @@ def test_predecessors(cli, graph, tmp_path, options):
         == 0
     )
     assert np.load(path).tolist() == [[-1, 2, -1, -1, -1]]
-    outcome = cli("sssp", graph, "--source", 1, "--predecessors", path, "-o", path)
-    assert "--output and --predecessors must be two files" in outcome.err
 
 
 def test_all_methods_that_take_the_graph(cli, tmp_path):
@@ -120,22 +118,6 @@ def test_all_methods_that_take_the_graph(cli, tmp_path):
     )
 
 
-def test_the_graph_is_not_overwritten(cli, save):
-    graph = save("g.csv", "# base 0\n0,1,3\n")
-    before = graph.read_bytes()
-    for words in (
-        ("sssp", graph, "--source", 0, "-o", graph),
-        ("hops", graph, "--closeness", graph),
-    ):
-        outcome = cli(*words)
-        assert outcome.status == BAD_INPUT
-        assert "must be another file than the graph" in outcome.err
-    other = graph.with_name("c.csv")
-    outcome = cli("hops", graph, "--closeness", other, "--eccentricities", other)
-    assert "--eccentricities and --closeness must be two files" in outcome.err
-    assert graph.read_bytes() == before
-
-
 def test_negative_cycles(cli, save):
     graph = save("c.gr", CYCLE)
     outcome = cli("sssp", graph, "--source", 4)
@@ -146,25 +128,3 @@ def test_negative_cycles(cli, save):
     assert "2 pairs through a negative cycle, such as that of weight -1 through" in marked.out
     found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json
     assert (sorted(found["negative_cycle"]), found["unbounded_pairs"]) == ([2, 3], 2)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--source", 0), "--source must be a vertex of the graph, 1 to 5, but is 0"),
-        (("--source", 6), "--source must be a vertex of the graph, 1 to 5, but is 6"),
-        ((), "the following arguments are required: --source"),
-        (
-            ("--source", 1, "--method", "frontier", "--all-methods"),
-            "--all-methods runs every method, but --method frontier",
-        ),
-        (("--source", 1, "--dtype", "int16"), "argument --dtype: invalid choice: 'int16'"),
-        (("--source", 1, "--limit", -1), "`limit` must be a number that is not negative"),
-        (("--source", 1, "-o", "rows.xyz"), ".npy"),
-        (("--source", 1, "--predecessors", "rows.xyz"), ".npy"),
-    ],
-)
-def test_bad_arguments(cli, graph, words, message):
-    outcome = cli("sssp", graph, *words)
-    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert message in outcome.err

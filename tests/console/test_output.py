@@ -1,22 +1,24 @@
-"""Output: aligned fields, strict JSON, rates and sizes."""
+"""Output: aligned fields, strict JSON, rates, commands, and integers in options."""
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
-from tri_apsp.console.output import amount, command_line, flat_fields, print_fields, print_json
+from tri_apsp.console.options import at_least
+from tri_apsp.console.output import amount, command_line, flat_fields, print_fields, print_result
+from tri_apsp.console.tables import cell, read_csv, write_csv
 
 
-def test_fields_are_aligned(capsys):
-    print_fields([("a", "1"), ("", "2"), ("long", "3")])
-    assert capsys.readouterr().out == "a     1\n      2\nlong  3\n"
-
-
-def test_json_is_strict(capsys):
-    print_json({"a": [1, None]})
+def test_results(capsys):
+    print_result(False, {}, [("a", "1"), ("left out", ""), ("long", "3")])
+    print_fields([("a", "1"), ("", "2")])
+    assert capsys.readouterr().out == "a     1\nlong  3\na  1\n   2\n"
+    print_result(True, {"a": [1, None]}, [])
     assert capsys.readouterr().out == '{"a": [1, null]}\n'
     with pytest.raises(ValueError, match="JSON"):
-        print_json({"a": float("inf")})
+        print_result(True, {"a": float("inf")}, [])
 
 
 @pytest.mark.parametrize(
@@ -26,8 +28,6 @@ def test_json_is_strict(capsys):
         (999, "999"),
         (1000, "1 k"),
         (31.44e9, "31.4 G"),
-        (1e9, "1 G"),
-        (999e9, "999 G"),
         (16.64e12, "16.6 T"),
         (2e6, "2 M"),
     ],
@@ -37,19 +37,27 @@ def test_amount(rate, text):
 
 
 def test_the_fields_of_tiles_come_after_their_name():
-    assert flat_fields({"panel": 32, "product": {"block_m": 64}}) == {
-        "panel": 32,
-        "product.block_m": 64,
-    }
+    fields = flat_fields({"panel": 32, "product": {"block_m": 64}})
+    assert fields == {"panel": 32, "product.block_m": 64}
 
 
 def test_a_command_is_quoted_for_a_shell():
-    assert (
-        command_line("tri_apsp", "bench", "--n", 64, "two words")
-        == "python -m tri_apsp bench --n 64 'two words'"
-    )
     options = {"n": [64, 128], "engine": None, "sign": [], "scipy_up_to": 0, "budget": 20.0}
-    assert (
-        command_line("tri_apsp", "bench", **options)
-        == "python -m tri_apsp bench --n 64 128 --scipy-up-to 0 --budget 20"
-    )
+    command = command_line("tri_apsp", "bench", "two words", **options)
+    expected = "bench 'two words' --n 64 128 --scipy-up-to 0 --budget 20"
+    assert command == f"python -m tri_apsp {expected}"
+
+
+def test_at_least():
+    assert (at_least(3)("3"), at_least(0)("17")) == (3, 17)
+    for text in ("2", "-3", "3.0", "x", ""):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"integer from 3, but is '{text}'"):
+            at_least(3)(text)
+
+
+def test_rows_are_written_under_all_columns(tmp_path):
+    path = tmp_path / "some.csv"
+    write_csv(path, [{"a": 1, "c": None}, {"a": 1 / 3, "b": "x, y\nz"}])
+    assert path.read_bytes() == b'a,c,b\n1,,\n0.333333,,"x, y z"\n'
+    assert read_csv(path)[1] == {"a": "0.333333", "b": "x, y z", "c": ""}
+    assert cell(1e-9) == "1e-09"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -12,18 +13,9 @@ from tri_apsp.console import progress as module
 from tri_apsp.console.progress import progress, terminal_shape
 
 
-class Terminal:
-    def __init__(self):
-        self.text = ""
-
+class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
     def fileno(self):
         return 2
@@ -41,7 +33,7 @@ def test_a_short_solve_shows_no_bar(monkeypatch):
     with progress(wanted=True) as report:
         for percent in range(101):
             report(percent / 100)
-    assert terminal.text.strip() == ""
+    assert terminal.getvalue().strip() == ""
 
 
 def test_a_bar_follows_the_reports_and_disappears(monkeypatch):
@@ -50,15 +42,15 @@ def test_a_bar_follows_the_reports_and_disappears(monkeypatch):
     with progress(wanted=True) as report:
         time.sleep(0.2)  # tqdm draws at most ten times per second
         report(0.5)
-    assert "50% |" in terminal.text
-    assert terminal.text.endswith("\r")
+    assert "50% |" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r")
 
 
 def test_no_bar_where_none_is_wanted(monkeypatch):
     terminal = terminal_as_stderr(monkeypatch)
     with progress(wanted=False) as report:
         assert report is None
-    assert terminal.text == ""
+    assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize(("size", "shape"), [((60, 20), (60, 20)), ((0, 0), (80, 24))])

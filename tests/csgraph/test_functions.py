@@ -52,7 +52,7 @@ def sparse(weights: npt.NDArray[np.float64], form: str = "csr") -> Any:
 def assert_close(
     found: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], weights: Any = None
 ) -> None:
-    """Assert equality: exact for whole numbers."""
+    """Assert equality: exact for integers."""
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     whole = (expected[np.isfinite(expected)] % 1 == 0).all() and (
         weights is None or (weights[np.isfinite(weights)] % 1 == 0).all()
@@ -392,7 +392,7 @@ def test_a_negative_cycle(call: Callable[[Any], Any]) -> None:
     assert sorted(caught.value.vertices) == [1, 2]
     assert caught.value.weight == -1
     again = pickle.loads(pickle.dumps(caught.value))
-    assert (type(again), str(again)) == (csgraph.NegativeCycleError, str(caught.value))
+    assert (type(again), str(again)) == (caught.type, str(caught.value))
 
 
 def test_a_negative_cycle_that_no_source_reaches() -> None:
@@ -471,9 +471,9 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
             r"`indices` must lie in \[-5, 5\), but one is 5; give vertices",
         ),
         (lambda: csgraph.johnson(FIVE, indices=-6), r"must lie in \[-5, 5\), but one is -6"),
-        (lambda: csgraph.johnson(FIVE, indices=0.5), "`indices` must be whole numbers, but is 0.5"),
-        (lambda: csgraph.johnson(FIVE, indices="a"), "`indices` must be whole numbers, but is 'a'"),
-        (lambda: csgraph.johnson(FIVE, indices=[[0], [1, 2]]), "`indices` must be whole numbers"),
+        (lambda: csgraph.johnson(FIVE, indices=0.5), "`indices` must be integers, but is 0.5"),
+        (lambda: csgraph.johnson(FIVE, indices="a"), "`indices` must be integers, but is 'a'"),
+        (lambda: csgraph.johnson(FIVE, indices=[[0], [1, 2]]), "`indices` must be integers"),
         (
             lambda: csgraph.dijkstra(FIVE, indices=[7], min_only=True),
             r"must lie in \[-5, 5\), but one is 7",

@@ -32,7 +32,7 @@ N = 60
 
 
 def graph(seed: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random weights, some negative, and a random component for each vertex; -1 for a few."""
+    """Random weights, some negative, and a random component per vertex; -1 for a few."""
     generator = torch.Generator().manual_seed(seed)
     weights = torch.randint(-3, 40, (N, N), generator=generator).to(dtype)
     missing = torch.rand(N, N, generator=generator) > 4 * (1 + seed % 4) / N

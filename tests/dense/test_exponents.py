@@ -14,7 +14,7 @@ import tri_apsp
 from tri_apsp.arguments import check_weights
 from tri_apsp.dense import exponents
 from tri_apsp.dense.exponents import (
-    ordinary_products,
+    direct_products,
     product_threshold,
     queue_edges_per_vertex,
     solve_threshold,
@@ -62,7 +62,7 @@ def test_the_threshold_of_a_solve(
     assert solve_threshold(edges, highest) == expected
     with with_threshold(100):
         assert solve_threshold(edges, highest) == 100
-    with ordinary_products():
+    with direct_products():
         assert solve_threshold(edges, highest) is None
 
 
@@ -91,7 +91,7 @@ def test_edges_per_vertex() -> None:
     assert edges_per_vertex(weights.fill_diagonal_(no_edge(torch.int16))) == 3
     assert edges_per_vertex(weights, graph(N, 0)) == 1.5
     assert edges_per_vertex(weights[1:, 1:]) is None
-    with ordinary_products():
+    with direct_products():
         assert edges_per_vertex(weights) is None
     assert edges_per_vertex(weights, method="simple") is None  # a paper's system
 
@@ -164,7 +164,7 @@ class TestProductThreshold:
         assert self.found(Bounds(-1, 4)) is None
         assert self.found(Bounds(0, None)) is None
         assert self.found(Bounds(1, 4), dtype=torch.int64) is None
-        with ordinary_products():
+        with direct_products():
             assert self.found(Bounds(1, 4)) is None
 
     def test_the_share_of_low_sums(self) -> None:
@@ -297,7 +297,7 @@ class TestProducts:
 
         with recorded_products() as recorded:
             found = tri_apsp.min_plus(*operands)
-        with ordinary_products():
+        with direct_products():
             assert torch.equal(found, tri_apsp.min_plus(*operands))
         return [one.uncertain for one in recorded]
 
@@ -337,6 +337,6 @@ class TestProducts:
         with recorded_products() as recorded:
             (found,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
         assert len(recorded) == 1
-        with ordinary_products():
+        with direct_products():
             (expected,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
         assert torch.equal(found, expected)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tri_apsp.errors import DistanceRangeError, RoundingWarning
-from tri_apsp.graphs import cast, cast_weights
+from tri_apsp.graphs import cast_weights
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -34,11 +34,8 @@ def test_a_batch_and_strides():
 
 
 def test_several_blocks():
-    weights = torch.full((2100, 2100), 5.0)
-    weights[2099, 2099] = INF
-    result = cast_weights(weights, torch.int32)
-    assert result[2099, 2099] == no_edge(torch.int32)
-    assert int((result == 5).sum()) == 2100 * 2100 - 1
+    weights = torch.arange(2 * 1500 * 1500, dtype=torch.int32).view(2, 1500, 1500)
+    assert torch.equal(cast_weights(weights, torch.float64), weights.double())
 
 
 def test_no_vertices():
@@ -71,27 +68,8 @@ def test_values_out_of_range(value, old, new, refuses):
         cast_weights(torch.tensor([[0, value], [0, 0]], dtype=old), new)
 
 
-@pytest.mark.parametrize(
-    ("value", "old", "new", "remedy"),
-    [
-        (20000, torch.float32, torch.int16, "use int32 or float32"),
-        (-20000.0, torch.float32, torch.int16, "use int32 or float32"),
-        (2**24, torch.int32, torch.int16, "use int32 or float32"),
-        (2**24 + 1, torch.int32, torch.int16, "use int32 or float64"),  # float32 rounds it
-        (2**40, torch.int64, torch.int16, "use int64 or float64"),
-        (2**40, torch.float64, torch.int32, "use int64 or float64"),
-        (2**53 + 1, torch.int64, torch.int32, "use int64"),
-        (1e30, torch.float64, torch.int64, "use float64, or scale the weights"),
-        (1e30, torch.float64, torch.int16, "use float64, or scale the weights"),
-    ],
-)
-def test_the_remedy_names_dtypes_that_hold_the_value(value, old, new, remedy, refuses):
-    with refuses(f"; {remedy}.", error=DistanceRangeError):
-        cast_weights(torch.tensor([[0, value], [20000, 0]], dtype=old), new)
-
-
 def test_fractions(refuses):
-    with refuses("whole numbers", "-0.5", "int64", "scale and round"):
+    with refuses("integers", "-0.5", "int64", "scale and round"):
         cast_weights(torch.tensor([[0, -0.5], [0, 0]]), torch.int64)
 
 
@@ -118,17 +96,6 @@ def test_nan_and_other_dtypes(refuses):
 def test_the_lowest_integer_is_minus_no_edge(old, new):
     lowest = -min(no_edge(old), no_edge(new))
     assert cast_weights(torch.tensor([[0, lowest], [0, 0]], dtype=old), new)[0, 1] == lowest
-
-
-def test_an_error_of_floats_names_the_wider_dtype(refuses):
-    with refuses(
-        "less than 3.4028",
-        "stored as float32",
-        "one is 1e+300",
-        "such as float64",
-        error=DistanceRangeError,
-    ):
-        cast_weights(torch.tensor([[0, 1e300], [0, 0]], dtype=torch.float64), torch.float32)
 
 
 LARGE = 2**24 + 1
@@ -159,21 +126,3 @@ def test_a_whole_number_that_is_rounded(recwarn, value, old, new, rounded):
     for warning in recwarn:
         remedy = "float64 or int64" if new == torch.float32 else "int64"
         assert f"but a weight is {value}; use {remedy} for exact distances." in str(warning.message)
-
-
-@pytest.mark.parametrize("block", [1, 7, 16])
-def test_blocks_of_rows(monkeypatch, block):
-    weights = torch.arange(2 * 7 * 7, dtype=torch.int32).view(2, 7, 7)
-    monkeypatch.setattr(cast, "_BLOCK", block)
-    assert torch.equal(cast_weights(weights, torch.float64), weights.double())
-
-
-def test_the_memory_of_every_graph_is_checked(monkeypatch):
-    checked = []
-    monkeypatch.setattr(cast, "check_memory", lambda *arguments: checked.append(arguments))
-    for shape in ((3, 3), (5, 3, 3)):
-        cast_weights(torch.zeros(shape), torch.int64)
-    assert [(n, batch, dtype) for n, batch, dtype, _ in checked] == [
-        (3, 1, torch.int64),
-        (3, 5, torch.int64),
-    ]

@@ -167,7 +167,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "`max_num_nodes` must be at least 2, the vertices of the largest graph, but is 1",
     ),
     "graphs": ({"batch_size": 1}, "`batch_size` must be at least 2, as `batch` shows, but is 1"),
-    "a bool": ({"batch_size": True}, "`batch_size` must be a whole number from 0 on, but is True"),
+    "a bool": ({"batch_size": True}, "`batch_size` must be an integer, but is True"),
     "device": (
         {"batch": BATCH.to("meta")},
         "`batch` must be on the device of `edge_index`, cpu, but is on meta; move",

@@ -1,4 +1,4 @@
-"""EdgeList: the edges it accepts, and its dense weights."""
+"""EdgeList and DenseGraph: what they accept, their edges, and their dense weights."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning, TooLargeError
-from tri_apsp.graphs import EdgeList
-from tri_apsp.graphs import edges as edges_module
+from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -21,192 +20,168 @@ def edge_list(n, *edges, dtype=None):
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_absent_pairs_are_no_edge_and_the_diagonal_is_zero(dtype):
-    weights = edge_list(3, (0, 1, 5), (2, 0, 7)).to_weights(dtype)
-    far = no_edge(dtype)
-    assert weights.dtype == dtype
-    assert weights.tolist() == [[0, 5, far], [far, 0, far], [7, far, 0]]
-
-
-def test_the_lightest_of_parallel_edges_counts():
-    weights = edge_list(2, (0, 1, 5), (0, 1, 3), (0, 1, 9)).to_weights(torch.int32)
-    assert weights[0, 1] == 3
-
-
-def test_only_a_negative_loop_is_on_the_diagonal():
-    weights = edge_list(4, (0, 0, 5), (1, 1, -2), (2, 2, 0), (1, 1, 4)).to_weights(torch.float32)
-    assert weights.diagonal().tolist() == [0, -2, 0, 0]
-
-
-def test_an_edge_of_weight_zero_is_an_edge():
-    assert edge_list(2, (0, 1, 0)).to_weights(torch.int16)[0, 1] == 0
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_an_edge_of_weight_inf_is_no_edge(dtype):
-    assert edge_list(2, (0, 1, INF)).to_weights(dtype)[0, 1] == no_edge(dtype)
-
-
-def test_more_edges_than_one_block():
-    n = 1000
-    sources = np.repeat(np.arange(n), 300)
-    targets = np.tile(np.arange(300), n)
-    weights = EdgeList(n, sources, targets, np.arange(300_000) + 1).to_weights(torch.int32)
-    assert weights[999, 299] == 300_000
-    assert weights[0, 1] == 2
-    assert int((weights < no_edge(torch.int32)).sum()) == 300_000 + 700
-
-
-def test_no_vertices_and_no_edges():
-    assert edge_list(0).to_weights(torch.float32).shape == (0, 0)
-    assert edge_list(2).to_weights(torch.float32).tolist() == [[0, INF], [INF, 0]]
-
-
-def test_whole_floats_are_kept_as_integers():
-    assert edge_list(2, (0, 1, 3.0)).weights.dtype == np.int64
-    assert edge_list(2, (0, 1, 3.5)).weights.dtype == np.float64
-
-
-def test_integers_beyond_int64_distances_become_floats():
-    edges = EdgeList(2, np.array([0]), np.array([1]), np.array([2**63], np.uint64))
-    assert edges.weights.tolist() == [2.0**63]
-    assert edges.to_weights(torch.float32)[0, 1] == 2.0**63
-
-
-def test_counts():
-    edges = edge_list(5, (0, 1, 1), (0, 1, 2), (3, 3, 1))
-    assert (edges.n, edges.edges, edges.natural_dtype) == (5, 3, torch.float32)
-
-
-def test_both_ways_reverses_all_edges_except_loops():
-    edges = edge_list(3, (0, 1, 5), (2, 2, -1)).both_ways()
-    assert list(zip(edges.sources, edges.targets, edges.weights, strict=True)) == [
-        (0, 1, 5),
-        (2, 2, -1),
-        (1, 0, 5),
+def listed(graph):
+    return [
+        edge
+        for block in graph.blocks()
+        for edge in zip(block.sources, block.targets, block.weights, strict=True)
     ]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "weight", "remedy"),
-    [
-        (torch.int16, 16383, "use int32 or float32"),
-        (torch.int16, -16384, "use int32 or float32"),
-        (torch.int32, 2**30 - 1, "use int64 or float64"),
-        (torch.int32, -(2**30), "use int64 or float64"),
-        (torch.int64, 2.0**62, "use float64"),
-        (torch.float32, 1e39, "use a wider dtype"),
-    ],
-)
-def test_a_weight_the_dtype_cannot_hold(dtype, weight, remedy, refuses):
-    with refuses(str(weight), remedy, error=DistanceRangeError):
-        edge_list(2, (0, 1, weight)).to_weights(dtype)
+class TestEdgeList:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_to_weights(self, dtype):
+        """Of parallel edges the lightest counts, of loops a negative one."""
+        edges = [(0, 1, 5), (0, 1, 3), (0, 1, 9), (2, 0, 0), (0, 0, 5), (1, 1, -2), (1, 1, 4)]
+        weights = edge_list(3, *edges, (1, 2, INF)).to_weights(dtype)
+        far = no_edge(dtype)
+        assert weights.dtype == dtype
+        assert weights.tolist() == [[0, 3, far], [far, -2, far], [0, far, 0]]
+
+    def test_more_edges_than_one_block(self):
+        n = 1000
+        sources, targets = np.repeat(np.arange(n), 300), np.tile(np.arange(300), n)
+        edges = EdgeList(n, sources, targets, np.arange(300_000) + 1)
+        weights = edges.to_weights(torch.int32)
+        assert (weights[999, 299], weights[0, 1]) == (300_000, 2)
+        assert int((weights < no_edge(torch.int32)).sum()) == 300_000 + 700
+        assert listed(edges) == list(zip(sources, targets, edges.weights, strict=True))
+
+    def test_no_vertices_and_no_edges(self):
+        assert edge_list(0).to_weights(torch.float32).shape == (0, 0)
+        assert edge_list(2).to_weights(torch.float32).tolist() == [[0, INF], [INF, 0]]
+
+    def test_both_ways_reverses_all_edges_except_loops(self):
+        edges = edge_list(3, (0, 1, 5), (2, 2, -1)).both_ways()
+        assert (edges.n, edges.edges, edges.natural_dtype) == (3, 3, torch.float32)
+        assert listed(edges) == [(0, 1, 5), (2, 2, -1), (1, 0, 5)]
+
+    def test_blocks_leave_out_edges_of_weight_inf(self):
+        assert listed(edge_list(3, (0, 1, 5.0), (1, 2, INF), (2, 0, 0.5))) == [
+            (0, 1, 5),
+            (2, 0, 0.5),
+        ]
+
+    @pytest.mark.parametrize(
+        ("weight", "dtype"),
+        [
+            (3.0, np.int64),
+            (3.5, np.float64),
+            (2**62 - 2, np.int64),
+            (2**62 - 1, np.float64),
+            (-(2**62) + 2, np.int64),
+            (-(2**62) + 1, np.float64),
+            (2.0**53 - 1, np.int64),
+            (-(2.0**53), np.float64),
+            (np.uint64(2**63), np.float64),
+        ],
+    )
+    def test_integers_are_stored_as_integers(self, weight, dtype):
+        weights = edge_list(2, (0, 1, weight)).weights
+        assert weights.dtype == dtype
+        assert weights[0] == weight
+
+    @pytest.mark.parametrize(
+        ("dtype", "weight"),
+        [
+            (torch.int16, 16383),
+            (torch.int16, -16384),
+            (torch.int32, 2**30 - 1),
+            (torch.int32, -(2**30)),
+            (torch.int64, 2.0**62),
+            (torch.float32, 1e39),
+        ],
+    )
+    def test_a_weight_the_dtype_cannot_hold(self, dtype, weight, refuses):
+        with refuses(str(weight), "; use ", error=DistanceRangeError):
+            edge_list(2, (0, 1, weight)).to_weights(dtype)
+
+    @pytest.mark.parametrize(
+        ("dtype", "limit"),
+        [(torch.int16, 16383), (torch.int32, 2**30 - 1), (torch.int64, 2**62 - 1)],
+    )
+    def test_the_widest_weights_each_integer_holds(self, dtype, limit):
+        weights = edge_list(2, (0, 1, limit - 1), (1, 0, 1 - limit)).to_weights(dtype)
+        assert weights.tolist() == [[0, limit - 1], [1 - limit, 0]]
+
+    def test_float32_rounds_large_integers_with_one_warning(self):
+        graph = edge_list(2, (0, 1, 2**24 + 1), (1, 0, 2**24 + 3))
+        with pytest.warns(RoundingWarning, match="a weight is 16777217;") as caught:
+            assert graph.to_weights(torch.float32).tolist() == [[0, 2**24], [2**24 + 4, 0]]
+        assert len(caught) == 1
+
+    def test_the_largest_n_takes_no_memory(self, refuses):
+        edges = edge_list(2**62, (2**62 - 1, 0, 1))
+        with refuses(f"{2**62} vertices", "use a narrower dtype", error=TooLargeError):
+            edges.to_weights(torch.float32)
+
+    @pytest.mark.parametrize(
+        ("make", "part"),
+        [
+            (lambda: edge_list(-1), "`n` must lie in 0..2**62, but is -1"),
+            (lambda: edge_list(2**62 + 1), "`n` must lie in 0..2**62"),
+            (lambda: edge_list(2, (1, 0, INF), (1, 0, -INF)), "no -inf, but has -inf from 1 to 0"),
+            (lambda: edge_list(2, (1, 0, float("nan"))), "no NaN and no -inf, but has nan"),
+            (lambda: edge_list(3, (0, -1, 1)), "`targets` must name vertices 0..n-1, but has -1"),
+            (lambda: edge_list(3, (0, 3, 1)), "but has 3 and n is 3; count from 0"),
+            (lambda: edge_list(2, (0, 1, 1.5)).to_weights(torch.int32), "one is 1.5; use float32"),
+            (lambda: edge_list(2).to_weights(torch.float16), "float16; convert"),
+            (lambda: edge_list(2, (0, 1, True)), "`weights` must be a 1-D array of numbers"),
+            (lambda: EdgeList(2, *[np.zeros((1, 1), int)] * 3), "has shape (1, 1)"),
+            (lambda: EdgeList(2, np.zeros(1), *[np.zeros(1, int)] * 2), "float64"),
+            (lambda: EdgeList(2, np.zeros(1, int), *[np.zeros(2, int)] * 2), "`targets` must be"),
+        ],
+    )
+    def test_refused(self, make, part, refuses):
+        with refuses(part):
+            make()
+
+    def test_a_list_is_no_array(self):
+        with pytest.raises(TypeError, match=r"`weights` must be a NumPy array, but is a list"):
+            EdgeList(2, np.array([0]), np.array([0]), [1])
 
 
-@pytest.mark.parametrize(
-    ("dtype", "limit"), [(torch.int16, 16383), (torch.int32, 2**30 - 1), (torch.int64, 2**62 - 1)]
-)
-def test_the_widest_weights_each_integer_holds(dtype, limit):
-    weights = edge_list(2, (0, 1, limit - 1), (1, 0, 1 - limit)).to_weights(dtype)
-    assert weights.tolist() == [[0, limit - 1], [1 - limit, 0]]
+class TestDenseGraph:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_edges_are_the_entries_below_no_edge_and_negative_loops(self, dtype):
+        far = no_edge(dtype)
+        graph = DenseGraph(torch.tensor([[7, 0, far], [far, -1, 2], [far, -3, 0]], dtype=dtype))
+        assert (graph.n, graph.edges, graph.natural_dtype) == (3, 4, dtype)
+        assert listed(graph) == [(0, 1, 0), (1, 1, -1), (1, 2, 2), (2, 1, -3)]
+        for other in DTYPES:
+            no = no_edge(other)
+            expected = [[0, 0, no], [no, -1, 2], [no, -3, 0]]
+            assert graph.to_weights(other).tolist() == expected
+        assert graph.weights[0, 0] == 7
 
+    def test_a_matrix_of_several_blocks(self):
+        n = 2100  # 2100**2 passes one block of 2**22 values
+        weights = torch.full((n, n), INF)
+        weights[n - 1, 0], weights[n - 1, n - 1], weights[n - 2, n - 2] = 3, -1, 1
+        graph = DenseGraph(weights)
+        assert listed(graph) == [(n - 1, 0, 3), (n - 1, n - 1, -1)]
+        assert graph.edges == 2
 
-def test_a_fraction_in_an_integer_dtype(refuses):
-    with refuses("1.5", "int32", "use float32"):
-        edge_list(2, (0, 1, 1.5)).to_weights(torch.int32)
+    def test_no_vertices(self):
+        graph = DenseGraph(torch.empty(0, 0))
+        assert (graph.n, graph.edges, listed(graph)) == (0, 0, [])
+        assert graph.to_weights(torch.int32).shape == (0, 0)
 
-
-def test_float32_rounds_large_integers_with_one_warning(monkeypatch):
-    monkeypatch.setattr(edges_module, "_BLOCK", 1)
-    graph = edge_list(2, (0, 1, 2**24 + 1), (1, 0, 2**24 + 3))
-    with pytest.warns(RoundingWarning, match="a weight is 16777217;") as caught:
-        assert graph.to_weights(torch.float32).tolist() == [[0, 2**24], [2**24 + 4, 0]]
-    assert len(caught) == 1
-
-
-def test_memory_is_checked_before_it_is_allocated(refuses):
-    edges = edge_list(10**9, (0, 10**9 - 1, 1))
-    with refuses("1000000000 vertices", "use a narrower dtype", error=TooLargeError):
-        edges.to_weights(torch.float32)
-
-
-@pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-INF, "-inf")])
-def test_nan_and_minus_infinity(weight, shown, refuses):
-    with refuses(
-        f"`weights` must hold no NaN and no -inf, but has {shown} from 1 to 0",
-        "or by inf for no edge",
-    ):
-        edge_list(2, (0, 1, 1), (1, 0, weight))
-
-
-@pytest.mark.parametrize("vertex", [-1, 3])
-def test_vertices_outside_the_range(vertex, refuses):
-    with refuses(
-        f"`targets` must name vertices 0..n-1, but has {vertex} and n is 3", "count from 0"
-    ):
-        edge_list(3, (0, vertex, 1))
-
-
-def test_a_negative_n(refuses):
-    with refuses("-1"):
-        edge_list(-1)
-
-
-def test_arrays_of_another_length_or_kind():
-    one, two = np.array([0]), np.array([0, 1])
-    with pytest.raises(InputError, match=r"`weights`.*a list; use np\.asarray"):
-        EdgeList(2, one, one, [1])
-    with pytest.raises(InputError, match=r"`targets`.*shape \(2,\)"):
-        EdgeList(2, one, two, one)
-    with pytest.raises(InputError, match=r"`sources`.*float64"):
-        EdgeList(2, np.array([0.0]), one, one)
-    with pytest.raises(InputError, match=r"`weights`.*bool"):
-        EdgeList(2, one, one, np.array([True]))
-
-
-def test_an_unknown_dtype(refuses):
-    with refuses("float16", "convert"):
-        edge_list(2).to_weights(torch.float16)
-
-
-@pytest.mark.parametrize(
-    ("weight", "dtype"),
-    [
-        (2**62 - 2, np.int64),
-        (2**62 - 1, np.float64),
-        (-(2**62) + 2, np.int64),
-        (-(2**62) + 1, np.float64),
-        (2.0**53 - 1, np.int64),
-        (2.0**53, np.float64),
-        (-(2.0**53), np.float64),
-    ],
-)
-def test_the_largest_weights_stored_as_integers(weight, dtype):
-    weights = edge_list(2, (0, 1, weight)).weights
-    assert weights.dtype == dtype
-    assert weights[0] == weight
-
-
-def test_the_largest_n(refuses):
-    assert edge_list(2**62, (2**62 - 1, 0, 1)).n == 2**62
-    with refuses("0..2**62", str(2**62 + 1)):
-        edge_list(2**62 + 1)
-
-
-def test_arrays_of_two_dimensions(refuses):
-    matrix = np.zeros((1, 1), int)
-    with refuses("`sources`", "1-D", "shape (1, 1)"):
-        EdgeList(2, matrix, matrix, matrix)
-
-
-def test_blocks_list_the_edges_of_finite_weight_in_order(monkeypatch):
-    listed = [(0, 1, 5.0), (1, 2, INF), (2, 0, 3.0), (1, 1, -1.0), (0, 2, 0.5)]
-    monkeypatch.setattr(edges_module, "_BLOCK", 2)
-    edges = edge_list(3, *listed)
-    blocks = [
-        list(zip(block.sources, block.targets, block.weights, strict=True))
-        for block in edges.blocks()
-    ]
-    assert blocks == [[listed[0]], listed[2:4], [listed[4]]]
-    assert edges.to_weights(torch.float32).tolist() == [[0, 5, 0.5], [INF, -1, INF], [3, INF, 0]]
+    @pytest.mark.parametrize(
+        ("weights", "part"),
+        [
+            (torch.zeros(3, 4), "(3, 4)"),
+            (torch.zeros(5), "(5,)"),
+            (torch.zeros(2, 3, 3), "(2, 3, 3)"),
+            (torch.zeros(2, 2, dtype=torch.bool), "bool"),
+            (torch.tensor([[0.0, float("nan")], [0.0, 0.0]]), "NaN, but does at index [0, 1]"),
+            (torch.tensor([[0.0, 0.0], [-INF, 0.0]]), "-inf, but does at index [1, 0]"),
+            (torch.tensor([[0, 2**31 - 1], [0, 0]], dtype=torch.int32), "one is 2147483647"),
+            (torch.tensor([[0, -(2**30)], [0, 0]], dtype=torch.int32), "one is -1073741824"),
+            (torch.zeros(2, 2).to_sparse(), "has layout torch.sparse_coo; give from_scipy("),
+        ],
+    )
+    def test_other_tensors(self, weights, part):
+        with pytest.raises(InputError) as caught:
+            DenseGraph(weights)
+        assert part in str(caught.value)

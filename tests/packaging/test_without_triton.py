@@ -28,11 +28,15 @@ for words in (
     ["info"],
 ):
     assert main(words) == 0, words
-assert tune(["--device", "cpu", "--kernel", "product", "--n", "64", "--trials", "2", "--save-dir", "tuned"]) == 0
+few = ["--device", "cpu", "--kernel", "product", "--n", "64", "--trials", "2"]
+assert tune([*few, "--save-dir", "tuned"]) == 0
 build_parser()
 assert not [name for name in sys.modules if name.startswith(("triton.", "tri_apsp.kernels.nvidia"))]
 """
-WITHOUT = 'needs Triton, but it is not installed; run pip install -c constraints.txt ".[gpu]" in a clone of tri_apsp, or use the CPU.'
+WITHOUT = (
+    'needs Triton, but it is not installed; run pip install -c constraints.txt ".[gpu]" in a clone '
+    "of tri_apsp, or use the CPU."
+)
 GPU = torch.device("cuda", 0)
 
 

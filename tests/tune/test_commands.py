@@ -355,6 +355,8 @@ class TestProcess:
         "any",
         "--sampler",
         "random",
+        "--time-budget",
+        "600",
         "--resume",
     )
 

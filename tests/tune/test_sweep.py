@@ -268,6 +268,15 @@ class TestInterrupt:
         assert stored(home).complete
         assert stored(home, "solve").complete
 
+    def test_a_finished_sweep_is_resumed_without_its_file(self, home: Path) -> None:
+        run(SyntheticPool(), trials=20)
+        (before,) = stored(home).entries
+        next((home / "tuned").glob("*/*.json")).unlink()
+        pool = SyntheticPool()
+        run(pool, trials=20, resume=True)
+        assert stored(home).entries == (before,)
+        assert pool.screened == []
+
     def test_a_sweep_is_resumed_with_more_trials(self) -> None:
         run(SyntheticPool(), trials=20)
         pool = SyntheticPool()

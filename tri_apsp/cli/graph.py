@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import torch
 
-from tri_apsp.errors import InputError
-from tri_apsp.graphs import FORMATS, READ_FORMATS, DenseGraph, EdgeList, Graph, load_graph
+from tri_apsp.device import describe
+from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.graphs import (
+    DISTANCE_FORMATS,
+    FORMATS,
+    READ_FORMATS,
+    DenseGraph,
+    EdgeList,
+    Graph,
+    check_output,
+    load_graph,
+)
 from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS
+from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
-from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 __all__ = [
     "MARK",
@@ -24,10 +35,13 @@ __all__ = [
     "add_dtype",
     "add_graph",
     "add_negative_cycles",
+    "add_outputs",
     "add_solver",
     "check_outputs",
+    "describe_device",
     "describe_graph",
     "edges_of",
+    "numbered_from",
     "read",
     "sparse_of",
     "vertex_of",
@@ -46,8 +60,9 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "graph",
         metavar="GRAPH",
-        help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which needs --format. Of parallel "
-        "edges only the lightest counts, and loops only if they are negative, also in the number of edges that is shown",
+        help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which "
+        "needs --format. Of parallel edges only the lightest counts, and loops only if they are "
+        "negative, also in the number of edges that is shown",
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"
@@ -71,9 +86,9 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=["auto", *METHODS, JOHNSON],
+        choices=METHOD_CHOICES,
         metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}, {JOHNSON}",
+        help=f"auto (default), {', '.join(METHOD_CHOICES[1:])}",
     )
     add_dtype(parser)
 
@@ -94,26 +109,54 @@ def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
         "--negative-cycles",
         default="raise",
         choices=["raise", "mark"],
-        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the distances of all others",
+        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the "
+        "distances of all others",
     )
 
 
-def check_outputs(args: argparse.Namespace, outputs: Mapping[str, Path | None]) -> None:
-    """Refuse to write over the graph, or two results to one file; `outputs` are the files by their
-    options.
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add --predecessors and --out."""
+    parser.add_argument(
+        "--predecessors",
+        type=Path,
+        metavar="FILE",
+        help="write, for each distance, the vertex before the last, or -1; numbered from 0",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
+    )
+
+
+def check_outputs(args: argparse.Namespace, *options: str) -> str:
+    """Check the files that options name, before the work; return them for the result.
+
+    Raises:
+        InputError: for a file that cannot be written, is the graph, or is named twice.
     """
-    seen = dict[Path, str]()
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        if path.exists() and args.graph != STDIN and path.samefile(args.graph):
+    given = {option: getattr(args, option.removeprefix("--")) for option in options}
+    paths = {option: path for option, path in given.items() if path is not None}
+    seen = {} if args.graph == STDIN else {Path(args.graph).resolve(): "the graph"}
+    for option, path in paths.items():
+        check_output(path)
+        first = seen.setdefault(path.resolve(), option)
+        if first != option:
             raise InputError(
-                f"{name} must be another file than the graph, but both are {path}; change it."
+                f"{first} and {option} must be two files, but both are {path}; change one."
             )
-        if (first := seen.setdefault(path.resolve(), name)) != name:
-            raise InputError(
-                f"{first} and {name} must be two files, but both are {path}; change one."
-            )
+    return ", ".join(map(str, paths.values()))
+
+
+@contextmanager
+def numbered_from(base: int, mark: str = "") -> Iterator[None]:
+    """Raise the error of a negative cycle with vertices numbered from `base`, as a file does."""
+    try:
+        yield
+    except NegativeCycleError as error:
+        raise error.reworded(mark, base) from None
 
 
 def read(args: argparse.Namespace) -> Graph:
@@ -143,7 +186,8 @@ def weights_of(
     weights.
     """
     dtype = DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
-    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and args.method in ("auto", JOHNSON):
+    may_be_sparse = args.method in ("auto", JOHNSON, *ROW_METHODS)
+    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and may_be_sparse:
         return sparse_of(graph, args, device)
     return graph.to_weights(dtype, device)
 
@@ -163,10 +207,15 @@ def vertex_of(graph: Graph, number: int, name: str) -> int:
         )
     if not 0 <= number - graph.base < graph.n:
         raise InputError(
-            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, but is {number}; "
-            "give one of these."
+            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, "
+            f"but is {number}; give one of these."
         )
     return number - graph.base
+
+
+def describe_device(device: torch.device) -> str:
+    """Return the line that names the device."""
+    return f"{describe(device).name} ({device})"
 
 
 def describe_graph(args: argparse.Namespace, n: int, edges: int) -> str:
@@ -180,6 +229,7 @@ def _source(graph: str) -> str | BinaryIO:
         return graph
     if sys.stdin is None:
         raise InputError(
-            "a graph must be read from an open file, but standard input is closed; redirect a file to it."
+            "a graph must be read from an open file, but standard input is closed; redirect a "
+            "file to it."
         )
     return sys.stdin.buffer

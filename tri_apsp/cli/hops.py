@@ -17,20 +17,20 @@ from tri_apsp.cli.graph import (
     add_dtype,
     add_graph,
     check_outputs,
+    describe_device,
     describe_graph,
+    numbered_from,
     read,
     sparse_of,
     vertex_of,
 )
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import print_result
 from tri_apsp.console.progress import progress
-from tri_apsp.device import describe, resolve
-from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.device import resolve
+from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
-    VERTEX_FORMATS,
-    check_output,
     write_distances,
     write_vertex_values,
 )
@@ -46,7 +46,10 @@ from tri_apsp.sparse.measures import (
 
 __all__ = ["configure", "run"]
 
-_KEYS = "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no pair), seconds of each result"
+_KEYS = (
+    "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no "
+    "pair), seconds of each result"
+)
 # Each measure, and whether it follows from the totals of the distances from each vertex; else of
 # those to it.
 _MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
@@ -70,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the mean distance of the pairs that have a path",
     )
-    endings = f"ends in one of {', '.join(VERTEX_FORMATS)}"
+    endings = f"ends in one of {', '.join(DISTANCE_FORMATS)}"
     parser.add_argument(
         "--closeness",
         type=Path,
@@ -88,10 +91,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--output",
+        "--out",
         type=Path,
         metavar="FILE",
-        help=f"write all hops in int16, or in int32 if one is longer; ends in one of {', '.join(DISTANCE_FORMATS)}",
+        help="write all hops in int16, or in int32 if one is longer; ends in one of "
+        f"{', '.join(DISTANCE_FORMATS)}",
     )
     parser.add_argument(
         "--source",
@@ -99,23 +103,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=int,
         nargs="+",
-        help="write only the rows of these vertices to --output",
+        help="write only the rows of these vertices to --out",
     )
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
     add_json(parser, _KEYS)
-    parser.epilog = "Without an option: the diameter and the mean distance. No result but --output takes n^2 memory."
+    parser.epilog = (
+        "Without an option: the diameter and the mean distance. No result but --out takes n^2 "
+        "memory."
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph, and print and write what is asked for."""
     device = resolve(args.device)
-    _check(args)
+    if args.weighted and args.out is not None:
+        raise InputError(
+            "--out writes numbers of edges, but --weighted is given; write distances with solve -o."
+        )
+    if args.sources is not None and args.out is None:
+        raise InputError(
+            "--source names rows of --out, which is missing; add it, or leave --source out."
+        )
+    written = check_outputs(args, *_FILES, "--out")
     given = read(args)
-    check_outputs(
-        args, {name: getattr(args, name.removeprefix("--")) for name in ("--output", *_FILES)}
-    )
     sources = (
         None
         if args.sources is None
@@ -123,10 +135,10 @@ def run(args: argparse.Namespace) -> None:
     )
     graph = sparse_of(given, args, device)
     asked = [name for name in _MEASURES if getattr(args, name)] or (
-        [] if args.output else list(_DEFAULT)
+        [] if args.out else list(_DEFAULT)
     )
     values, seconds = dict[str, Any](), dict[str, float]()
-    try:
+    with numbered_from(given.base):
         for backward in (True, False):
             names = [name for name in asked if _MEASURES[name][1] == backward]
             if names:
@@ -135,38 +147,28 @@ def run(args: argparse.Namespace) -> None:
                     found, taken = timed_warm(partial(measure, report=report), device)
                 values |= {name: _MEASURES[name][0](found) for name in names}
                 seconds |= dict.fromkeys(names, taken)
-        if args.output is not None:
+        if args.out is not None:
             rows, seconds["hops"] = timed_warm(partial(_hops, graph, sources), device)
-            write_distances(rows, args.output)
-    except NegativeCycleError as error:
-        raise error.reworded("", given.base) from None
+            write_distances(rows, args.out)
     for option in _FILES:
         name = option.removeprefix("--")
         if name in values:
             write_vertex_values(values.pop(name), getattr(args, name), name, given.base)
-    if args.json:
-        head = {
-            "n": graph.n,
-            "edges": graph.edges,
-            "device": str(device),
-            "weighted": args.weighted,
-        }
-        numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        print_json(head | numbers | {"seconds": seconds})
-        return
-    written = ", ".join(
-        str(path) for path in (args.eccentricities, args.closeness, args.output) if path is not None
+    facts = {"n": graph.n, "edges": graph.edges, "device": str(device), "weighted": args.weighted}
+    numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    print_result(
+        args.json,
+        facts | numbers | {"seconds": seconds},
+        [
+            ("graph", describe_graph(args, graph.n, graph.edges)),
+            ("device", describe_device(device)),
+            *(
+                (name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)")
+                for name, value in values.items()
+            ),
+            ("written", written),
+        ],
     )
-    fields = [
-        ("graph", describe_graph(args, graph.n, graph.edges)),
-        ("device", f"{describe(device).name} ({device})"),
-        *(
-            (name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)")
-            for name, value in values.items()
-        ),
-        ("written", written),
-    ]
-    print_fields((label, value) for label, value in fields if value)
 
 
 def _hops(graph: SparseGraph, sources: list[int] | None) -> torch.Tensor:
@@ -174,23 +176,6 @@ def _hops(graph: SparseGraph, sources: list[int] | None) -> torch.Tensor:
         return hops(graph, sources, dtype=torch.int16)
     except DistanceRangeError:
         return hops(graph, sources, dtype=torch.int32)
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Refuse options that exclude each other, and files that cannot be written, before the work."""
-    if args.weighted and args.output is not None:
-        raise InputError(
-            "--output writes numbers of edges, but --weighted is given; write distances with solve -o."
-        )
-    if args.sources is not None and args.output is None:
-        raise InputError(
-            "--source names rows of --output, which is missing; add it, or leave --source out."
-        )
-    if args.output is not None:
-        check_output(args.output)
-    for path in (args.closeness, args.eccentricities):
-        if path is not None:
-            check_output(path, VERTEX_FORMATS)
 
 
 def _shown(value: float) -> str:

@@ -13,7 +13,7 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
 from tri_apsp.console.options import add_json
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import print_result
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
@@ -43,45 +43,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the facts of this machine and the engines that can run on it."""
     found = devices()
+    engines = {str(device): _engines(device) for device in found}
     files = {path: _file(path, found) for path in tuned.files()}
-    if args.json:
-        print_json(
-            {
-                "machine": {str(device): device_facts(device) for device in found},
-                "versions": versions(),
-                "engines": {str(device): _engines(device) for device in found},
-                "tuned": {
-                    "directories": [str(path) for path in tuned.directories()],
-                    "files": [str(path) for path in files],
-                    "unused": {
-                        str(path): reason
-                        for path, (_, reason) in files.items()
-                        if reason is not None
-                    },
-                    "save_directory": str(tuned.save_directory()),
-                },
-            }
-        )
-        return
+    unused = {str(path): reason for path, (_, reason) in files.items() if reason is not None}
+    facts = {
+        "machine": {str(device): device_facts(device) for device in found},
+        "versions": versions(),
+        "engines": engines,
+        "tuned": {
+            "directories": [str(path) for path in tuned.directories()],
+            "files": [str(path) for path in files],
+            "unused": unused,
+            "save_directory": str(tuned.save_directory()),
+        },
+    }
     fields = [(str(device), device_line(device)) for device in found]
     fields.append(("versions", versions_line()))
-    for device in found:
-        engines = _engines(device)
-        fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
-        fields += [("", reason) for reason in engines["unusable"].values()]
+    for name, usable_here in engines.items():
+        fields.append((f"engines on {name}", ", ".join(usable_here["usable"]) or "none"))
+        fields += [("", reason) for reason in usable_here["unusable"].values()]
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
-        label = "search order" if number == 0 else ""
-        holds_some = any(directory in path.parents for path in files)
-        fields.append((label, f"{directory}{'' if holds_some else ': none'}"))
-        fields += [("", f"    {line}") for line in _lines(directory, files)]
-    print_fields(fields)
+        lines = [f"    {line}" for line in _lines(directory, files)]
+        label = "" if number else "search order"
+        fields.append((label, f"{directory}{'' if lines else ': none'}"))
+        fields += [("", line) for line in lines]
+    print_result(args.json, facts, fields)
 
 
 def _saved_to(devices: list[torch.device]) -> str:
-    """Return where tuned files of these devices are saved, and where copies of files go."""
+    """Return where tuned files of these devices are saved."""
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    return f"{tuned.save_directory()}, in {' and '.join(f'{slug}/' for slug in slugs)}"
+    folders = " and ".join(f"{slug}/" for slug in slugs)
+    return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:

@@ -27,21 +27,22 @@ COMMANDS = {
 
 OTHERS = {
     "tune": "search for the fastest configurations of this machine, which later solves use",
-    "report": "measure a study on this machine, or show the results of a sweep, as CSV, plots and a page",
+    "report": "measure a study on this machine, or show the results of a sweep, as CSV, plots and "
+    "a page",
 }
 """Subcommands that are command lines of their own, python -m tri_apsp.NAME."""
 
 _EPILOG = f"""\
 exit status:
     0  done
-  {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does not fit the memory, or the
-       engine cannot run here
+  {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does
+       not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
   {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
   {BROKEN_PIPE:3}  the process that read the output has exited
 
-An error is one sentence on stderr; nothing is printed on stdout then, but for rows that bench has measured, and the output file
-stays as it was.
+An error is one sentence on stderr; nothing is printed on stdout then, but for rows that bench has
+measured, and the output file stays as it was.
 """
 
 

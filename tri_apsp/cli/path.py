@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import argparse
 
-from tri_apsp.cli.graph import add_graph, add_solver, read, vertex_of, weights_of
+from tri_apsp.cli.graph import (
+    add_graph,
+    add_solver,
+    numbered_from,
+    read,
+    vertex_of,
+    weights_of,
+)
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import print_result
 from tri_apsp.console.progress import progress
 from tri_apsp.device import resolve
-from tri_apsp.errors import NegativeCycleError
-from tri_apsp.sparse.dense_or_sparse import solve
+from tri_apsp.planning import plan_of
+from tri_apsp.planning import run as solve
+from tri_apsp.request import Request
 
 __all__ = ["configure", "run"]
 
-_KEYS = "source, target, distance and edges (null where there is no path), path (a list of vertices, as the file numbers them)"
+_KEYS = (
+    "source, target, distance and edges (null where there is no path), path (a list of vertices, "
+    "as the file numbers them)"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_json(parser, _KEYS)
     parser.epilog = (
-        "A graph of few edges is solved from the source alone, any other whole, with n^3 operations; in Python, one Result "
-        "answers many queries."
+        "A graph of few edges is solved from the source alone, any other whole, with n^3 "
+        "operations; in Python, one Result answers many queries."
     )
     parser.set_defaults(run=run)
 
@@ -45,39 +56,26 @@ def run(args: argparse.Namespace) -> None:
     source, target = (
         vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target")
     )
-    base, weights = graph.base, weights_of(graph, args, device)
-    try:
-        with progress(not args.json) as report:
-            config = Config(engine=args.engine)
-            result = solve(
-                weights,
-                sources=source,
-                method=args.method,
-                config=config,
-                predecessors=True,
-                report=report,
-            )
-    except NegativeCycleError as error:
-        raise error.reworded("", base) from None
-    path = [base + vertex for vertex in result.path(source, target)]
+    config = Config(engine=args.engine)
+    with numbered_from(graph.base), progress(not args.json) as report:
+        request = Request.of(
+            weights_of(graph, args, device),
+            sources=source,
+            method=args.method,
+            config=config,
+            predecessors=True,
+        )
+        result = solve(request, plan_of(request), progress=report)
+    path = [graph.base + vertex for vertex in result.path(source, target)]
     distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():
         distance = int(distance)
     edges = len(path) - 1 if path else None
-    if args.json:
-        print_json(
-            {
-                "source": args.source,
-                "target": args.target,
-                "distance": distance,
-                "path": path,
-                "edges": edges,
-            }
-        )
-        return
-    if not path:
-        print_fields([("path", f"there is none from {args.source} to {args.target}")])
-        return
-    print_fields(
-        [("distance", str(distance)), ("path", " ".join(map(str, path))), ("edges", str(edges))]
-    )
+    facts = {"source": args.source, "target": args.target, "distance": distance}
+    fields = [
+        ("distance", str(distance)),
+        ("path", " ".join(map(str, path))),
+        ("edges", f"{edges}"),
+    ]
+    none = [("path", f"there is none from {args.source} to {args.target}")]
+    print_result(args.json, facts | {"path": path, "edges": edges}, fields if path else none)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, Selection
+from tri_apsp.api import Result
 from tri_apsp.bench.timing import (
     RUNS,
     SHORT_SECONDS,
@@ -26,48 +24,43 @@ from tri_apsp.cli.graph import (
     MARK,
     add_graph,
     add_negative_cycles,
+    add_outputs,
     add_solver,
     check_outputs,
+    describe_device,
     describe_graph,
     edges_of,
+    numbered_from,
     read,
     weights_of,
 )
-from tri_apsp.cli.summary import Summary, cycle_of, result_fields, summarise
-from tri_apsp.configs import Config, MethodChoice
+from tri_apsp.cli.summary import write_result
+from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import amount, print_fields, print_json
+from tri_apsp.console.output import amount, print_result
 from tri_apsp.console.progress import progress
-from tri_apsp.dense.run import solve
-from tri_apsp.device import describe, resolve
-from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
-from tri_apsp.graphs import (
-    DISTANCE_FORMATS,
-    check_output,
-    warn_of_rounding,
-    whole_end,
-    write_distances,
-    write_predecessors,
-)
-from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
-from tri_apsp.result import DenseSelection
+from tri_apsp.dense.plan import DensePlan
+from tri_apsp.device import resolve
+from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.graphs import warn_of_rounding, whole_end
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.planning import plan_of
+from tri_apsp.planning import run as solve
+from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.dense_or_sparse import select
-from tri_apsp.sparse.johnson import johnson
 
 __all__ = ["configure", "run"]
 
-_TOO_LARGE = "solve from some vertices with the command sssp, or measure the graph with hops"
 _SECONDS = (
-    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the first run alone if it takes "
-    f"longer than {SHORT_SECONDS:g} s"
+    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the "
+    f"first run alone if it takes longer than {SHORT_SECONDS:g} s"
 )
 _KEYS = (
-    "n, edges, method, engine, source (of the configuration, null for johnson), exponents (whether large "
-    f"products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
-    "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, sum_distances (these with the diagonal; "
-    "null if there is no value), unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its "
-    "vertices, or null)"
+    "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
+    f"(whether large products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
+    "ops_per_second (n^3 / seconds, null for a sparse method), reachable_pairs, max_distance, "
+    "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
+    "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
 )
 
 
@@ -77,19 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_solver(parser)
     add_device(parser)
     add_negative_cycles(parser)
-    parser.add_argument(
-        "--predecessors",
-        type=Path,
-        metavar="FILE",
-        help="write, for each pair, the vertex before the last, or -1; numbered from 0",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
-    )
+    add_outputs(parser)
     add_json(parser, _KEYS)
     parser.set_defaults(run=run)
 
@@ -99,83 +80,62 @@ def run(args: argparse.Namespace) -> None:
     device, config = resolve(args.device), Config(engine=args.engine)
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
-    for path in (args.output, args.predecessors):
-        if path is not None:
-            check_output(path)
+    written = check_outputs(args, "--out", "--predecessors")
     graph = read(args)
-    check_outputs(args, {"--output": args.output, "--predecessors": args.predecessors})
     n, base = graph.n, graph.base
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
-    selection = select(
-        weights, method=args.method, config=config, read_values=args.method == "auto"
-    )
     edges = edges_of(weights)
     options = {
+        "method": args.method,
+        "config": config,
         "predecessors": args.predecessors is not None,
         "negative_cycles": args.negative_cycles,
     }
-    try:
-        call = _call_of(weights, selection, args.method, config, options)
+    with numbered_from(base, MARK):
+        call = _call_of(weights, options)
         del weights
         result, seconds, runs = _timed_solve(call, show_progress=not args.json)
-    except NegativeCycleError as error:
-        raise error.reworded(MARK, base) from None
-
-    summary = summarise(result.distances)
-    if args.output is not None:
-        write_distances(result.distances, args.output)
-    if result.predecessors is not None:
-        write_predecessors(result.predecessors, args.predecessors)
-    _warn_of_rounding(summary, result.distances.dtype)
-    cycle = cycle_of(result, base)
-    operations = n**3 / seconds if isinstance(selection, DenseSelection) else None
-    if args.json:
-        facts: dict[str, object] = {
-            "n": n,
-            "edges": edges,
-            "method": result.method,
-            "engine": result.engine,
-            "source": result.config.source if result.config is not None else None,
-            "exponents": result.exponents,
-        }
-        facts |= {"device": str(device), "dtype": dtype_name(result.distances.dtype)}
-        facts |= {"seconds": seconds, "ops_per_second": operations}
-        print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
-        return
+    plan = result.plan
+    facts, fields = write_result(result, args, base, written)
+    dtype = result.distances.dtype
+    _warn_of_rounding(facts["max_distance"], dtype)
+    operations = n**3 / seconds if result.config is not None else None
+    source = result.config.source if result.config is not None else None
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(
         runs, f"median of {runs} runs"
     )
-    tuned = result.config.source if result.config is not None else ""
-    preparation = (
-        f"{call.compilation:.1f} s to compile and load kernels, not counted below"
-        if call.compilation > 1
-        else ""
-    )
     rate = f", {amount(operations)} operations/s" if operations is not None else ""
-    fields = [
-        ("graph", describe_graph(args, n, edges)),
-        (
-            "method",
-            f"{result.method}: {selection.reason}{', large products by exponents' if result.exponents else ''}",
-        ),
-        (
-            "engine",
-            f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}",
-        ),
-        ("tuned", tuned if tuned not in ("default", "given") else ""),
-        ("preparation", preparation),
-        ("time", f"{seconds:.4g} s ({timing}){rate}"),
-        *result_fields(result, summary, cycle),
-        (
-            "written",
-            ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None),
-        ),
-    ]
-    print_fields((label, value) for label, value in fields if value)
+    by_exponents = ", large products by exponents" if result.exponents else ""
+    preparation = f"{call.compilation:.1f} s to compile and load kernels, not counted below"
+    head = {
+        "n": n,
+        "edges": edges,
+        "method": result.method,
+        "engine": result.engine,
+        "source": source,
+        "exponents": result.exponents,
+        "device": str(device),
+        "dtype": dtype_name(dtype),
+        "seconds": seconds,
+        "ops_per_second": operations,
+    }
+    print_result(
+        args.json,
+        head | facts,
+        [
+            ("graph", describe_graph(args, n, edges)),
+            ("method", f"{plan.method}: {plan.reason}{by_exponents}"),
+            ("engine", f"{result.engine} on {describe_device(device)}, {dtype_name(dtype)}"),
+            ("tuned", "" if source in (None, "default", "given") else source),
+            ("preparation", preparation if call.compilation > 1 else ""),
+            ("time", f"{seconds:.4g} s ({timing}){rate}"),
+            *fields,
+        ],
+    )
 
 
-class _Call(NamedTuple):
+class _TimedCall(NamedTuple):
     """What is timed: the call, its graph, the seconds to compile its kernels, and whether that
     solved a graph of this size.
     """
@@ -186,29 +146,19 @@ class _Call(NamedTuple):
     is_small: bool
 
 
-def _call_of(
-    weights: torch.Tensor | SparseGraph,
-    selection: Selection,
-    method: MethodChoice,
-    config: Config,
-    options: Mapping[str, Any],
-) -> _Call:
-    if not isinstance(selection, DenseSelection):
-        graph = sparse_graph(weights)
-        seconds = compile_sparse(graph, predecessors=options["predecessors"])
-        return _Call(partial(johnson, graph, remedy=_TOO_LARGE, **options), graph, seconds, False)
+def _call_of(weights: torch.Tensor | SparseGraph, options: dict[str, Any]) -> _TimedCall:
+    request = Request.of(weights, **options)
+    plan = plan_of(request)
+    if not isinstance(plan, DensePlan):
+        seconds = compile_sparse(request.by_edges, predecessors=options["predecessors"])
+        return _TimedCall(partial(solve, request, plan), request.by_edges, seconds, False)
     dense = weights.dense() if isinstance(weights, SparseGraph) else weights
-    seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
-    is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)
-    return _Call(
-        partial(_solve_dense, dense, method=method, config=config, **options),
-        dense,
-        seconds,
-        is_small,
-    )
+    seconds = compile_kernels(dense, plan)
+    is_small = warm_up_size(len(dense), plan, dense.device) == len(dense)
+    return _TimedCall(partial(_solve_dense, dense, options), dense, seconds, is_small)
 
 
-def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, int]:
+def _timed_solve(call: _TimedCall, *, show_progress: bool) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they
     are the median of.
 
@@ -217,7 +167,7 @@ def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, in
     first run takes long, which is then for kernels that were not compiled before.
     """
     with progress(show_progress) as report:
-        result, seconds = timed(lambda: call.solve(report=report), call.weights.device)
+        result, seconds = timed(lambda: call.solve(progress=report), call.weights.device)
     in_place = result.distances is call.weights
     if in_place or (seconds > SHORT_SECONDS and not call.is_small):
         return result, seconds, 0
@@ -225,21 +175,27 @@ def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, in
     return timed_again(call.solve, call.weights.device)
 
 
-def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:
+def _solve_dense(
+    weights: torch.Tensor,
+    options: dict[str, Any],
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
     """Solve in memory beside the weights, so that an error can name a whole negative cycle; in
     place if memory is short.
     """
     try:
-        return solve(weights, **options)
+        request = Request.of(weights, **options)
+        return solve(request, plan_of(request), progress=progress)
     except TooLargeError as error:
         try:
-            return solve(weights, overwrite=True, **options)
+            request = Request.of(weights, overwrite=True, **options)
         except InputError:  # the weights must stay as they are
             raise error from None
+        return solve(request, plan_of(request), progress=progress)
 
 
-def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:
-    if not dtype.is_floating_point or not isinstance(summary.max_distance, int):
-        return
-    if summary.max_distance >= whole_end(dtype):  # to which the next whole number is rounded
-        warn_of_rounding(dtype, f"the longest distance is {summary.max_distance}")
+def _warn_of_rounding(longest: float | None, dtype: torch.dtype) -> None:
+    # From this end on, an integer may be the one to which the next is rounded.
+    if dtype.is_floating_point and isinstance(longest, int) and longest >= whole_end(dtype):
+        warn_of_rounding(dtype, f"the longest distance is {longest}")

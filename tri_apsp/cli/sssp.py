@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from functools import partial
-from pathlib import Path
 
-from tri_apsp.api import single_source
+from tri_apsp.api import shortest_paths
 from tri_apsp.bench.timing import timed_warm
 from tri_apsp.cli.graph import (
     MARK,
     add_dtype,
     add_graph,
     add_negative_cycles,
+    add_outputs,
     check_outputs,
+    describe_device,
     describe_graph,
+    numbered_from,
     read,
     sparse_of,
     vertex_of,
 )
-from tri_apsp.cli.summary import cycle_of, result_fields, summarise
+from tri_apsp.cli.summary import write_result
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_fields, print_json
-from tri_apsp.device import describe, resolve
-from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances, write_predecessors
+from tri_apsp.console.output import print_result
+from tri_apsp.device import resolve
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.single_source import SOURCE_METHODS
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 __all__ = ["configure", "run"]
 
 _KEYS = (
-    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), reachable_pairs, max_distance, "
-    "sum_distances, unbounded_pairs (through a negative cycle), negative_cycle (its vertices, or null)"
+    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), "
+    "reachable_pairs, max_distance, sum_distances, unbounded_pairs (through a negative cycle), "
+    "negative_cycle (its vertices, or null)"
 )
 
 
@@ -53,9 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=SOURCE_METHODS,
+        choices=["auto", *ROW_METHODS],
         metavar="METHOD",
-        help=f"{', '.join(SOURCE_METHODS)}, which takes graphs that stay sparse, such as roads",
+        help=f"auto, {', '.join(ROW_METHODS)}, which takes graphs that stay sparse, such as roads",
     )
     parser.add_argument(
         "--all-methods", action="store_true", help="run each method, and show the time of each"
@@ -71,21 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_negative_cycles(parser)
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
-    parser.add_argument(
-        "--predecessors",
-        type=Path,
-        metavar="FILE",
-        help="write, for each distance, the vertex before the last, or -1; numbered from 0",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help=f"write the rows; ends in one of {', '.join(DISTANCE_FORMATS)}",
-    )
+    add_outputs(parser)
     add_json(parser, _KEYS)
-    parser.epilog = "The graph stays sparse: memory is that of its edges, and of a row of distances for each source."
+    parser.epilog = (
+        "The graph stays sparse: memory is that of its edges, and of a row of distances for each "
+        "source."
+    )
     parser.set_defaults(run=run)
 
 
@@ -93,29 +85,26 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it from the sources by one method or all, and print a summary."""
     if args.all_methods and args.method != "auto":
         raise InputError(
-            f"--all-methods runs every method, but --method {args.method} names one; leave one of them out."
+            f"--all-methods runs every method, but --method {args.method} names one; leave one of "
+            "them out."
         )
-    device = resolve(args.device)
-    outputs = {"--output": args.output, "--predecessors": args.predecessors}
-    for path in outputs.values():
-        if path is not None:
-            check_output(path)
+    device, written = resolve(args.device), check_outputs(args, "--out", "--predecessors")
     given = read(args)
-    check_outputs(args, outputs)
     sources = [vertex_of(given, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)
     call = partial(
-        single_source,
+        shortest_paths,
         graph,
-        sources,
+        sources=sources,
         limit=args.limit,
         min_only=args.min_only,
         negative_cycles=args.negative_cycles,
         predecessors=args.predecessors is not None,
     )
     runs, left_out = list[dict[str, object]](), ""
-    try:
-        for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
+    with numbered_from(given.base, MARK):
+        named = JOHNSON if args.method == "auto" else args.method
+        for method in ROW_METHODS if args.all_methods else [named]:
             try:
                 result, seconds = timed_warm(partial(call, method=method), device)
             except InputError as error:
@@ -124,28 +113,21 @@ def run(args: argparse.Namespace) -> None:
                     continue
                 raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
-    except NegativeCycleError as error:
-        raise error.reworded(MARK, given.base) from None
-    summary = summarise(result.distances)
-    if args.output is not None:
-        write_distances(result.distances, args.output)
-    if result.predecessors is not None:
-        write_predecessors(result.predecessors, args.predecessors)
-    cycle = cycle_of(result, given.base)
-    if args.json:
-        facts: dict[str, object] = {"n": graph.n, "edges": graph.edges, "sources": args.sources}
-        facts |= {"device": str(device), "dtype": dtype_name(graph.dtype), "runs": runs}
-        print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
-        return
-    fields = [
-        ("graph", describe_graph(args, graph.n, graph.edges)),
-        ("device", f"{describe(device).name} ({device}), {dtype_name(graph.dtype)}"),
-        *(
-            (f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine")
-            for run in runs
-        ),
-        ("elimination", left_out),
-        *result_fields(result, summary, cycle),
-        ("written", ", ".join(str(path) for path in outputs.values() if path is not None)),
+    facts, fields = write_result(result, args, given.base, written)
+    head = {"n": graph.n, "edges": graph.edges, "sources": args.sources}
+    dtype = dtype_name(graph.dtype)
+    times = [
+        (f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine")
+        for run in runs
     ]
-    print_fields((label, value) for label, value in fields if value)
+    print_result(
+        args.json,
+        head | {"device": str(device), "dtype": dtype, "runs": runs} | facts,
+        [
+            ("graph", describe_graph(args, graph.n, graph.edges)),
+            ("device", f"{describe_device(device)}, {dtype}"),
+            *times,
+            ("elimination", left_out),
+            *fields,
+        ],
+    )

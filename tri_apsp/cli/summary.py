@@ -1,19 +1,21 @@
-"""A summary of distances in a few numbers, computed on their device one block of rows at a time,
-and its lines.
-"""
+"""A summary of distances in a few numbers, computed on their device by blocks of rows."""
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from tri_apsp.api import Result
+from tri_apsp.graphs import write_distances, write_predecessors
 from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Summary", "cycle_of", "result_fields", "summarise"]
+__all__ = ["Summary", "summarise", "write_result"]
 
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
@@ -94,32 +96,35 @@ def _total(sums: list[int | float]) -> int | float | None:
     return total if math.isfinite(total) else None
 
 
-def cycle_of(result: Result, base: int) -> list[int] | None:
-    """Return the negative cycle of a result, with its vertices as the file numbers them."""
-    return (
-        None
-        if result.negative_cycle is None
-        else [base + vertex for vertex in result.negative_cycle.vertices]
-    )
+def write_result(
+    result: Result, args: argparse.Namespace, base: int, written: str
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Write the files of --out and --predecessors, and summarise the result.
 
+    Args:
+        base: the number of the first vertex in the file of the graph.
+        written: the files, for the last line.
 
-def result_fields(
-    result: Result, summary: Summary, cycle: list[int] | None
-) -> list[tuple[str, str]]:
-    """Return the lines of a summary; those that say nothing are empty."""
-    pairs = counted(result.distances.numel(), "pair")
-    longest = (
-        f"longest {summary.max_distance}, sum {summary.sum_distances}"
-        if summary.reachable_pairs
-        else ""
-    )
-    marked = ""
-    if result.negative_cycle is not None and cycle is not None:
+    Returns:
+        What --json prints, and the lines of text; those that say nothing are empty.
+    """
+    if args.out is not None:
+        write_distances(result.distances, args.out)
+    if result.predecessors is not None:
+        write_predecessors(result.predecessors, args.predecessors)
+    summary, cycle, marked = summarise(result.distances), None, ""
+    if result.negative_cycle is not None:
+        cycle = [base + vertex for vertex in result.negative_cycle.vertices]
         shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
-        through = f"such as that of weight {result.negative_cycle.weight:g} through {shown}"
-        marked = f"{counted(summary.unbounded_pairs, 'pair')} through a negative cycle, {through}"
-    return [
-        ("reachable", f"{summary.reachable_pairs} of {pairs}"),
-        ("distances", longest),
+        marked = (
+            f"{counted(summary.unbounded_pairs, 'pair')} through a negative cycle, such as that of "
+            f"weight {result.negative_cycle.weight:g} through {shown}"
+        )
+    longest = f"longest {summary.max_distance}, sum {summary.sum_distances}"
+    fields = [
+        ("reachable", f"{summary.reachable_pairs} of {counted(result.distances.numel(), 'pair')}"),
+        ("distances", longest if summary.reachable_pairs else ""),
         ("marked", marked),
+        ("written", written),
     ]
+    return dataclasses.asdict(summary) | {"negative_cycle": cycle}, fields

@@ -1,4 +1,4 @@
-"""Exit statuses, and the guard that turns an error into one sentence on stderr and an exit status."""
+"""Exit statuses, and the guard that turns an error into a sentence on stderr and a status."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def guarded(run: Callable[[], int]) -> int:
             raise
         _discard_stdout()
         print(
-            f"error: the output must be written, but it cannot be ({error.strerror}); free some space, or write it to another "
-            "place.",
+            f"error: the output must be written, but it cannot be ({error.strerror}); free some "
+            "space, or write it to another place.",
             file=sys.stderr,
         )
         return BAD_INPUT
@@ -66,8 +66,8 @@ def guarded(run: Callable[[], int]) -> int:
         if not _ran_out_of_memory(error):
             raise
         print(
-            "error: the problem must fit the memory of its device, but an allocation failed; use a narrower dtype, a smaller "
-            "graph, or a device with more memory.",
+            "error: the problem must fit the memory of its device, but an allocation failed; use "
+            "a narrower dtype, a smaller graph, or a device with more memory.",
             file=sys.stderr,
         )
         return FAILED

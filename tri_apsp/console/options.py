@@ -1,4 +1,4 @@
-"""Argument types, the options that several command lines take, and the folders that options name."""
+"""Argument types, options that several command lines take, and folders that options name."""
 
 from __future__ import annotations
 
@@ -32,13 +32,11 @@ def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return an argparse type: a whole number that is at least `least`."""
+    """Return an argparse type: an integer that is at least `least`."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number from {least}, but is {text!r}"
-            )
+            raise argparse.ArgumentTypeError(f"must be an integer from {least}, but is {text!r}")
         return int(text)
 
     return parse
@@ -55,5 +53,6 @@ def make_folder(directory: Path, option: str) -> None:
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:
         raise InputError(
-            f"{option} must name a folder that can be written, but {directory} cannot ({error.strerror}); give another."
+            f"{option} must name a folder that can be written, but {directory} cannot "
+            f"({error.strerror}); give another."
         ) from None

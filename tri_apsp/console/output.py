@@ -1,6 +1,4 @@
-"""Results on stdout: one JSON object, or a few aligned lines, and the formats of amounts and
-commands.
-"""
+"""Results on stdout, as a JSON object or a few aligned lines; formats of amounts and commands."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["amount", "command_line", "flat_fields", "print_fields", "print_json"]
+__all__ = ["amount", "command_line", "flat_fields", "print_fields", "print_json", "print_result"]
 
 
 def print_json(data: Mapping[str, object]) -> None:
@@ -17,6 +15,16 @@ def print_json(data: Mapping[str, object]) -> None:
     ValueError.
     """
     print(json.dumps(data, allow_nan=False))
+
+
+def print_result(
+    as_json: bool, facts: Mapping[str, object], fields: Iterable[tuple[str, str]]
+) -> None:
+    """Print facts as JSON, or those of the fields (label, value) that have a value."""
+    if as_json:
+        print_json(facts)
+    else:
+        print_fields((label, value) for label, value in fields if value)
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:

@@ -6,13 +6,13 @@ on the CPU in float64.
 Graphs, arguments and results are SciPy's, with two exceptions, in which SciPy's methods differ
 among themselves: an unmasked 0 of a masked array is an edge of weight 0 in every function, and a
 loop of negative weight is a negative cycle in every function (SciPy's Floyd-Warshall takes neither
-into account). Distances are exact for whole numbers below 2**53, else within rounding; of several
+into account). Distances are exact for integers below 2**53, else within rounding; of several
 shortest paths, the predecessors may follow another one than SciPy's.
 """
 
 from __future__ import annotations
 
-from scipy.sparse.csgraph import construct_dist_matrix, reconstruct_path
+from scipy.sparse.csgraph import NegativeCycleError, construct_dist_matrix, reconstruct_path
 
 from tri_apsp.csgraph.functions import (
     bellman_ford,
@@ -21,7 +21,6 @@ from tri_apsp.csgraph.functions import (
     johnson,
     shortest_path,
 )
-from tri_apsp.csgraph.solve import NegativeCycleError
 
 __all__ = [
     "NegativeCycleError",

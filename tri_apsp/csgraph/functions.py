@@ -42,7 +42,7 @@ def shortest_path(
         overwrite: with "auto" or "FW", without `indices`, if `csgraph` is a writable C-contiguous
             array of float64: solve in its memory, which then holds the distances (undefined values
             after an error). Ignored for other graphs.
-        indices: sources, whole numbers of any shape in [-n, n), negative ones counted from the end;
+        indices: sources, integers of any shape in [-n, n), negative ones counted from the end;
             None: all vertices.
 
     Returns:
@@ -56,7 +56,7 @@ def shortest_path(
         InputError: a ValueError: a graph that is not square or not of real numbers, -inf as a
             masked or sparse weight, an unknown method, indices out of range, "FW" with indices.
         NegativeCycleError: there is a cycle of negative weight, beyond rounding as in
-            tri_apsp.shortest_paths; also a scipy.sparse.csgraph.NegativeCycleError.
+            tri_apsp.shortest_paths; it is SciPy's error and that of tri_apsp.
         TooLargeError: the result, or the dense matrix if one is solved, does not fit the memory.
 
     Cost: that of tri_apsp.shortest_paths, which solves a graph of few edges row by row and any
@@ -71,7 +71,8 @@ def shortest_path(
         )
     if method == "FW" and indices is not None:
         raise InputError(
-            f'`indices` must be None with method="FW", but is {indices!r}; use method="auto", or take rows of the result.'
+            f'`indices` must be None with method="FW", but is {indices!r}; use method="auto", or '
+            "take rows of the result."
         )
     return solve(
         csgraph,

@@ -11,22 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csgraph as scipy_csgraph
+from scipy.sparse.csgraph import NegativeCycleError
 
 from tri_apsp import errors
-from tri_apsp.api import all_pairs, shortest_paths, single_source
+from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
-__all__ = ["NO_PREDECESSOR", "NegativeCycleError", "nearest", "solve"]
+__all__ = ["NO_PREDECESSOR", "ScipyNegativeCycle", "nearest", "solve"]
 
 NO_PREDECESSOR = -9999
 """SciPy's mark of a pair without a predecessor, and of a vertex without a source."""
 
 
-class NegativeCycleError(errors.NegativeCycleError, scipy_csgraph.NegativeCycleError):  # type: ignore[misc]
-    """The error of tri_apsp, with its attributes, and that of scipy.sparse.csgraph: handlers of
-    either catch it.
-    """
+class ScipyNegativeCycle(errors.NegativeCycleError, NegativeCycleError):  # type: ignore[misc]
+    """The error of tri_apsp, with its attributes, which handlers of SciPy's catch too."""
 
 
 def solve(
@@ -75,16 +73,18 @@ def _rows(
         none = torch.empty(shape, dtype=torch.int32) if predecessors else None
         return _as_scipy(torch.empty(shape, dtype=torch.float64), none, limit)
     with _errors():
-        if limit < np.inf:
-            result = single_source(weights, vertices, predecessors=predecessors, limit=limit)
-        else:
-            result = shortest_paths(weights, sources=vertices, predecessors=predecessors)
+        result = shortest_paths(
+            weights,
+            sources=vertices,
+            predecessors=predecessors,
+            limit=limit if limit < np.inf else None,
+        )
     before = None if result.predecessors is None else result.predecessors.view(shape)
     return _as_scipy(result.distances.view(shape), before, limit)
 
 
 def _as_scipy(distances: torch.Tensor, predecessors: torch.Tensor | None, limit: float) -> Any:
-    """Return the distances up to a limit, and the predecessors if they are given, in SciPy's form."""
+    """Return distances up to a limit, and predecessors if they are given, in SciPy's form."""
     found = distances.numpy()
     if limit < np.inf:
         found[found > limit] = np.inf
@@ -107,8 +107,12 @@ def nearest(
     if not len(sources):
         none = np.full(len(weights), NO_PREDECESSOR, np.int32)
         return np.full(len(weights), np.inf), none, none.copy()
-    result = single_source(
-        weights, sources, min_only=True, predecessors=True, limit=None if limit == np.inf else limit
+    result = shortest_paths(
+        weights,
+        sources=sources,
+        min_only=True,
+        predecessors=True,
+        limit=None if limit == np.inf else limit,
     )
     assert result.predecessors is not None
     assert result.nearest is not None
@@ -127,7 +131,7 @@ def _require_no_negative_cycle(weights: torch.Tensor) -> None:
     """Raise if there is a negative cycle, even if no source leads to it."""
     if _has_negative(weights):
         with _errors():
-            all_pairs(weights)  # which raises before it solves the first block
+            distance_blocks(weights)  # which raises before it solves the first block
 
 
 @contextmanager
@@ -136,4 +140,4 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except errors.NegativeCycleError as error:
-        raise NegativeCycleError(error.vertices, weight=error.weight, mark="") from None
+        raise ScipyNegativeCycle(error.vertices, weight=error.weight, mark="") from None

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from scipy.sparse import issparse
 
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 
 __all__ = ["sources_of", "weights_of"]
 
@@ -60,9 +60,9 @@ def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
     try:
         array = np.asarray(csgraph)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"`csgraph` must be an (n, n) array or SciPy sparse matrix, but is a {type(csgraph).__name__} that NumPy does not "
-            f"convert ({error}); give an array."
+        raise InputTypeError(
+            "`csgraph` must be an (n, n) array or SciPy sparse matrix, but is a "
+            f"{type(csgraph).__name__} that NumPy does not convert ({error}); give an array."
         ) from None
     _check(array.shape, array.dtype)
     if np.ma.isMaskedArray(csgraph):
@@ -84,7 +84,8 @@ def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
 def _check(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise InputError(
-            f"`csgraph` must be square, but has shape {shape}; add empty rows or columns for missing vertices."
+            f"`csgraph` must be square, but has shape {shape}; add empty rows or columns for "
+            "missing vertices."
         )
     if dtype.kind not in "biuf":
         remedy = (
@@ -100,7 +101,8 @@ def _without_nan(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     values[np.isnan(values)] = np.inf
     if (values == -np.inf).any():
         raise InputError(
-            "weights that are stored or not masked must be greater than -inf, but one is -inf; remove or mask it."
+            "weights that are stored or not masked must be greater than -inf, but one is -inf; "
+            "remove or mask it."
         )
     return values
 
@@ -116,11 +118,12 @@ def sources_of(indices: Any, n: int) -> npt.NDArray[np.int64]:
     if found.size == 0:
         return found.astype(np.int64)
     if found.dtype.kind not in "biuf" or (found != np.floor(found)).any():
-        raise InputError(f"`indices` must be whole numbers, but is {indices!r}; give vertices.")
+        raise InputTypeError(f"`indices` must be integers, but is {indices!r}; give vertices.")
     outside = (found < -n) | (found >= n)
     if outside.any():
         raise InputError(
-            f"`indices` must lie in [{-n}, {n}), but one is {found[outside][0]}; give vertices of the graph."
+            f"`indices` must lie in [{-n}, {n}), but one is {found[outside][0]}; give vertices of "
+            "the graph."
         )
     found = found.astype(np.int64)
     return np.where(found < 0, found + n, found)

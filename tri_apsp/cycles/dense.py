@@ -68,7 +68,7 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
         return batch
     edges = weights[0]
     reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
-    found = sources.to(weights.device).unique()
+    found = torch.unique(sources.to(weights.device))
     while len(found):
         reached[found] = True
         targets = torch.zeros_like(reached)

@@ -1,4 +1,4 @@
-"""Graphs: reading and writing files, converting from other libraries, and generating random ones."""
+"""Graphs: reading and writing files, converting from other libraries, generating random ones."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edge_index import from_edge_index
 from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.files import Format
+from tri_apsp.graphs.formats import FORMATS, GRAPH_FORMATS, READ_FORMATS
 from tri_apsp.graphs.generators import (
     GENERATORS,
-    Kind,
+    GraphKind,
     chain,
     complete,
     erdos_renyi,
     generate,
-    grid,
     grid_of,
     sparse_rows,
 )
-from tri_apsp.graphs.read import FORMATS, READ_FORMATS, Format, load_graph, read_graph
+from tri_apsp.graphs.read import load_graph, read_graph
 from tri_apsp.graphs.write import (
     DISTANCE_FORMATS,
-    GRAPH_FORMATS,
-    VERTEX_FORMATS,
     check_output,
     write_distances,
     write_graph,
@@ -36,12 +35,11 @@ __all__ = [
     "GENERATORS",
     "GRAPH_FORMATS",
     "READ_FORMATS",
-    "VERTEX_FORMATS",
     "DenseGraph",
     "EdgeList",
     "Format",
     "Graph",
-    "Kind",
+    "GraphKind",
     "cast_weights",
     "chain",
     "check_output",
@@ -52,7 +50,6 @@ __all__ = [
     "from_numpy",
     "from_scipy",
     "generate",
-    "grid",
     "grid_of",
     "load_graph",
     "read_graph",

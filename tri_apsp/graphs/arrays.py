@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory
@@ -18,61 +17,43 @@ from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.graphs.files import Source, open_input
+from tri_apsp.graphs.files import Source
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool, remedy_for
 
-__all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
+__all__ = ["read_numpy", "read_pt", "write_array", "write_weights"]
 
 
-def read_npy(source: Source) -> DenseGraph:
-    """Return the graph of a `.npy` file: one (n, n) array of weights.
+def read_numpy(source: Source) -> Graph:
+    """Return the graph of a `.npy` or `.npz` file.
+
+    It holds an array of weights (n, n), in an archive the only one or the one named `weights`; or
+    a sparse matrix as scipy.sparse.save_npz writes it, in which every stored entry is an edge.
 
     Raises:
         InputError: for any other content, such as objects.
     """
-    with open_input(source) as place:
+    with source.opened() as place:
         # A plain file is mapped, so that a matrix larger than the memory is refused before it is
         # loaded.
         mode: Any = "c" if isinstance(place, Path) else None
-        array = np.load(place, mmap_mode=mode, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise InputError(
-                f"a .npy file must hold one array, but {source} is an archive; rename it to .npz."
-            )
-    return _dense(array, f"the array in {source}")
-
-
-def read_npz(source: Source) -> Graph:
-    """Return the graph of a `.npz` file.
-
-    The archive holds a single array or one named `weights`, of shape (n, n); or a sparse matrix as
-    scipy.sparse.save_npz writes it, in which every stored entry is an edge.
-
-    Raises:
-        InputError: for any other content, such as objects.
-    """
-    with open_input(source) as place:
-        archive = np.load(place, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise InputError(
-                f"a .npz file must be an archive, but {source} is a single array; rename it to .npy."
-            )
-        with archive:
+        loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return _graph(as_tensor(loaded), f"the array in {source}")
+        with loaded as archive:
             names = sorted(archive.files)
             if not {"format", "shape", "data"} <= set(names):
-                name = "weights" if "weights" in names else names[0] if len(names) == 1 else None
-                if name is None:
+                name = names[0] if len(names) == 1 else "weights"
+                if name not in names:
                     raise InputError(
-                        f"a .npz file must hold one array or one named weights, but {source} holds "
+                        f"an archive must hold one array or one named weights, but {source} holds "
                         f"{', '.join(names) or 'none'}; save the weights alone."
                     )
-                return _dense(archive[name], f"the array {name} in {source}")
+                return _graph(as_tensor(archive[name]), f"the array {name} in {source}")
         from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
 
         if not isinstance(place, Path):
             place.seek(0)
-        matrix = load_npz(place)
-    return edges_of_sparse(matrix, f"the matrix in {source}")
+        return edges_of_sparse(load_npz(place), f"the matrix in {source}")
 
 
 def read_pt(source: Source) -> Graph:
@@ -83,56 +64,18 @@ def read_pt(source: Source) -> Graph:
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with open_input(source) as place, warnings.catch_warnings():
+    with source.opened() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a damaged file, which the error explains
         tensor = torch.load(place, map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(
-            f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save the weights alone."
+            f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save "
+            "the weights alone."
         )
-    tensor, name = tensor.detach(), f"the tensor in {source}"
-    return (
-        _dense_tensor(tensor, name)
-        if tensor.layout == torch.strided
-        else _sparse_tensor(tensor, name)
-    )
+    return _graph(tensor.detach(), f"the tensor in {source}")
 
 
-def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
-    if array.dtype.name not in DTYPES_BY_NAME and array.dtype != np.bool_:
-        raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has {array.dtype.name}; "
-            f"{remedy_for(array.dtype)}, and save it again."
-        )
-    return _dense_tensor(as_tensor(array), name)
-
-
-def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
-    _check_tensor(tensor, name)
-    if tensor.dtype == torch.bool:
-        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
-        tensor = from_bool(tensor)
-    check_dense(tensor, name)
-    return DenseGraph(tensor)
-
-
-def _sparse_tensor(tensor: torch.Tensor, name: str) -> EdgeList:
-    from scipy.sparse import coo_array  # slow to import, and only a sparse file needs it
-
-    _check_tensor(tensor, name)
-    if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
-        raise InputError(
-            f"{name} must be dense, or sparse in both dimensions with layout csr, csc or coo, but has layout {tensor.layout}; "
-            "convert it with .to_dense().to_sparse_csr(), and save it again."
-        )
-    entries = tensor.to_sparse(layout=torch.sparse_coo)
-    # indices() and values() would require coalesced entries, in which those at one place are added
-    # up.
-    places, values = entries._indices().numpy(), entries._values().numpy()
-    return edges_of_sparse(coo_array((values, tuple(places)), shape=tuple(tensor.shape)), name)
-
-
-def _check_tensor(tensor: torch.Tensor, name: str) -> None:
+def _graph(tensor: torch.Tensor, name: str) -> Graph:
     if tensor.dtype not in (*DTYPES, torch.bool):
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
@@ -142,6 +85,28 @@ def _check_tensor(tensor: torch.Tensor, name: str) -> None:
         raise InputError(
             f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix."
         )
+    if tensor.layout != torch.strided:
+        return _edges(tensor, name)
+    if tensor.dtype == torch.bool:
+        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
+        tensor = from_bool(tensor)
+    check_dense(tensor, name)
+    return DenseGraph(tensor)
+
+
+def _edges(tensor: torch.Tensor, name: str) -> EdgeList:
+    from scipy.sparse import coo_array  # slow to import, and only a sparse file needs it
+
+    if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
+        raise InputError(
+            f"{name} must be dense, or sparse in both dimensions with layout csr, csc or coo, but "
+            f"has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and save it "
+            "again."
+        )
+    entries = tensor.to_sparse(layout=torch.sparse_coo)
+    # indices() and values() would require coalesced entries, with those at one place added up.
+    places, values = entries._indices().numpy(), entries._values().numpy()
+    return edges_of_sparse(coo_array((values, tuple(places)), shape=tuple(tensor.shape)), name)
 
 
 def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:
@@ -157,3 +122,12 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
         np.savez(stream, **named)
     else:
         np.save(stream, values.numpy())
+
+
+def write_weights(graph: Graph, stream: BinaryIO, extension: str) -> None:
+    """Write the dense weights of a graph; of an `EdgeList` in float32."""
+    if isinstance(graph, DenseGraph):
+        weights = graph.weights
+    else:
+        weights = graph.to_weights(graph.natural_dtype)
+    write_array(weights, stream, extension, "weights")

@@ -4,23 +4,47 @@ cannot hold is refused.
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory
-from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
-from tri_apsp.messages import remedy_of_sparse, warn_caller
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
+from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
-__all__ = ["Cast", "cast_weights", "check_dense", "warn_of_rounding", "whole_end", "widen"]
+__all__ = [
+    "Cast",
+    "as_integer",
+    "cast_weights",
+    "check_dense",
+    "warn_of_rounding",
+    "whole_end",
+    "widen",
+]
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
+
+
+def as_integer(value: Any, name: str, least: int = 0) -> int:
+    """Return an argument of any integer type, such as one of NumPy, as an int.
+
+    Raises:
+        InputTypeError: for another type, and for a bool.
+        InputError: for an integer below `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
+    number = operator.index(value)
+    if number < least:
+        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
+    return number
 
 
 def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -36,7 +60,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         `dtype` already. A float is rounded to the nearest float of `dtype`.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in `dtype`.
+        RoundingWarning: once, if an integer is not exact in `dtype`.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is
@@ -64,7 +88,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 class Cast:
-    """Converts blocks of weights to `dtype`, and then warns once if a whole number was rounded."""
+    """Converts blocks of weights to `dtype`, and then warns once if an integer was rounded."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self._dtype = dtype
@@ -80,30 +104,30 @@ class Cast:
         return result
 
     def warn(self) -> None:
-        """Warn if a whole number of some block was rounded."""
+        """Warn if an integer of some block was rounded."""
         if self._rounded is not None:
             warn_of_rounding(self._dtype, f"a weight is {self._rounded}")
 
 
 def whole_end(dtype: torch.dtype) -> int:
-    """Return the number below which a float dtype holds every whole number: 2**24 or 2**53."""
+    """Return the number below which a float dtype holds every integer: 2**24 or 2**53."""
     return round(2 / torch.finfo(dtype).eps)
 
 
 def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
-    """Issue the RoundingWarning of a float dtype; `found` names the whole number that it does not
+    """Issue the RoundingWarning of a float dtype; `found` names the integer that it does not
     hold exactly.
     """
     remedy = "float64 or int64" if dtype == torch.float32 else "int64"
     warn_caller(
-        f"{dtype_name(dtype)} is exact for whole numbers below {whole_end(dtype)} only, but {found}; use {remedy} for exact "
-        "distances.",
+        f"{dtype_name(dtype)} is exact for integers below {whole_end(dtype)} only, but {found}; "
+        f"use {remedy} for exact distances.",
         RoundingWarning,
     )
 
 
 def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
-    """Return a whole number among `values` that `result`, in a float dtype, does not hold exactly;
+    """Return an integer among `values` that `result`, in a float dtype, does not hold exactly;
     None if there is none.
     """
     limits = torch.finfo if values.is_floating_point() else torch.iinfo
@@ -118,7 +142,7 @@ def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
         if not values.is_floating_point()
         else values.abs() < whole_end(torch.float64)
     )
-    # A whole number that is beyond `end` but exact is no reason to warn; neither is a fraction,
+    # An integer that is beyond `end` but exact is no reason to warn; neither is a fraction,
     # which is rounded as always.
     large = values[within & (values.abs() > end)]
     wrong = large[(large == large.trunc()) & (large.to(result.dtype).to(large.dtype) != large)]
@@ -144,7 +168,7 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         fractions = finite != finite.trunc()
         if fractions.any():
             raise InputError(
-                f"weights must be whole numbers to be stored as {dtype_name(dtype)}, but one is "
+                f"weights must be integers to be stored as {dtype_name(dtype)}, but one is "
                 f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
             )
         _refuse_outside(
@@ -165,24 +189,9 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
     if outside.any():
         limit = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
         raise DistanceRangeError(
-            f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, but one is "
-            f"{values[outside][0].item()}; {_remedy(values[outside], dtype)}."
+            f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, "
+            f"but one is {values[outside][0].item()}; {remedy_beyond(dtype)}."
         )
-
-
-def _remedy(outside: torch.Tensor, dtype: torch.dtype) -> str:
-    """Return the narrowest dtypes that hold all whole numbers `outside` exactly, of which `dtype`
-    holds none.
-    """
-    if dtype.is_floating_point:
-        return remedy_beyond(dtype)
-    most = abs(outside).amax().item()
-    exact = [next((wide for wide in (torch.int32, torch.int64) if most < no_edge(wide)), None)]
-    exact += [
-        next((wide for wide in (torch.float32, torch.float64) if most <= whole_end(wide)), None)
-    ]
-    names = [dtype_name(wide) for wide in exact if wide is not None]
-    return f"use {' or '.join(names)}" if names else remedy_beyond(torch.int64)
 
 
 def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
@@ -204,8 +213,8 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
         )
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
-            f"{name} must be square, (n, n) or (batch, n, n), but has shape {tuple(weights.shape)}; "
-            "pad missing vertices with rows and columns of no edge."
+            f"{name} must be square, (n, n) or (batch, n, n), but has shape "
+            f"{tuple(weights.shape)}; pad missing vertices with rows and columns of no edge."
         )
     missing = no_edge(weights.dtype)
     if not weights.numel():
@@ -215,18 +224,19 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
         value = "NaN" if low != low else "-inf"
         where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
         raise InputError(
-            f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the edge is missing."
+            f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the "
+            "edge is missing."
         )
     if not weights.is_floating_point() and (low < -missing or high > missing):
         raise InputError(
-            f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where {missing} means no "
-            f"edge, but one is {low if low < -missing else high}; {remedy_beyond(weights.dtype)}, or give {missing} for a "
-            "missing edge."
+            f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where "
+            f"{missing} means no edge, but one is {low if low < -missing else high}; "
+            f"{remedy_beyond(weights.dtype)}, or give {missing} for a missing edge."
         )
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    """Return real values of any NumPy dtype as int64 where every one is a whole number below 2**53,
+    """Return real values of any NumPy dtype as int64 where every one is an integer below 2**53,
     else as float64.
 
     Integers stay exact up to 2**62 - 2; larger ones round to float64.

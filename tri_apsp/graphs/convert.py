@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, check_dense, widen
 from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
 from tri_apsp.semirings import DTYPES_BY_NAME, no_edge, remedy_for
@@ -55,7 +55,7 @@ def from_numpy(
         where it was not negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+        RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
 
     Raises:
@@ -66,12 +66,14 @@ def from_numpy(
         TooLargeError: if the result does not fit the memory of `device`.
     """
     if not isinstance(array, np.ndarray):
-        raise InputError(
-            f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray."
+        raise InputTypeError(
+            f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in "
+            "np.asarray."
         )
     if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
-        raise InputError(
-            f"`missing` must be a number, but is {missing!r}; give the value that means no edge, such as 0."
+        raise InputTypeError(
+            f"`missing` must be a number, but is {missing!r}; give the value that means no edge, "
+            "such as 0."
         )
     target = _target_dtype(array.dtype, dtype, "`array`")
     place = resolve(str(device))
@@ -115,7 +117,7 @@ def from_scipy(
         (n, n) tensor; its diagonal is 0 where no negative entry is stored.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+        RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
 
     Raises:
@@ -151,7 +153,7 @@ def from_networkx(
         (n, n) tensor; its diagonal is 0 where no loop is negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+        RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
 
     Raises:
@@ -164,18 +166,20 @@ def from_networkx(
     if isinstance(graph, type) or not all(
         hasattr(graph, name) for name in ("nodes", "edges", "is_directed")
     ):
-        raise InputError(
-            f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with networkx.Graph."
+        raise InputTypeError(
+            f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with "
+            "networkx.Graph."
         )
     if weight is not None and not isinstance(weight, str):
-        raise InputError(
-            f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or None."
+        raise InputTypeError(
+            f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or "
+            "None."
         )
     try:
         nodes = list(graph.nodes if nodelist is None else nodelist)
         index = {node: position for position, node in enumerate(nodes)}
     except TypeError:
-        raise InputError(
+        raise InputTypeError(
             f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes."
         ) from None
     if len(index) < len(nodes):
@@ -186,7 +190,8 @@ def from_networkx(
     for node in nodes:
         if node not in graph:
             raise InputError(
-                f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or leave it out."
+                f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or "
+                "leave it out."
             )
     sources, targets, weights = [], [], []
     for source, target, attributes in graph.edges(data=True):
@@ -207,8 +212,8 @@ def _number(value: object, source: object, target: object) -> float | int:
         if number == number and number != -float("inf"):
             return number
     raise InputError(
-        f"edge weights must be real numbers and neither NaN nor -inf, but edge ({source!r}, {target!r}) has {value!r}; "
-        "correct it, or name another attribute in `weight`."
+        f"edge weights must be real numbers and neither NaN nor -inf, but edge ({source!r}, "
+        f"{target!r}) has {value!r}; correct it, or name another attribute in `weight`."
     )
 
 
@@ -237,13 +242,15 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
         remedy = (
             "convert an array with from_numpy" if layout is None else "convert it with .tocsr()"
         )
-        raise InputError(
-            f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
+        raise InputTypeError(
+            f"{name} must be a SciPy sparse matrix in one of the formats "
+            f"{', '.join(_SPARSE_FORMATS)}, but is "
             f"{type(matrix).__name__ if layout is None else layout}; {remedy}."
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
-            f"{name} must be square, but has shape {matrix.shape}; add empty rows or columns for missing vertices."
+            f"{name} must be square, but has shape {matrix.shape}; add empty rows or columns for "
+            "missing vertices."
         )
     _check_real(matrix.dtype, name)
     if layout in ("csr", "csc", "bsr"):
@@ -258,24 +265,13 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
     _check_entries(entries, name)
-    weights = entries.data
-    if matrix.dtype == np.bool_:
-        return EdgeList(
-            matrix.shape[0],
-            entries.row[weights],
-            entries.col[weights],
-            np.ones(int(weights.sum()), np.int64),
-        )
+    weights, present = entries.data, np.ones(len(entries.data), np.bool_)
     dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if (
-        dtype is not None
-        and not dtype.is_floating_point
-        and (absent := weights == no_edge(dtype)).any()
-    ):
-        return EdgeList(
-            matrix.shape[0], entries.row[~absent], entries.col[~absent], weights[~absent]
-        )
-    return EdgeList(matrix.shape[0], entries.row, entries.col, weights)
+    if matrix.dtype == np.bool_:
+        weights, present = weights.astype(np.int64), weights
+    elif dtype is not None and not dtype.is_floating_point:
+        present = weights != no_edge(dtype)
+    return EdgeList(matrix.shape[0], entries.row[present], entries.col[present], weights[present])
 
 
 def _check_entries(entries: Any, name: str) -> None:
@@ -306,8 +302,8 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
         return torch.float32
     if source.name not in DTYPES_BY_NAME:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has {source.name}; "
-            "name the one to convert it to in `dtype`, such as dtype=torch.float32."
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
+            f"{source.name}; name the one to convert it to in `dtype`, such as dtype=torch.float32."
         )
     return DTYPES_BY_NAME[source.name]
 

@@ -42,7 +42,8 @@ class DenseGraph:
         if self.weights.ndim != 2:
             shape = tuple(self.weights.shape)
             raise InputError(
-                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch."
+                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the "
+                "batch."
             )
 
     @property
@@ -75,12 +76,12 @@ class DenseGraph:
             A new (n, n) tensor.
 
         Warns:
-            RoundingWarning: once, if a whole number is not exact in `dtype`.
+            RoundingWarning: once, if an integer is not exact in `dtype`.
 
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
                 of `device`.
-            InputError: for an integer `dtype` and a weight that is not a whole number.
+            InputError: for an integer `dtype` and a weight that is not an integer.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
         Cost: O(n^2); a second matrix of workspace if both dtype and device change.

@@ -4,13 +4,13 @@ graph of each vertex.
 
 from __future__ import annotations
 
-import operator
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple
 
 import torch
 
 from tri_apsp.device import check_memory
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge, remedy_for
 
@@ -154,7 +154,8 @@ def _check_values(
     if values.first < 0 or values.last >= vertices:
         vertex = values.first if values.first < 0 else values.last
         raise InputError(
-            f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct that edge."
+            f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct "
+            "that edge."
         )
     if values.unordered or values.lowest < 0:
         what = (
@@ -165,17 +166,19 @@ def _check_values(
         raise InputError(f"`batch` must hold graphs in ascending order from 0 on, but {what}.")
     if values.crossing:
         raise InputError(
-            f"`edge_index` must join vertices of the same graph, but {values.crossing} of its edges lead from one graph to "
-            "another; remove them, or correct `batch`."
+            f"`edge_index` must join vertices of the same graph, but {values.crossing} of its "
+            "edges lead from one graph to another; remove them, or correct `batch`."
         )
     if has_batch and batch_size is not None and values.graphs > batch_size:
         raise InputError(
-            f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is {batch_size}; raise it."
+            f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is "
+            f"{batch_size}; raise it."
         )
     largest = values.largest if has_batch else vertices
     if max_num_nodes is not None and largest > max_num_nodes:
         raise InputError(
-            f"`max_num_nodes` must be at least {largest}, the vertices of the largest graph, but is {max_num_nodes}; raise it."
+            f"`max_num_nodes` must be at least {largest}, the vertices of the largest graph, but "
+            f"is {max_num_nodes}; raise it."
         )
 
 
@@ -219,17 +222,12 @@ def _with_edges(
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (
-            not isinstance(value, SupportsIndex)
-            or isinstance(value, bool)
-            or operator.index(value) < 0
-        ):
-            raise InputError(
-                f"`{name}` must be a whole number from 0 on, but is {shown(value)}; give one, or leave it out."
-            )
+        if value is not None:
+            as_integer(value, name)
     if batch is not None and counts["num_nodes"] not in (None, len(batch)):
         raise InputError(
-            f"`num_nodes` must be {len(batch)}, the length of `batch`, but is {counts['num_nodes']}; leave it out."
+            f"`num_nodes` must be {len(batch)}, the length of `batch`, but is "
+            f"{counts['num_nodes']}; leave it out."
         )
 
 
@@ -242,20 +240,24 @@ def _check_tensors(
         if tensor is None and name != "edge_index":
             continue
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
-            raise InputError(
-                f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with torch.as_tensor."
+            raise InputTypeError(
+                f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with "
+                "torch.as_tensor."
             )
         if name != "edge_weight" and tensor.dtype not in (torch.int64, torch.int32):
             raise InputError(
-                f"`{name}` must have dtype int64 or int32, but has {dtype_name(tensor.dtype)}; call .to(torch.int64)."
+                f"`{name}` must have dtype int64 or int32, but has {dtype_name(tensor.dtype)}; "
+                "call .to(torch.int64)."
             )
         if tensor.device != edge_index.device:
             raise InputError(
-                f"`{name}` must be on the device of `edge_index`, {edge_index.device}, but is on {tensor.device}; move it."
+                f"`{name}` must be on the device of `edge_index`, {edge_index.device}, but is on "
+                f"{tensor.device}; move it."
             )
     if edge_index.dim() != 2 or len(edge_index) != 2:
         raise InputError(
-            f"`edge_index` must have shape (2, edges), but has {tuple(edge_index.shape)}; transpose it if need be."
+            f"`edge_index` must have shape (2, edges), but has {tuple(edge_index.shape)}; "
+            "transpose it if need be."
         )
     if batch is not None and batch.dim() != 1:
         raise InputError(
@@ -267,16 +269,17 @@ def _check_tensors(
         return
     if edge_weight.shape != edge_index.shape[1:]:
         raise InputError(
-            f"`edge_weight` must have shape ({edge_index.shape[1]},), one weight for each edge, but has "
-            f"{tuple(edge_weight.shape)}; choose one value of each edge."
+            f"`edge_weight` must have shape ({edge_index.shape[1]},), one weight for each edge, "
+            f"but has {tuple(edge_weight.shape)}; choose one value of each edge."
         )
     if edge_weight.dtype not in DTYPES:
         names = ", ".join(map(dtype_name, DTYPES))
         raise InputError(
-            f"`edge_weight` must have one of the dtypes {names}, but has {dtype_name(edge_weight.dtype)}; "
-            f"{remedy_for(edge_weight.dtype)}."
+            f"`edge_weight` must have one of the dtypes {names}, but has "
+            f"{dtype_name(edge_weight.dtype)}; {remedy_for(edge_weight.dtype)}."
         )
     if dtype is not None and dtype != edge_weight.dtype:
         raise InputError(
-            f"`dtype` must be that of `edge_weight`, {dtype_name(edge_weight.dtype)}, but is {dtype_name(dtype)}; leave it out."
+            f"`dtype` must be that of `edge_weight`, {dtype_name(edge_weight.dtype)}, but is "
+            f"{dtype_name(dtype)}; leave it out."
         )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import Cast, widen
 from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
@@ -34,7 +34,7 @@ class EdgeList:
         n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
         sources: (edges,) integers in 0..n-1; stored as int64.
         targets: as `sources`.
-        weights: (edges,) integers or floats; stored as int64 if every weight is a whole number, of
+        weights: (edges,) integers or floats; stored as int64 if every weight is an integer, of
             magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
         base: the number that messages give to vertex 0: that of the first vertex in the file the
             edges were read from.
@@ -58,8 +58,9 @@ class EdgeList:
         for name, kinds in (("sources", "iu"), ("targets", "iu"), ("weights", "iuf")):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray):
-                raise InputError(
-                    f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use np.asarray."
+                raise InputTypeError(
+                    f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use "
+                    "np.asarray."
                 )
             if (
                 array.ndim != 1
@@ -67,15 +68,17 @@ class EdgeList:
                 or array.dtype.kind not in kinds
             ):
                 raise InputError(
-                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one per edge, "
-                    f"but has shape {array.shape} and dtype {array.dtype} for {counted(self.sources.size, 'edge')}; convert it."
+                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, "
+                    f"one per edge, but has shape {array.shape} and dtype {array.dtype} for "
+                    f"{counted(self.sources.size, 'edge')}; convert it."
                 )
         for name in ("sources", "targets"):
             array = getattr(self, name)
             if array.size and not (array.min() >= 0 and array.max() < self.n):
                 wrong = int(array[(array < 0) | (array >= self.n)][0])
                 raise InputError(
-                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; count from 0, or raise n."
+                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; count "
+                    "from 0, or raise n."
                 )
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
         weights = widen(self.weights)
@@ -109,12 +112,12 @@ class EdgeList:
             (n, n) tensor. A loop counts only if it is negative: the diagonal is 0 elsewhere.
 
         Warns:
-            RoundingWarning: once, if a whole number is not exact in `dtype`.
+            RoundingWarning: once, if an integer is not exact in `dtype`.
 
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
                 of `device`.
-            InputError: for an integer `dtype` and a weight that is not a whole number.
+            InputError: for an integer `dtype` and a weight that is not an integer.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
         Cost: O(n^2 + edges); workspace of 2**18 edges.
@@ -160,14 +163,14 @@ def outside_error(name: str, n: int, source: int, target: int) -> InputError:
     n.
     """
     return InputError(
-        f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to {target}; correct it, or enlarge "
-        f"{name}."
+        f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to "
+        f"{target}; correct it, or enlarge {name}."
     )
 
 
 def weight_error(name: str, weight: float, source: int, target: int) -> InputError:
     """Return the error of a weight of `name` that is NaN or -inf."""
     return InputError(
-        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; replace it by a weight, or by inf "
-        "for no edge."
+        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; replace "
+        "it by a weight, or by inf for no edge."
     )

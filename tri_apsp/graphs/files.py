@@ -1,25 +1,30 @@
-"""Graphs as bytes: files and streams, the format by file name, decompression, and atomic
-replacement of a file.
-"""
+"""Graphs as bytes: files and streams, decompression, and atomic replacement of a file."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
-from tri_apsp.errors import ApspError, InputError
+from tri_apsp.errors import ApspError, InputError, InputTypeError
+from tri_apsp.graphs.text import Text
 
-__all__ = ["Source", "file_format", "open_input", "open_output", "read_bytes", "to_path"]
+__all__ = ["Format", "Source", "file_format", "open_output", "to_path"]
+
+Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
+"""The formats of files, by their extensions."""
 
 _GZIP = b"\x1f\x8b"
+# Control characters other than tabs, line feeds and form feeds.
+_CONTROL = bytes({*range(0x20), 0x7F} - {0x09, 0x0A, 0x0B, 0x0C})
 
 
 @dataclass(frozen=True)
@@ -27,136 +32,96 @@ class Source:
     """What a graph is read from: the file at `place`, or a binary stream.
 
     Attributes:
-        place: a path or a stream.
-        extension: the format, as the extension of a file without ".gz"; the first bytes tell
-            whether they are compressed.
+        place: a path or a stream; the first bytes tell whether they are compressed.
+        format: the name of its format.
     """
 
     place: Path | BinaryIO
-    extension: str
+    format: Format
 
     def __str__(self) -> str:
         """Return what messages call it."""
         if isinstance(self.place, Path):
             return str(self.place)
         name = getattr(self.place, "name", None)
-        return (
-            "standard input"
-            if name == "<stdin>"
-            else name
-            if isinstance(name, str)
-            else "the stream"
-        )
+        if not isinstance(name, str):
+            return "the stream"
+        return "standard input" if name == "<stdin>" else name
 
+    def text(self) -> Text:
+        """Return the content of a text file.
 
-def to_path(value: object, argument: str) -> Path:
-    """Return a path that the caller gave as `argument`.
-
-    Raises:
-        InputError: for another type, or a path that no file can have.
-    """
-    path: Any = value  # which os.fsencode checks
-    try:
-        name = os.fsencode(path)
-        if name and b"\0" not in name:
-            return Path(path)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(
-        f"`{argument}` must be a path that a file can have, but is {value!r}; give a str or a pathlib.Path."
-    )
-
-
-def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -> str:
-    """Return the extension of `path` in lower case, including ".gz"; it is one of `formats`.
-
-    `remedy` ends the message of the error.
-
-    Raises:
-        InputError: for an extension that is not in `formats`.
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
-    if extension not in formats:
-        raise InputError(
-            f"a file name must end in one of {', '.join(formats)}, but {path} ends in {extension or 'none'}; {remedy}."
-        )
-    return extension
-
-
-def read_bytes(source: Source) -> bytes:
-    """Return the content of a file or a stream, decompressed if it begins as gzip does.
-
-    Raises:
-        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is
-            compressed but damaged; for a stream of text.
-    """
-    data = _read(source)
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
+        Raises:
+            InputError: as `read`, and for a control character.
+        """
+        data = self.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+        if len(data.translate(None, _CONTROL)) < len(data):
             raise InputError(
-                f"a compressed file must be a whole gzip file, but {source} is not ({_reason(error)}); copy or compress it "
-                "again."
+                f"a .{self.format} file must be text, but {self} holds control characters; give "
+                "the text, or name the format of a binary file."
+            )
+        return Text(str(self), data)
+
+    def read(self) -> bytes:
+        """Return the content of a file or a stream, decompressed if it begins as gzip does.
+
+        Raises:
+            InputError: for a file that is not readable, is empty, or is compressed but damaged;
+                for a stream of text.
+        """
+        try:
+            data: Any = (
+                self.place.read_bytes() if isinstance(self.place, Path) else self.place.read()
+            )
+        except (OSError, ValueError) as error:  # a ValueError if the stream is closed
+            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+            raise InputError(
+                f"a graph file must be readable, but {self} is not ({reason}); check the name."
             ) from error
-    if not data:
-        raise InputError(f"a graph file must not be empty, but {source} is; write the graph again.")
-    return data
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InputTypeError(
+                f"a stream must be binary, but {self} returns {type(data).__name__}; open it in "
+                "mode 'rb', or give its .buffer."
+            )
+        content = bytes(data)
+        if content.startswith(_GZIP):
+            try:
+                content = gzip.decompress(content)
+            except (OSError, EOFError, zlib.error) as error:
+                raise InputError(
+                    f"a compressed file must be a whole gzip file, but {self} is damaged; copy or "
+                    "compress it again."
+                ) from error
+        if not content:
+            raise InputError(f"a graph file must not be empty, but {self} is; write it again.")
+        return content
 
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO | Path]:
+        """Yield what NumPy and torch load from: the path of a plain file, which can be mapped, or
+        the bytes if they are compressed or come from a stream.
 
-def _read(source: Source) -> bytes:
-    try:
-        data: object = (
-            source.place.read_bytes() if isinstance(source.place, Path) else source.place.read()
-        )
-    except FileNotFoundError:
-        raise InputError(
-            f"a graph file must exist, but there is no {source}; check the name."
-        ) from None
-    except IsADirectoryError:
-        raise InputError(
-            f"a graph must be read from a file, but {source} is a folder; name a file in it."
-        ) from None
-    except (OSError, ValueError) as error:  # a ValueError if the stream is closed
-        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InputError(
-            f"a graph file must be readable, but {source} is not ({reason}); check it."
-        ) from error
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return bytes(data)
-    found = "is text" if isinstance(data, str) else f"returns {type(data).__name__}"
-    raise InputError(
-        f"a stream must be binary, but {source} {found}; open it in mode 'rb', or give its .buffer."
-    )
-
-
-@contextmanager
-def open_input(source: Source) -> Iterator[BinaryIO | Path]:
-    """Yield what NumPy and torch load from: the path itself, or the bytes if they are compressed or
-    come from a stream.
-
-    Raises:
-        InputError: as `read_bytes`; and if the loader fails, with its reason.
-    """
-    place: BinaryIO | Path = source.place
-    if not isinstance(place, Path) or not _is_uncompressed(place):
-        place = io.BytesIO(read_bytes(source))
-    try:
-        yield place
-    except ApspError:
-        raise
-    except Exception as error:  # the loaders raise a dozen unrelated types for a damaged file
-        raise InputError(
-            f"a {source.extension} file must hold an array of numbers, but {source} cannot be read ({_reason(error)}); "
-            "write it again."
-        ) from error
+        Raises:
+            InputError: as `read`; and if the loader fails, with its reason.
+        """
+        place: BinaryIO | Path = self.place
+        if not isinstance(place, Path) or not _is_uncompressed(place):
+            place = io.BytesIO(self.read())
+        try:
+            yield place
+        except ApspError:
+            raise
+        except Exception as error:  # the loaders raise many types for a damaged file
+            # The first sentence only, since torch adds how to load unsafely.
+            reason = re.split(r"\.\s|\n", str(error))[0].rstrip(".") or type(error).__name__
+            raise InputError(
+                f"a .{self.format} file must hold an array of numbers, but {self} cannot be read "
+                f"({reason}); write it again."
+            ) from error
 
 
 def _is_uncompressed(path: Path) -> bool:
-    """Return whether `path` is a file that can be read, is not empty and does not begin as gzip
-    does.
-    """
+    """Return whether `path` is a file that can be read, is not empty and is not compressed."""
     try:
         if not path.is_file():  # such as a pipe, of which no byte must be read twice
             return False
@@ -166,20 +131,41 @@ def _is_uncompressed(path: Path) -> bool:
         return False
 
 
-def _reason(error: Exception) -> str:
-    words = str(error).lower()
-    if (
-        "object arrays" in words or "python objects" in words
-    ):  # NumPy continues with how to load them, which may run code
-        return "its values are Python objects"
-    if (
-        "pickle" in words or "weights only" in words
-    ):  # what the loaders suppose of any unknown content
-        return "it is damaged, or of another format"
-    if isinstance(error, gzip.BadGzipFile):  # which shows the first bytes
-        return "it is damaged"
-    # The first sentence only, since torch adds a long explanation of how to load unsafely.
-    return str(error).split("\n")[0].split(". ")[0].strip().rstrip(".") or type(error).__name__
+def to_path(value: object, argument: str) -> Path:
+    """Return a path that the caller gave as `argument`.
+
+    Raises:
+        InputError: for another type, or a path that no file can have.
+    """
+    if not isinstance(value, (str, os.PathLike)):
+        raise InputTypeError(
+            f"`{argument}` must be a path, but is {value!r}; give a str or a pathlib.Path."
+        )
+    try:
+        name = os.fsencode(value)
+    except ValueError:
+        name = b""
+    if not name or b"\0" in name:
+        raise InputError(
+            f"`{argument}` must be a path that a file can have, but is {value!r}; give another."
+        )
+    return Path(value)
+
+
+def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -> str:
+    """Return the extension of `path` in lower case without ".gz"; with it, it is in `formats`.
+
+    Raises:
+        InputError: for an extension that is not in `formats`.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+    if extension not in formats:
+        raise InputError(
+            f"a file name must end in one of {', '.join(formats)}, but {path} ends in "
+            f"{extension or 'none'}; {remedy}."
+        )
+    return extension.removesuffix(".gz")
 
 
 @contextmanager
@@ -209,5 +195,6 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
-            f"an output must be writable, but {path} is not ({error.strerror or error}); choose another place."
+            f"an output must be writable, but {path} is not ({error.strerror or error}); choose "
+            "another place."
         ) from error

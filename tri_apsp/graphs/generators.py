@@ -1,7 +1,7 @@
 """Random graphs by seed: the same seed gives the same graph, as long as NumPy does not change its
 generator.
 
-Weights are whole numbers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
+Weights are integers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import torch
 
 from tri_apsp.device import check_memory, require_memory
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
 
 __all__ = [
     "GENERATORS",
-    "Kind",
+    "GraphKind",
     "chain",
     "complete",
     "erdos_renyi",
     "generate",
-    "grid",
     "grid_of",
     "sparse_rows",
 ]
@@ -38,10 +38,10 @@ _LIGHTEST, _HEAVIEST = 1, 16
 # EdgeList, and temporary ones.
 _VERTEX_BYTES, _EDGE_BYTES = 16, 48
 
-Kind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
+GraphKind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
 
 
-def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
+def generate(kind: GraphKind, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
     """Return a graph of `n` vertices from the function of a kind.
 
     Args:
@@ -63,7 +63,8 @@ def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Gr
     if kind == "erdos_renyi":
         if p is None:
             raise InputError(
-                "`p` must be given for kind erdos_renyi, but is not; pass the probability of an edge."
+                "`p` must be given for kind erdos_renyi, but is not; pass the probability of an "
+                "edge."
             )
         return erdos_renyi(n, p, seed)
     if p is not None:
@@ -122,7 +123,7 @@ def sparse_rows(n: int, seed: int = 0) -> EdgeList:
 
 
 def _rows(n: int, degrees: npt.NDArray[np.int64], rng: np.random.Generator) -> EdgeList:
-    """Draw `degrees[i]` different targets j != i for each row i, ascending, and then all weights."""
+    """Draw `degrees[i]` different targets j != i for each row i, ascending, then all weights."""
     targets = np.empty(int(degrees.sum()), np.int64)
     end = 0
     for row, degree in enumerate(degrees.tolist()):
@@ -158,41 +159,25 @@ def complete(n: int, seed: int = 0) -> DenseGraph:
     return DenseGraph(weights)
 
 
-def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
-    """Return a grid: vertex (r, c), number r * columns + c, has an edge to each of its up to 4
-    neighbours.
+def grid_of(n: int, seed: int = 0) -> EdgeList:
+    """Return a grid of `n` vertices in ceil(sqrt(n)) columns, whose last row may be shorter.
+
+    Vertex (r, c), number r * columns + c, has an edge to each of its up to 4 neighbours.
 
     Args:
-        rows: not negative.
-        columns: not negative.
+        n: vertices.
         seed: not negative.
 
     Raises:
-        InputError: for a negative argument.
+        InputError: for a negative n or seed.
         TooLargeError: if the graph does not fit the memory.
 
-    Cost: O(rows * columns).
+    Cost: O(n).
     """
-    for name, value in (("rows", rows), ("columns", columns)):
-        if value < 0:
-            raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
-    return _grid(rows * columns, columns, seed)
-
-
-def grid_of(n: int, seed: int = 0) -> EdgeList:
-    """Return a grid of `n` vertices in ceil(sqrt(n)) columns, whose last row may be shorter;
-    otherwise as `grid`.
-    """
-    return _grid(n, math.isqrt(n - 1) + 1 if n > 0 else 0, seed)
-
-
-def _grid(n: int, columns: int, seed: int) -> EdgeList:
     rng = _generator(n, seed)
     _check_edges(n, 4 * n)
-    vertices = np.arange(n)
-    # With 0 columns there are no vertices, and the divisor may be 1.
-    left = vertices[:-1][vertices[1:] % max(1, columns) != 0]
-    upper = vertices[: max(0, n - columns)]
+    columns, vertices = math.isqrt(n - 1) + 1 if n else 1, np.arange(n)
+    left, upper = vertices[:-1][vertices[1:] % columns != 0], vertices[:-columns]
     sources, targets = np.concatenate([left, upper]), np.concatenate([left + 1, upper + columns])
     return EdgeList(
         n,
@@ -223,23 +208,24 @@ def chain(n: int, seed: int = 0) -> EdgeList:
 
 
 def _generator(n: int, seed: int) -> np.random.Generator:
-    for name, value in (("n", n), ("seed", seed)):
-        if value < 0:
-            raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
+    as_integer(n, "n")
+    as_integer(seed, "seed")
     if n > MAX_VERTICES:
         raise InputError(
-            "`n` must be at most 2**62, the largest number of vertices, but is greater; pass fewer vertices."
+            "`n` must be at most 2**62, the largest number of vertices, but is greater; pass "
+            "fewer vertices."
         )
     return np.random.default_rng(seed)
 
 
 def _check_edges(n: int, edges: float) -> None:
-    """Refuse a graph of about so many edges that does not fit the free memory.
+    """Refuse a graph of about `edges` edges that does not fit the free memory.
 
     Raises:
         TooLargeError: with the bytes needed and the bytes free.
     """
-    what = f"a graph of {counted(n, 'vertex', 'vertices')} and about {edges:.3g} edges, while it is generated,"
+    vertices = counted(n, "vertex", "vertices")
+    what = f"a graph of {vertices} and about {edges:.3g} edges, while it is generated,"
     require_memory(
         what,
         _VERTEX_BYTES * n + _EDGE_BYTES * edges,
@@ -252,7 +238,7 @@ def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
     return rng.integers(_LIGHTEST, _HEAVIEST + 1, size=count)
 
 
-GENERATORS: dict[Kind, tuple[Callable[..., Graph], str]] = {
+GENERATORS: dict[GraphKind, tuple[Callable[..., Graph], str]] = {
     "erdos_renyi": (
         erdos_renyi,
         "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges",
@@ -264,7 +250,8 @@ GENERATORS: dict[Kind, tuple[Callable[..., Graph], str]] = {
     ),
     "grid": (
         grid_of,
-        "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges",
+        "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n "
+        "edges",
     ),
     "chain": (
         chain,

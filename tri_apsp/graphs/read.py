@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 import os
-from typing import Any, BinaryIO, Literal, TypeAlias, get_args
+from typing import BinaryIO, Literal, cast
 
 import torch
 
-from tri_apsp.errors import InputError
-from tri_apsp.graphs.arrays import read_npy, read_npz, read_pt
+from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.dimacs import read_dimacs
-from tri_apsp.graphs.edge_text import read_edge_text
-from tri_apsp.graphs.files import Source, file_format, read_bytes, to_path
-from tri_apsp.graphs.matrix_market import read_matrix_market
-from tri_apsp.graphs.text import Text
+from tri_apsp.graphs.files import Format, Source, file_format, to_path
+from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 
-__all__ = ["FORMATS", "READ_FORMATS", "Format", "load_graph", "read_graph"]
-
-Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
-
-FORMATS: tuple[Format, ...] = get_args(Format)
-"""The formats that `read_graph` supports."""
-
-READ_FORMATS: tuple[str, ...] = tuple(
-    f".{name}{packed}" for packed in ("", ".gz") for name in FORMATS
-)
-"""The file name extensions that name a format."""
-
-_EDGE_TEXTS = (".txt", ".csv", ".tsv")
-_TEXTS = {".gr": read_dimacs, ".mtx": read_matrix_market}
-_ARRAYS = {".npy": read_npy, ".npz": read_npz, ".pt": read_pt}
+__all__ = ["load_graph", "read_graph"]
 
 
 def read_graph(
@@ -68,7 +50,7 @@ def read_graph(
         of parallel edges the lightest counts; the diagonal is 0 where it is not negative.
 
     Warns:
-        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in
+        RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
 
     Raises:
@@ -98,24 +80,29 @@ def load_graph(
         allocates nothing of size n^2 before its `to_weights` has checked the memory.
     """
     opened = _source(source, format)
-    extension = opened.extension
-    base, vertices = _edge_text_arguments(opened, base, vertices)
-    graph: Graph
-    if extension in _ARRAYS:
-        graph = _ARRAYS[extension](opened)
-    else:
-        text = Text(str(opened), read_bytes(opened).removeprefix(b"\xef\xbb\xbf"))
-        text.check()
-        if extension in _TEXTS:
-            graph = _TEXTS[extension](text)
-        else:
-            graph = read_edge_text(text, extension, base=base, vertices=vertices)
+    kind = FILE_FORMATS[opened.format]
+    options = {
+        name: as_integer(value, name)
+        for name, value in (("base", base), ("vertices", vertices))
+        if value is not None
+    }
+    for name, value in options.items():
+        if name not in kind.options:
+            raise InputError(
+                f"`{name}` is for edge lists, but is {value} for {opened}, whose format defines "
+                "it; leave it out."
+            )
+    if options.get("base", 0) not in (0, 1):
+        raise InputError(
+            f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
+        )
+    graph = kind.read(opened, **options)
     if directed:
         return graph
     if isinstance(graph, DenseGraph):
         raise InputError(
-            f"`directed` must be True for a dense matrix, which holds both directions, but is False for {opened}; leave "
-            "it out (--undirected)."
+            "`directed` must be True for a dense matrix, which holds both directions, but is "
+            f"False for {opened}; leave it out (--undirected)."
         )
     return graph.both_ways()
 
@@ -127,50 +114,17 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
         )
     if isinstance(source, (str, os.PathLike)):
         path = to_path(source, "source")
-        if format is not None:
-            return Source(path, f".{format}")
-        extension = file_format(path, READ_FORMATS, "rename it, or give its format (--format)")
-        return Source(path, extension.removesuffix(".gz"))
+        remedy = "rename it, or give its format (--format)"
+        name = format or file_format(path, READ_FORMATS, remedy).removeprefix(".")
+        return Source(path, cast(Format, name))
     if not hasattr(source, "read"):
-        raise InputError(
-            f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give one of these."
+        raise InputTypeError(
+            f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give "
+            "one of these."
         )
     if format is None:
         raise InputError(
-            f"{Source(source, '')} must come with its format, but none is given; add --format with one of "
-            f"{', '.join(FORMATS)} (`format` in Python)."
+            f"{Source(source, 'gr')} must come with its format, but none is given; add --format "
+            f"with one of {', '.join(FORMATS)} (`format` in Python)."
         )
-    return Source(source, f".{format}")
-
-
-def _edge_text_arguments(
-    source: Source, base: object, vertices: object
-) -> tuple[int | None, int | None]:
-    """Return `base` and `vertices`, each None or an int, after a check."""
-    if source.extension not in _EDGE_TEXTS:
-        for name, value in (("base", base), ("vertices", vertices)):
-            if value is not None:
-                raise InputError(
-                    f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {source}, whose format "
-                    "defines it; leave it out."
-                )
-    first, count = _whole(base), _whole(vertices)
-    if base is not None and first not in (0, 1):
-        raise InputError(
-            f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
-        )
-    if vertices is not None and (count is None or count < 0):
-        raise InputError(
-            f"`vertices` must be a whole number from 0, but is {vertices!r}; pass the number of vertices."
-        )
-    return first, count
-
-
-def _whole(value: Any) -> int | None:
-    """Return an integer of any type, such as one of NumPy, as an int; None for anything else, and
-    for a bool.
-    """
-    try:
-        return None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return None
+    return Source(source, format)

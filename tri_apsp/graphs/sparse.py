@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_device
-from tri_apsp.device import check_memory, require_memory
-from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.device import check_device, check_memory, require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
@@ -76,7 +75,7 @@ class EdgeLists:
         """The length of each list, (n,) of int64."""
         return self.offsets.diff()
 
-    def arrays(self) -> tuple[Array, Array, Array]:
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Return offsets, vertices and weights as arrays of NumPy."""
         offsets, vertices, weights = (
             x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights)

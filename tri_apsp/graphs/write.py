@@ -1,29 +1,25 @@
-"""Write distances and graphs in the format of the file extension; a file appears complete or not at
-all.
+"""Write distances and graphs; the extension names the format, and a file appears complete or not
+at all.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.arrays import write_array
-from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.dimacs import write_dimacs
-from tri_apsp.graphs.edge_text import write_edge_text
+from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
-from tri_apsp.graphs.matrix_market import write_matrix_market
+from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 __all__ = [
     "DISTANCE_FORMATS",
-    "GRAPH_FORMATS",
-    "VERTEX_FORMATS",
     "check_output",
     "write_distances",
     "write_graph",
@@ -33,16 +29,7 @@ __all__ = [
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
-"""The file name extensions that `write_distances` supports."""
-
-VERTEX_FORMATS: tuple[str, ...] = (".csv", ".npy", ".npz", ".pt", ".csv.gz", ".npy.gz")
-"""The file name extensions that `write_vertex_values` supports."""
-
-GRAPH_FORMATS: tuple[str, ...] = (
-    *(".gr", ".mtx", ".txt", ".csv", ".tsv", ".npy", ".npz", ".pt"),
-    *(".gr.gz", ".mtx.gz", ".txt.gz", ".csv.gz", ".tsv.gz", ".npy.gz"),
-)
-"""The file name extensions that `write_graph` supports."""
+"""The file name extensions of distances, predecessors and values of vertices."""
 
 
 def check_output(
@@ -63,25 +50,20 @@ def check_output(
     """
     target = to_path(path, "path")
     try:
-        is_folder, is_device = target.is_dir(), target.exists() and not target.is_file()
+        is_other = target.exists() and not target.is_file()
     except OSError as error:  # such as a name that is too long
         raise InputError(
             f"an output must be writable, but {target} is not ({error.strerror}); choose another."
         ) from None
-    if is_folder:
-        raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
-    if is_device:
+    if is_other:
         raise InputError(
-            f"an output must be a file, but {target} is a device or a pipe; name a file."
+            f"an output must be a file, but {target} is a folder, a device or a pipe; name a file."
         )
-    extension = file_format(target, formats).removesuffix(".gz")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"the folder of an output must exist, but {target.parent} does not; create it."
-        )
+    extension = file_format(target, formats)
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(
-            f"the folder of an output must be writable, but {target.parent} is not; choose another."
+            f"the folder of an output must exist and be writable, but {target.parent} is not; "
+            "create it, or choose another."
         )
     return target, extension
 
@@ -103,35 +85,28 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
 
     Cost: O(n^2).
     """
-    target, extension = check_output(path, DISTANCE_FORMATS)
+    check_output(path)
     if not isinstance(distances, torch.Tensor):
-        raise InputError(
-            f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the distances of a Result, "
-            "result.distances."
+        raise InputTypeError(
+            f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the "
+            "distances of a Result, result.distances."
         )
     if distances.layout != torch.strided:
         raise InputError(
-            f"`distances` must be a dense tensor, but has layout {distances.layout}; call .to_dense() on it."
+            f"`distances` must be a dense tensor, but has layout {distances.layout}; call "
+            ".to_dense() on it."
         )
     if distances.dtype not in DTYPES:
         raise InputError(
-            f"`distances` must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but have {dtype_name(distances.dtype)}; "
-            f"{remedy_for(distances.dtype)}."
-        )
-    if extension == ".csv" and distances.ndim != 2:
-        raise InputError(
-            f"a .csv file must hold one matrix, but `distances` have shape {tuple(distances.shape)}; "
-            "write .npy, or one file per graph."
+            f"`distances` must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but have "
+            f"{dtype_name(distances.dtype)}; {remedy_for(distances.dtype)}."
         )
     if distances.ndim not in (2, 3):
         raise InputError(
-            f"`distances` must have shape (n, n) or (batch, n, n), but have {tuple(distances.shape)}; reshape them."
+            "`distances` must have shape (n, n) or (batch, n, n), but have "
+            f"{tuple(distances.shape)}; reshape them."
         )
-    with open_output(target) as stream:
-        if extension == ".csv":
-            _write_csv(distances, stream)
-        else:
-            write_array(distances, stream, extension, "distances")
+    _write(distances, path, "distances", _csv_rows(distances))
 
 
 def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str]) -> None:
@@ -144,13 +119,8 @@ def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str])
     Raises:
         InputError: as check_output; or if the disk is full.
     """
-    target, extension = check_output(path, DISTANCE_FORMATS)
-    with open_output(target) as stream:
-        if extension == ".csv":
-            for row in predecessors.tolist():
-                stream.write((",".join(map(str, row)) + "\n").encode())
-        else:
-            write_array(predecessors, stream, extension, "predecessors")
+    rows = (",".join(map(str, row.tolist())) for row in predecessors)
+    _write(predecessors, path, "predecessors", rows)
 
 
 def write_vertex_values(
@@ -160,7 +130,7 @@ def write_vertex_values(
 
     Args:
         values: (n,) of float64 on the CPU.
-        path: ends in one of `VERTEX_FORMATS`; a `.csv` has the columns `vertex` and `name`, the
+        path: ends in one of `DISTANCE_FORMATS`; a `.csv` has the columns `vertex` and `name`, the
             other formats hold the tensor.
         name: what the values are; the key in `.npz`.
         base: the number of the first vertex in `.csv`.
@@ -168,32 +138,34 @@ def write_vertex_values(
     Raises:
         InputError: as check_output; or if the disk is full.
     """
-    target, extension = check_output(path, VERTEX_FORMATS)
+    rows = (f"{vertex},{value!r}" for vertex, value in enumerate(values.tolist(), base))
+    _write(values, path, name, chain([f"vertex,{name}"], rows))
+
+
+def _write(
+    values: torch.Tensor, path: str | os.PathLike[str], name: str, csv_rows: Iterator[str]
+) -> None:
+    """Write a tensor, called `name` in a .npz, or its rows of text to a .csv."""
+    target, extension = check_output(path)
+    if extension == ".csv" and values.ndim > 2:
+        raise InputError(
+            f"a .csv file must hold one matrix, but `{name}` have shape {tuple(values.shape)}; "
+            "write .npy, or one file per graph."
+        )
     with open_output(target) as stream:
         if extension == ".csv":
-            stream.write(f"vertex,{name}\n".encode())
-            stream.writelines(
-                f"{vertex},{value!r}\n".encode()
-                for vertex, value in enumerate(values.tolist(), base)
-            )
+            stream.writelines(f"{row}\n".encode() for row in csv_rows)
         else:
             write_array(values, stream, extension, name)
 
 
-def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
+def _csv_rows(distances: torch.Tensor) -> Iterator[str]:
+    """Yield each row with inf for no_edge, as many digits as distinguish any two values."""
     missing = no_edge(distances.dtype)
-    # As many digits as distinguish any two values of the dtype.
-    spec = {torch.float32: "%.9g", torch.float64: "%.17g"}.get(distances.dtype, "%d")
+    spec = {torch.float32: ".9g", torch.float64: ".17g"}.get(distances.dtype, "d")
     words = {missing: "inf", -missing: "-inf"}
-    line = ",".join([spec] * distances.shape[1]) + "\n"
     for row in distances:
-        values = row.tolist()
-        if spec == "%d" and (missing in values or -missing in values):
-            stream.write(
-                (",".join(words.get(value, str(value)) for value in values) + "\n").encode()
-            )
-        else:
-            stream.write((line % tuple(values)).encode())
+        yield ",".join(words.get(value) or format(value, spec) for value in row.tolist())
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -211,17 +183,6 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         TooLargeError: for an `EdgeList` in a dense format, if its matrix does not fit the memory.
     """
     target, extension = check_output(path, GRAPH_FORMATS)
+    name = next(name for name in FILE_FORMATS if f".{name}" == extension)
     with open_output(target) as stream:
-        if extension == ".gr":
-            write_dimacs(graph, stream)
-        elif extension == ".mtx":
-            write_matrix_market(graph, stream)
-        elif extension in (".txt", ".csv", ".tsv"):
-            write_edge_text(graph, stream, extension)
-        else:
-            weights = (
-                graph.weights
-                if isinstance(graph, DenseGraph)
-                else graph.to_weights(graph.natural_dtype)
-            )
-            write_array(weights, stream, extension, "weights")
+        FILE_FORMATS[name].write(graph, stream)

@@ -1,1 +1,1 @@
-"""tri_apsp inside other libraries. NetworkX finds its part by the entry points in pyproject.toml."""
+"""tri_apsp inside other libraries; NetworkX finds its part by entry points in pyproject.toml."""

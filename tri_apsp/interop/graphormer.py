@@ -7,19 +7,19 @@ section 3.1.
 
 from __future__ import annotations
 
-import operator
-from typing import Any, NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.device import check_memory
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import from_edge_index
+from tri_apsp.graphs.cast import as_integer
 from tri_apsp.messages import shown
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Encodings", "check_max_distance", "encodings", "features_along"]
+__all__ = ["Encodings", "encodings", "features_along"]
 
 # Distances, counted in edges, fit int16 for graphs of at most so many vertices.
 _MOST_OF_INT16 = 1 << 12
@@ -63,13 +63,13 @@ def encodings(
         max_distance: the most edges that are told apart, at least 1.
 
     Raises:
-        InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
+        InputError: as from_edge_index; a `max_distance` that is no integer from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
     Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8
     (max_distance + 12) bytes.
     """
-    max_distance = check_max_distance(max_distance)
+    max_distance = as_integer(max_distance, "max_distance", least=1)
     weights, sizes = from_edge_index(
         edge_index,
         None,
@@ -136,34 +136,22 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
             or (name == "edge_paths" and tensor.dtype != torch.int64)
             or not tensor.dim()
         ):
-            raise InputError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
+            raise InputTypeError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
     if edge_features.device != edge_paths.device:
         raise InputError(
-            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but are on {edge_features.device}; "
-            "move them."
+            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but are "
+            f"on {edge_features.device}; move them."
         )
     if edge_paths.device.type == "cpu" and edge_paths.numel():
         lowest, highest = (int(value) for value in edge_paths.aminmax())
         if lowest < -1 or highest >= len(edge_features):
             raise InputError(
-                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have features, or -1, but one is "
-                f"{lowest if lowest < -1 else highest}; give the features of all edges."
+                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have features, "
+                f"or -1, but one is {lowest if lowest < -1 else highest}; give the features of all "
+                "edges."
             )
     none = edge_features.new_zeros((1, *edge_features.shape[1:]))
     return torch.cat((edge_features, none))[edge_paths]  # -1 is the last row
-
-
-def check_max_distance(value: Any) -> int:
-    """Return the most edges that are told apart.
-
-    Raises:
-        InputError: no whole number from 1 on.
-    """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
-        raise InputError(
-            f"`max_distance` must be a whole number from 1 on, but is {shown(value)}; give one."
-        )
-    return operator.index(value)
 
 
 def _first_parallel_edges(

@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
-from tri_apsp.interop.networkx_graph import Graph
+from tri_apsp.interop.networkx_graph import ConvertedGraph
 from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.interop.networkx_rules import can_run, should_run
 
@@ -44,19 +44,19 @@ def convert_from_nx(
     preserve_graph_attrs: bool = False,
     name: str | None = None,
     graph_name: str | None = None,
-) -> Graph:
+) -> ConvertedGraph:
     """Return a NetworkX graph as a graph of this backend; the edge attributes that are asked for
     are read now.
     """
-    return Graph(graph, edge_attrs or [None])
+    return ConvertedGraph(graph, edge_attrs or [None])
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     """Return the original of a converted graph; any other result as it is."""
-    return result.original if isinstance(result, Graph) else result
+    return result.original if isinstance(result, ConvertedGraph) else result
 
 
-def _solve(graph: Graph, attribute: str | None, **options: Any) -> Solution:
+def _solve(graph: ConvertedGraph, attribute: str | None, **options: Any) -> Solution:
     from tri_apsp.interop.networkx_solution import solve  # imports torch
 
     return solve(graph, attribute, **options)
@@ -69,7 +69,7 @@ def _serves(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(G: Any, *args: Any, **kwargs: Any) -> Any:
-        graph = G if isinstance(G, Graph) else convert_from_nx(G)
+        graph = G if isinstance(G, ConvertedGraph) else convert_from_nx(G)
         if not graph.nodes:
             return getattr(nx, function.__name__).orig_func(graph.original, *args, **kwargs)
         return function(graph, *args, **kwargs)
@@ -81,7 +81,7 @@ def _infinity() -> float:
     return float("inf")
 
 
-def _floyd_warshall(graph: Graph, weight: str | None, **options: Any) -> Solution:
+def _floyd_warshall(graph: ConvertedGraph, weight: str | None, **options: Any) -> Solution:
     """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle
     no error.
     """
@@ -104,13 +104,15 @@ def _distances(solution: Solution) -> dict[Node, defaultdict[Node, Any]]:
 
 
 @_serves
-def floyd_warshall(G: Graph, weight: str | None = "weight") -> dict[Node, defaultdict[Node, Any]]:
+def floyd_warshall(
+    G: ConvertedGraph, weight: str | None = "weight"
+) -> dict[Node, defaultdict[Node, Any]]:
     return _distances(_floyd_warshall(G, weight))
 
 
 @_serves
 def floyd_warshall_predecessor_and_distance(
-    G: Graph, weight: str | None = "weight"
+    G: ConvertedGraph, weight: str | None = "weight"
 ) -> tuple[dict[Node, dict[Node, Node]], dict[Node, defaultdict[Node, Any]]]:
     solution = _floyd_warshall(G, weight, predecessors=True)
     assert solution.predecessors is not None
@@ -129,13 +131,14 @@ def floyd_warshall_predecessor_and_distance(
 
 @_serves
 def floyd_warshall_numpy(
-    G: Graph, nodelist: Any = None, weight: str | None = "weight"
+    G: ConvertedGraph, nodelist: Any = None, weight: str | None = "weight"
 ) -> npt.NDArray[np.float64]:
     if nodelist is None:
         return _floyd_warshall(G, weight, loops=False).distances
     if not (len(nodelist) == len(G) == len(set(nodelist))):
         raise nx.NetworkXError(
-            "nodelist must contain every node in G with no repeats.If you wanted a subgraph of G use G.subgraph(nodelist)"
+            "nodelist must contain every node in G with no repeats.If you wanted a subgraph of G "
+            "use G.subgraph(nodelist)"
         )
     if strange := set(nodelist) - set(G.nodes):
         raise nx.NetworkXError(f"Nodes {strange} in nodelist is not in G")
@@ -144,50 +147,46 @@ def floyd_warshall_numpy(
 
 
 @_serves
-def johnson(G: Graph, weight: str | None = "weight") -> dict[Node, dict[Node, list[Node]]]:
+def johnson(G: ConvertedGraph, weight: str | None = "weight") -> dict[Node, dict[Node, list[Node]]]:
     solution = _solve(G, weight, negative=True, predecessors=True)
     return {node: solution.paths(place) for place, node in enumerate(solution.nodes)}
 
 
 def _by_source(solution: Solution, one: Callable[[int], Any]) -> Iterator[tuple[Node, Any]]:
-    """Yield what NetworkX yields for all pairs: each source with the value of `one` for its place."""
+    """Yield each source with the value of `one` for its place, as NetworkX does for all pairs."""
     for place, node in enumerate(solution.nodes):
         yield node, one(place)
 
 
-def _limit(cutoff: float | None) -> float:
-    return float("inf") if cutoff is None else cutoff
-
-
 @_serves
 def all_pairs_dijkstra(
-    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+    G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, tuple[dict[Node, Any], dict[Node, list[Node]]]]]:
-    solution, limit = _solve(G, weight, predecessors=True), _limit(cutoff)
+    solution = _solve(G, weight, predecessors=True)
     return _by_source(
-        solution, lambda place: (solution.lengths(place, limit), solution.paths(place, limit))
+        solution, lambda place: (solution.lengths(place, cutoff), solution.paths(place, cutoff))
     )
 
 
 @_serves
 def all_pairs_dijkstra_path(
-    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+    G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
-    solution, limit = _solve(G, weight, predecessors=True), _limit(cutoff)
-    return _by_source(solution, lambda place: solution.paths(place, limit))
+    solution = _solve(G, weight, predecessors=True)
+    return _by_source(solution, lambda place: solution.paths(place, cutoff))
 
 
 @_serves
 def all_pairs_dijkstra_path_length(
-    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+    G: ConvertedGraph, cutoff: float | None = None, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, dict[Node, Any]]]:
-    solution, limit = _solve(G, weight), _limit(cutoff)
-    return _by_source(solution, lambda place: solution.lengths(place, limit))
+    solution = _solve(G, weight)
+    return _by_source(solution, lambda place: solution.lengths(place, cutoff))
 
 
 @_serves
 def all_pairs_bellman_ford_path(
-    G: Graph, weight: str | None = "weight"
+    G: ConvertedGraph, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     solution = _solve(G, weight, negative=True, predecessors=True)
     return _by_source(solution, solution.paths)
@@ -195,22 +194,20 @@ def all_pairs_bellman_ford_path(
 
 @_serves
 def all_pairs_bellman_ford_path_length(
-    G: Graph, weight: str | None = "weight"
+    G: ConvertedGraph, weight: str | None = "weight"
 ) -> Iterator[tuple[Node, dict[Node, Any]]]:
     solution = _solve(G, weight, negative=True)
     return _by_source(solution, solution.lengths)
 
 
-def _edges_within(cutoff: float | None) -> float:
-    """Return the most edges of a path within a cutoff: NetworkX's search takes one more step while
-    it is above the level.
-    """
-    return float("inf") if cutoff is None else float(np.ceil(cutoff))
+def _edges_within(cutoff: float | None) -> float | None:
+    """Return the most edges of a path: NetworkX takes a step if its cutoff is above the level."""
+    return None if cutoff is None else float(np.ceil(cutoff))
 
 
 @_serves
 def all_pairs_shortest_path(
-    G: Graph, cutoff: float | None = None
+    G: ConvertedGraph, cutoff: float | None = None
 ) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
     solution, limit = _solve(G, None, predecessors=True), _edges_within(cutoff)
     return _by_source(solution, lambda place: solution.paths(place, limit))
@@ -218,7 +215,7 @@ def all_pairs_shortest_path(
 
 @_serves
 def all_pairs_shortest_path_length(
-    G: Graph, cutoff: float | None = None
+    G: ConvertedGraph, cutoff: float | None = None
 ) -> Iterator[tuple[Node, dict[Node, Any]]]:
     solution, limit = _solve(G, None), _edges_within(cutoff)
     return _by_source(solution, lambda place: solution.lengths(place, limit))
@@ -226,7 +223,7 @@ def all_pairs_shortest_path_length(
 
 @_serves
 def average_shortest_path_length(
-    G: Graph, weight: str | None = None, method: str | None = None
+    G: ConvertedGraph, weight: str | None = None, method: str | None = None
 ) -> float:
     method = method or ("unweighted" if weight is None else "dijkstra")
     n = len(G)
@@ -245,7 +242,7 @@ def average_shortest_path_length(
 
 @_serves
 def eccentricity(
-    G: Graph, v: None = None, sp: None = None, weight: str | None = None
+    G: ConvertedGraph, v: None = None, sp: None = None, weight: str | None = None
 ) -> dict[Node, Any]:
     solution = _solve(G, weight)
     farthest = solution.distances.max(axis=1)
@@ -256,18 +253,22 @@ def eccentricity(
 
 
 @_serves
-def diameter(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> Any:
+def diameter(
+    G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: str | None = None
+) -> Any:
     return max(eccentricity(G, weight=weight).values())
 
 
 @_serves
-def radius(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> Any:
+def radius(
+    G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: str | None = None
+) -> Any:
     return min(eccentricity(G, weight=weight).values())
 
 
 @_serves
 def center(
-    G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None
+    G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: str | None = None
 ) -> list[Node]:
     found = eccentricity(G, weight=weight)
     smallest = min(found.values())
@@ -276,7 +277,7 @@ def center(
 
 @_serves
 def periphery(
-    G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None
+    G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: str | None = None
 ) -> list[Node]:
     found = eccentricity(G, weight=weight)
     largest = max(found.values())
@@ -284,7 +285,7 @@ def periphery(
 
 
 @_serves
-def wiener_index(G: Graph, weight: str | None = None) -> Any:
+def wiener_index(G: ConvertedGraph, weight: str | None = None) -> Any:
     solution = _solve(G, weight)
     if np.isinf(solution.distances).any():
         return float("inf")
@@ -294,7 +295,7 @@ def wiener_index(G: Graph, weight: str | None = None) -> Any:
 
 @_serves
 def harmonic_centrality(
-    G: Graph, nbunch: None = None, distance: str | None = None, sources: None = None
+    G: ConvertedGraph, nbunch: None = None, distance: str | None = None, sources: None = None
 ) -> dict[Node, Any]:
     solution = _solve(G, distance)
     distances = solution.distances
@@ -310,7 +311,7 @@ def harmonic_centrality(
 
 @_serves
 def closeness_centrality(
-    G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True
+    G: ConvertedGraph, u: None = None, distance: str | None = None, wf_improved: bool = True
 ) -> dict[Node, float]:
     solution = _solve(G, distance)
     found = solution.distances < np.inf
@@ -323,7 +324,7 @@ def closeness_centrality(
 
 
 @_serves
-def global_efficiency(G: Graph) -> float:
+def global_efficiency(G: ConvertedGraph) -> float:
     n = len(G)
     if n == 1:
         return 0

@@ -4,14 +4,14 @@ that was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Edges", "Graph"]
+__all__ = ["ConvertedGraph", "Edges"]
 
 
 class _Missing:
@@ -42,7 +42,7 @@ class Edges:
     obstacle: str = ""
 
 
-class Graph:
+class ConvertedGraph:
     """A NetworkX graph converted for this backend; NetworkX caches it on the original until that is
     changed.
 
@@ -85,7 +85,11 @@ class Graph:
 
     def _read(self, attribute: str | None) -> Edges:
         counts, targets, values = list[int](), list[Hashable](), list[Any]()
-        multigraph, weight_of = self.is_multigraph(), _getter(attribute)
+        multigraph = self.is_multigraph()
+
+        def weight_of(attributes: dict[Any, Any]) -> Any:
+            return attributes.get(attribute, _MISSING)
+
         for _, neighbours in self.original.adjacency():
             before = len(targets)
             if multigraph:
@@ -123,11 +127,6 @@ class Graph:
             whole,
             _obstacle(weights, len(self), not kinds <= {_Missing, *_REAL}),
         )
-
-
-def _getter(attribute: str | None) -> Callable[[dict[Any, Any]], Any]:
-    """Return a function that takes the weight from the attributes of an edge."""
-    return lambda attributes: attributes.get(attribute, _MISSING)
 
 
 def _obstacle(weights: npt.NDArray[np.float64], n: int, integers: bool) -> str:

@@ -32,8 +32,8 @@ FUNCTIONS = (
 """The functions of NetworkX that networkx_backend.py implements."""
 
 _NOTE = (
-    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot serve, such as a callable "
-    "weight, raise NotImplementedError, or are left to the next backend."
+    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot "
+    "serve, such as a callable weight, raise NotImplementedError, or are left to the next backend."
 )
 
 
@@ -44,7 +44,7 @@ def backend_info() -> dict[str, Any]:
         "project": "tri_apsp",
         "package": "tri_apsp",
         "url": "https://github.com/tri-apsp/tri_apsp",
-        "short_summary": "All-pairs shortest paths as one dense solve on a GPU or all cores of a CPU.",
+        "short_summary": "All-pairs shortest paths by a dense solve on a GPU or every CPU core.",
         "default_config": {"device": "auto"},  # or "cpu", "cuda", "cuda:1"
         "functions": {name: {"additional_docs": _NOTE} for name in FUNCTIONS},
     }

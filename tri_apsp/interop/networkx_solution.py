@@ -15,7 +15,7 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList
-from tri_apsp.interop.networkx_graph import Graph
+from tri_apsp.interop.networkx_graph import ConvertedGraph
 
 __all__ = ["Solution", "solve"]
 
@@ -57,16 +57,16 @@ class Solution:
         row[source] = 0
         return row
 
-    def reached(self, source: int, limit: float = float("inf")) -> npt.NDArray[np.int64]:
+    def reached(self, source: int, limit: float | None = None) -> npt.NDArray[np.int64]:
         """Return the places of the nodes within `limit` of a source: itself first, then by
         distance, then by place.
         """
         values = self.distances[source]
-        found = np.flatnonzero((values <= limit) & (values < np.inf))
+        found = np.flatnonzero((values <= (np.inf if limit is None else limit)) & (values < np.inf))
         found = found[found != source]
         return np.concatenate([[source], found[np.argsort(values[found], kind="stable")]])
 
-    def lengths(self, source: int, limit: float = float("inf")) -> dict[Hashable, Any]:
+    def lengths(self, source: int, limit: float | None = None) -> dict[Hashable, Any]:
         """Return the distances to the reached nodes, in their order."""
         places = self.reached(source, limit)
         result = dict(
@@ -79,13 +79,14 @@ class Solution:
         result[self.nodes[source]] = 0
         return result
 
-    def paths(self, source: int, limit: float = float("inf")) -> dict[Hashable, list[Hashable]]:
+    def paths(self, source: int, limit: float | None = None) -> dict[Hashable, list[Hashable]]:
         """Return a shortest path to each reached node."""
         assert self.predecessors is not None
         nodes, before = self.nodes, self.predecessors[source].tolist()
         paths = {nodes[source]: [nodes[source]]}
         for place in self.reached(source, limit).tolist():
-            ahead = []  # at equal distances, a node may come before the one that its path passes through
+            # At equal distances, a node may come before the one that its path passes through.
+            ahead = []
             while nodes[place] not in paths:
                 ahead.append(place)
                 place = before[place]
@@ -101,7 +102,7 @@ class Solution:
 
 
 def solve(
-    graph: Graph,
+    graph: ConvertedGraph,
     attribute: str | None,
     *,
     missing: float = 1,

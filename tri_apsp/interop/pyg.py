@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from tri_apsp.api import pack, shortest_paths, unpack
-from tri_apsp.errors import ApspError, InputError
+from tri_apsp.errors import ApspError, InputError, InputTypeError
 from tri_apsp.graphs import from_edge_index
-from tri_apsp.interop.graphormer import check_max_distance, encodings
+from tri_apsp.graphs.cast import as_integer
+from tri_apsp.interop.graphormer import encodings
 from tri_apsp.messages import remedy_of_extra, shown
 
 
@@ -27,7 +28,8 @@ try:
     from torch_geometric.transforms import BaseTransform
 except ImportError as error:
     raise MissingPackageError(
-        f"tri_apsp.interop.pyg needs torch_geometric, but it is not installed; {remedy_of_extra('pyg')}."
+        "tri_apsp.interop.pyg needs torch_geometric, but it is not installed; "
+        f"{remedy_of_extra('pyg')}."
     ) from error
 
 __all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
@@ -56,12 +58,13 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
             not isinstance(max_distance, (int, float)) or not max_distance > 0
         ):
             raise InputError(
-                f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a number, or None."
+                f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a "
+                "number, or None."
             )
         if any(word in name for word in ("index", "batch", "face", "adj")):
             raise InputError(
-                f"`name` must not contain 'index', 'batch', 'face' or 'adj', since a data loader changes the values of such "
-                f"attributes, but is {name!r}; choose another."
+                "`name` must not contain 'index', 'batch', 'face' or 'adj', since a data loader "
+                f"changes the values of such attributes, but is {name!r}; choose another."
             )
         self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
 
@@ -87,7 +90,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         return data
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(max_distance={self.max_distance}, edge_weight={self.edge_weight!r})"
+        options = f"max_distance={self.max_distance}, edge_weight={self.edge_weight!r}"
+        return f"{type(self).__name__}({options})"
 
 
 class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
@@ -103,7 +107,7 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
     """
 
     def __init__(self, max_distance: int) -> None:
-        self.max_distance = check_max_distance(max_distance)
+        self.max_distance = as_integer(max_distance, "max_distance", least=1)
 
     def forward(self, data: Any) -> Any:
         """Return the data with the attributes, as ShortestPathDistances does."""
@@ -159,8 +163,9 @@ def padded(
     torch.cumsum(sizes * sizes, 0, out=offsets[1:])
     if values.dim() not in (1, 2) or len(values) != int(offsets[-1]):
         raise InputError(
-            f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph of n vertices, but has shape "
-            f"{tuple(values.shape)}; apply the transform again after vertices were removed."
+            f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph of "
+            f"n vertices, but has shape {tuple(values.shape)}; apply the transform again after "
+            "vertices were removed."
         )
     columns = values[:, None] if values.dim() == 1 else values
     matrices = torch.stack(
@@ -175,11 +180,12 @@ def padded(
 def _attribute(data: Any, name: str) -> torch.Tensor:
     if name not in data:
         raise InputError(
-            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first."
+            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it "
+            "first."
         )
     found = data[name]
     if not isinstance(found, torch.Tensor):
-        raise InputError(
+        raise InputTypeError(
             f"the attribute {name!r} must be a tensor, but is {shown(found)}; name another one."
         )
     return found
@@ -187,13 +193,14 @@ def _attribute(data: Any, name: str) -> torch.Tensor:
 
 def _check(data: Any) -> None:
     if not isinstance(data, Data):  # as a Batch is, too
-        raise InputError(
-            f"the data must be a torch_geometric.data.Data, or a Batch of them, but is {shown(data)}; convert it first, a "
-            "HeteroData with .to_homogeneous()."
+        raise InputTypeError(
+            "the data must be a torch_geometric.data.Data, or a Batch of them, but is "
+            f"{shown(data)}; convert it first, a HeteroData with .to_homogeneous()."
         )
     if getattr(data, "edge_index", None) is None:
         raise InputError(
-            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, edges)."
+            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, "
+            "edges)."
         )
 
 
@@ -215,8 +222,8 @@ def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
     graph = data.batch[data.edge_index[0]]
     if bool((graph[1:] < graph[:-1]).any()):
         raise InputError(
-            "the edges of a batch must be grouped by graph, in the order of the graphs, but are not; make the Batch of the "
-            "graphs again, or sort its edges."
+            "the edges of a batch must be grouped by graph, in the order of the graphs, but are "
+            "not; make the Batch of the graphs again, or sort its edges."
         )
     counts = torch.bincount(graph, minlength=graphs)
     return torch.cumsum(counts, 0) - counts

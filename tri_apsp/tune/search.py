@@ -203,14 +203,16 @@ class Search:
         trial = self._study.ask(self._distributions)
         if self._open.pop(self._key(trial.params), None) is not None:
             return trial
-        # Known, or no candidate: TPE learns to avoid it.
+        # Known, or no candidate: TPE learns to propose others.
         self._study.tell(trial, state=TrialState.PRUNED)
         return self._enqueued(self._nearest(trial.params))
 
     def _enqueued(self, values: Values) -> Trial:
-        del self._open[self._key(values)]
         self._study.enqueue_trial(values)
-        return self._study.ask(self._distributions)
+        # Of a study that is shared, it may be a trial that another process has enqueued.
+        trial = self._study.ask(self._distributions)
+        self._open.pop(self._key(trial.params), None)
+        return trial
 
     def _tell(self, trial: Trial, outcome: Outcome | None) -> None:
         if outcome is None:  # the time was up

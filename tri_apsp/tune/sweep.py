@@ -33,7 +33,7 @@ from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
-from tri_apsp.tune.search import Search, SearchResult, known_trials
+from tri_apsp.tune.search import Evaluated, Search, SearchResult, known_trials
 from tri_apsp.tune.studies import open_storage, open_study
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
@@ -137,7 +137,10 @@ class _Tuner:
         if recorded is not None and recorded["asked"] == asked:
             trials = known_trials(study, task.record.space.values(baselines.default))
             known = TaskResult.from_dict(recorded, trials)
-            return dataclasses.replace(known, resumed=True, seconds=0.0, path=None)
+            known = dataclasses.replace(known, resumed=True, seconds=0.0, path=None)
+            if known.winner is None or self._has_entry(task):
+                return known
+            return dataclasses.replace(known, path=self._saved(known, known.winner))
         found = self._search(study, task, baselines, seconds, earlier)
         outcomes, complete = self._screened(task, baselines, found), False
         if not found.interrupted:
@@ -233,14 +236,12 @@ class _Tuner:
         """Return the outcomes of the default, the configuration in use and the fastest in the
         search, which decide if there is no final.
         """
-        known = {
-            task.record.space.config(trial.values, baselines.default): trial.outcome
-            for trial in found.evaluated
-        }
-        fastest = [
-            task.record.space.config(trial.values, baselines.default) for trial in found.ranked[:1]
-        ]
-        wanted = [baselines.default, baselines.incumbent, *fastest]
+
+        def config_of(trial: Evaluated) -> CompleteConfig:
+            return task.record.space.config(trial.values, baselines.default)
+
+        known = {config_of(trial): trial.outcome for trial in found.evaluated}
+        wanted = [baselines.default, baselines.incumbent, *map(config_of, found.ranked[:1])]
         return {config: known[config] for config in wanted if config in known}
 
     def _saved(self, result: TaskResult, winner: Winner) -> Path | None:

@@ -1,0 +1,237 @@
+"""DIMACS, edge lists and MatrixMarket: what they may hold, and the error of what they may not."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.graphs import load_graph
+
+INF = float("inf")
+COORDINATE, ARRAY = "%%MatrixMarket matrix coordinate", "%%MatrixMarket matrix array"
+GOOD = "c a small graph\np sp 4 3\nc arcs follow\na 1 2 5\na 2 4 0\n\na 4 1 -7\n"
+EDGES = [(0, 1, 5), (1, 3, 0), (3, 0, -7)]
+
+
+def listed(graph):
+    columns = (graph.sources, graph.targets, graph.weights)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.gr", GOOD),
+        ("g.gr", GOOD.replace("\n", "\r\n")),
+        ("g.gr", GOOD.rstrip("\n")),
+        ("g.gr", GOOD.replace(" ", "\t")),
+        ("g.gr", GOOD.replace("a 2", "  a   2")),
+        ("g.gr", "\ufeff" + GOOD + "c\nc end"),
+        ("g.gr", GOOD.replace("5", "5.0")),
+        ("g.txt", "# base 0 vertices 4\n0 1 5\n\n# é\n  1\t3   0  \n3 0 -7\n"),
+        ("g.txt", "# a road network\n#base 1\n# vertices 4\n1 2 5\n2 4 0\n4 1 -7\n# base 0\n"),
+        ("g.csv", '# base 0\n"u","v","w"\n0,1,5\n 1 , 3 , 0\n \n3,0,-7\n'),
+        ("g.csv", "source,target,weight\n# base 1\n1,2,5\n2,4,0\n4,1,-7"),
+        ("g.tsv", "# base 0\n0\t1\t+5\n1\t3\t0.\n3\t0\t-7\n"),
+        ("g.mtx", f"{COORDINATE} integer general\n%\n4 4 3\n1 2 5\n2 4 0\n4 1 -7"),
+        ("g.mtx", f"{COORDINATE} real general\r\n4 4 3\r\n1 2 5e0\r\n\r\n2\t4  .0\r\n4 1 -7\r\n"),
+    ],
+)
+def test_the_same_graph(save, name, text):
+    graph = load_graph(save(name, text))
+    assert (graph.n, listed(graph), graph.weights.dtype) == (4, EDGES, np.int64)
+    assert listed(load_graph(save(f"{name}.gz", text))) == EDGES
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "n", "edges"),
+    [
+        ("g.gr", "p sp 2 3\na 1 2 1.5\na 1 2 inf\na 2 1 2e3\n", 2, [1.5, INF, 2000]),
+        ("g.gr", f"p sp 2 1\na 1 2 {2**60 + 1}\n", 2, [2**60 + 1]),
+        ("g.csv", f"# base 0\n0,1,{2**60 + 1}\n  \n1,0,3\n", 2, [2**60 + 1, 3]),
+        ("g.gr", "p sp 0 0\n", 0, []),
+        ("g.gr", "p sp 1000000000000 1\na 1 1000000000000 1\n", 10**12, [1]),
+        ("g.txt", "# base 0\n0 1\n1 4\n", 5, [1, 1]),
+        ("g.txt", "# base 0 vertices 4\n", 4, []),
+        ("g.txt", "# base 0\n" + "0 1 3\n" * 999 + "0 1 0.25\n", 2, [3] * 999 + [0.25]),
+        ("g.mtx", f"{COORDINATE} pattern general\n2 2 1\n1 2\n", 2, [1]),
+        ("g.mtx", f"{COORDINATE} integer symmetric\n2 2 2\n2 1 7\n1 1 -1\n", 2, [7, -1, 7]),
+        ("g.mtx", f"{COORDINATE} real general\n0 0 0\n", 0, []),
+        ("g.mtx", f"{COORDINATE} integer general\n2 2 1\n1 2 {2**62 - 2}\n", 2, [2**62 - 2]),
+    ],
+)
+def test_weights(save, name, text, n, edges):
+    graph = load_graph(save(name, text))
+    assert (graph.n, graph.weights.tolist()) == (n, edges)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "weights"),
+    [
+        ("real general\n%\n2 2", [0, 3, 1.5, 0], [[0, 1.5], [3, 0]]),
+        ("integer symmetric\n3 3", [0, 1, 2, 0, 3, 0], [[0, 1, 2], [1, 0, 3], [2, 3, 0]]),
+        ("integer general\n1 1", [-(2**53) - 1], [[-(2**53) - 1]]),
+        ("real general\n0 0", [], []),
+    ],
+)
+def test_arrays_of_matrix_market(save, kind, values, weights):
+    graph = load_graph(save("g.mtx", f"{ARRAY} {kind}\n" + "".join(f"{v}\n" for v in values)))
+    assert graph.weights.tolist() == weights
+    assert graph.natural_dtype == (torch.int64 if "integer" in kind else torch.float64)
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_files_that_scipy_writes(tmp_path, symmetry):
+    dense = np.array([[0, 2.5, 0], [2.5, 0, 4], [0, 4, 0]])
+    for matrix in (dense, scipy.sparse.coo_array(dense)):
+        scipy.io.mmwrite(tmp_path / "s.mtx", matrix, symmetry=symmetry)
+        found = load_graph(tmp_path / "s.mtx").to_weights(torch.float64).numpy()
+        missing = (matrix is not dense) & (dense == 0) & ~np.eye(3, dtype=bool)
+        np.testing.assert_array_equal(found, np.where(missing, INF, dense))
+
+
+BAD = [
+    ("g.gr", "c only\n", "must be `p sp n m`, but line 1 is 'c only'"),
+    ("g.gr", "c x\n\ncorn\n", "line 3 is 'corn'"),
+    ("g.gr", "p max 2 1\na 1 2 3\n", "line 1 is 'p max 2 1'"),
+    ("g.gr", "p sp -2 1\n", "line 1 has '-2'; correct the header"),
+    ("g.gr", "p sp 99999999999999999999 0\n", "'99999999999999999999'"),
+    ("g.gr", "p sp 2 1\np sp 2 1\na 1 2 3\n", "line 2 is 'p sp 2 1'"),
+    ("g.gr", "p sp 2 2\na 1 2 3\nx 1 2 3\n", "`a source target weight`"),
+    ("g.gr", "p sp 2 2\na 1 2 3\nab 1 2 3\n", "line 3 is 'ab 1 2 3'"),
+    ("g.gr", "p sp 2 2\na 1 2 3\na 1 2\n", "'a 1 2' (4 columns but 3 were found); correct"),
+    ("g.gr", "p sp 2 1\nc\na 1 2 heavy\n", "line 3 is 'a 1 2 heavy' (could not convert string"),
+    ("g.gr", "p sp 2 2\na 1 2 3\na 1.5 2 3\n", "line 3 is 'a 1.5 2 3' (could not convert"),
+    ("g.gr", "p sp 2 1\na 1 2 1_000\n", "1_000"),
+    ("g.gr", "p sp 2 2\na 1 2 inf\nc\na 2 1 1e400\n", "at most 1.798e+308 in"),
+    ("g.gr", f"p sp 2 1\na 1 2 {10**400}\n", "line 2 is 'a 1 2 1000"),
+    ("g.gr", "p sp 2 1\na 1 2 \x00\x1b[31m\n", "holds control characters"),
+    ("g.gr", "p sp 2 1\na 1 2 3\rfoo\n", "holds control characters"),
+    ("g.gr", "p sp 2 1\na 1 2 nan\n", "neither NaN nor -inf"),
+    ("g.gr", "p sp 2 1\nc x\na 1 2 -1e999\n", "line 3 is 'a 1 2 -1e999'"),
+    ("g.gr", "p sp 2 2\na 1 2 3\na 1 3 3\n", "from 1 to 2"),
+    ("g.gr", "p sp 2 1\na 0 2 3\n", "line 2 is 'a 0 2 3'"),
+    (
+        "g.gr",
+        "p sp 2 1\na 1 2 3\na 2 1 3\nc\n",
+        "the 1 edge that its header announces, but",
+    ),
+    ("g.gr", "p sp 2 3\n", "the 3 edges that its header announces, but lists 0; copy"),
+    ("g.txt", "1 2 3\n# base 1\n", "pass --base 0 or --base 1"),
+    ("g.txt", "# x\n# base 2\n2 3\n", "line 2 of"),
+    ("g.txt", "# base 0 vertices many\n", "line 1 has 'many'"),
+    ("g.txt", "# base 0 vertices 2\n0 1 5\n1 2 5\n", "from 0 to 1"),
+    ("g.txt", "# base 0\n", "an edge or say how many vertices"),
+    ("g.txt", "# base 0\n0 1\n1 2 3\n", "`source target` in"),
+    ("g.txt", "# base 0\n0 1 2\n0 1 2 # remark\n", "line 3 is '0 1 2 # remark' (3 columns but 5"),
+    ("g.txt", "# base 0\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
+    ("g.csv", "# base 0\nsource,target\n", "an edge or say how many vertices"),
+    ("g.csv", "# base 0\nweight,source,target\n2,0,1\n", "line 2 of"),
+    ("g.csv", "# base 0\nsource\n0,1\n", "separate all by commas"),
+    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n", "line 3 is 'u,v'"),
+    ("g.csv", "# base 0\n0 1 2\n", "`source,target,weight`"),
+    ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
+    ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
+    ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),
+    ("g.mtx", f"{COORDINATE} real skew-symmetric\n1 1 0\n", "names real and skew-symmetric"),
+    ("g.mtx", f"{COORDINATE} real general\n{10**20} {10**20} 0\n", "out of range"),
+    ("g.mtx", f"{COORDINATE} real general\n2 3 1\n1 1 1\n", "says 2 x 3; add empty rows"),
+    ("g.mtx", f"{COORDINATE} real general\n2 2 {10**15}\n1 2 1\n", "but lists 1"),
+    ("g.mtx", f"{COORDINATE} real general\n2 2 1\n1 2 1 1\n", "line 3 is '1 2 1 1'"),
+    ("g.mtx", f"{COORDINATE} real general\n2 2 1\n\n1 3 1\n", "from 1 to 2"),
+    ("g.mtx", f"{COORDINATE} integer general\n2 2 1\n1 2 1.5\n", "line 3 is '1 2 1.5'"),
+    ("g.mtx", f"{COORDINATE} integer general\n2 2 1\n1 2 3-4\n", "line 3 is '1 2 3-4'"),
+    ("g.mtx", f"{ARRAY} real symmetric\n2 2\n0\n1\n", "but lists 2"),
+    ("g.mtx", f"{ARRAY} real general\n1 1\n-inf\n", "line 3 is '-inf'"),
+    ("g.mtx", f"{ARRAY} integer general\n1 1\n{2**64}\n", "line 3 is '1844"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "part"), BAD)
+def test_errors(save, refuses, name, text, part):
+    with refuses(name, part):
+        load_graph(save(name, text))
+
+
+def test_the_line_of_an_error_in_a_large_file(save, refuses):
+    lines = ["1 2 0.5"] * 200_000
+    lines[150_000] = "1 x 0.5"
+    header = f"{COORDINATE} real general\n2 2 {len(lines)}\n"
+    with refuses("line 150003 is '1 x 0.5'"):
+        load_graph(save("g.mtx", header + "\n".join(lines)))
+
+
+def test_arguments_that_contradict_the_file(save, refuses):
+    path = save("g.txt", "# base 1 vertices 3\n1 2\n")
+    with refuses("`base`", "is 0, and", "declares 1; leave it out"):
+        load_graph(path, base=0)
+    with refuses("`vertices`", "is 5, and", "declares 3"):
+        load_graph(path, vertices=5)
+    assert load_graph(path, base=1, vertices=3).n == 3
+    with refuses("`base` is for edge lists", "leave it out"):
+        load_graph(save("g.gr", GOOD), base=1)
+
+
+def test_undirected(save, refuses):
+    graph = load_graph(save("g.csv", "0,1,4\n1,1,-2\n"), base=0, directed=False)
+    assert graph.to_weights(torch.int32).tolist() == [[0, 4], [4, -2]]
+    with refuses("`directed` must be True for a dense matrix"):
+        load_graph(save("g.mtx", f"{ARRAY} real general\n1 1\n0\n"), directed=False)
+
+
+def test_the_memory_is_checked_before_it_is_allocated(save, refuses):
+    with refuses("1000000000000 vertices", error=TooLargeError):
+        load_graph(save("g.gr", "p sp 1000000000000 0\n")).to_weights(torch.float32)
+    with refuses(f"{2**62} vertices", error=TooLargeError):
+        load_graph(save("g.mtx", f"{ARRAY} real general\n{2**62} {2**62}\n1\n"))
+
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf", re.IGNORECASE)
+HEADERS = {
+    "gr": "p sp 4 3\n",
+    "txt": "# base 1 vertices 4\n",
+    "csv": "# base 1 vertices 4\n",
+    "mtx": f"{COORDINATE} real general\n4 4 3\n",
+}
+
+
+def by_hand(text: str, format: str) -> list[tuple[int, int, float]]:
+    """The edges of lines `source target weight`."""
+    comment, separator = {"gr": "c", "mtx": "%"}.get(format, "#"), "," if format == "csv" else None
+    edges = []
+    for line in filter(str.strip, text.split("\n")):
+        marker, *fields = ["a"] * (format != "gr") + [f.strip() for f in line.split(separator)]
+        if marker == comment or line.lstrip()[0] == comment != "c":
+            continue
+        assert marker == "a"
+        assert all(NUMBER.fullmatch(field) for field in fields)
+        source, target, weight = map(float, fields)
+        edges.append((int(source) - 1, int(target) - 1, weight))
+    return edges
+
+
+@settings(max_examples=400, deadline=None)
+@given(format=st.sampled_from([*HEADERS]), data=st.data())
+def test_a_damaged_file_is_refused_or_read_as_written(format, data):
+    """One character is inserted, removed or replaced."""
+    lines = [["1", "2", "5"], ["1", "3", "1.25e1"], ["4", "1", "-70"]]
+    separator = "," if format == "csv" else " "
+    rows = [["a", *line] if format == "gr" else line for line in lines]
+    text = "".join(separator.join(row) + "\n" for row in rows)
+    at = data.draw(st.integers(0, len(text)))
+    new = data.draw(st.sampled_from([*" 0123456789.,-+einfacx#%_\t\n", ""]))
+    text = text[:at] + new + text[at + data.draw(st.integers(0, 1)) :]
+    try:
+        graph = load_graph(io.BytesIO((HEADERS[format] + text).encode()), format=format)
+    except InputError:
+        return
+    assert listed(graph) == by_hand(text, format)

@@ -1,0 +1,104 @@
+"""The public names, by their modules: type checkers read them here, and __init__.py at run time."""
+
+from . import csgraph, tuned
+from .api import (
+    NegativeCycle,
+    Plan,
+    Result,
+    RowBlock,
+    SparseGraph,
+    closeness,
+    diameter,
+    direct_products,
+    distance_blocks,
+    eccentricities,
+    hops,
+    mean_distance,
+    min_plus,
+    pack,
+    prepare,
+    reachability,
+    read_sparse_graph,
+    select,
+    shortest_paths,
+    unpack,
+    warmup,
+)
+from .configs import (
+    Config,
+    CpuTiles,
+    GpuTiles,
+)
+from .errors import (
+    ApspError,
+    DistanceRangeError,
+    EngineError,
+    InputError,
+    InputTypeError,
+    NegativeCycleError,
+    RoundingWarning,
+    TooLargeError,
+    TuningWarning,
+)
+from .graphs import (
+    from_edge_index,
+    from_networkx,
+    from_numpy,
+    from_scipy,
+    read_graph,
+    write_distances,
+)
+from .paths import (
+    Paths,
+)
+from .semirings import (
+    no_edge,
+)
+
+__all__ = [
+    "ApspError",
+    "Config",
+    "CpuTiles",
+    "DistanceRangeError",
+    "EngineError",
+    "GpuTiles",
+    "InputError",
+    "InputTypeError",
+    "NegativeCycle",
+    "NegativeCycleError",
+    "Paths",
+    "Result",
+    "RoundingWarning",
+    "RowBlock",
+    "SparseGraph",
+    "Plan",
+    "TooLargeError",
+    "TuningWarning",
+    "distance_blocks",
+    "closeness",
+    "csgraph",
+    "diameter",
+    "eccentricities",
+    "from_edge_index",
+    "from_networkx",
+    "from_numpy",
+    "from_scipy",
+    "hops",
+    "mean_distance",
+    "min_plus",
+    "no_edge",
+    "direct_products",
+    "pack",
+    "reachability",
+    "read_graph",
+    "read_sparse_graph",
+    "select",
+    "shortest_paths",
+    "prepare",
+    "tuned",
+    "unpack",
+    "warmup",
+    "write_distances",
+]
+
+__version__: str

@@ -1,0 +1,68 @@
+"""The table of file formats: what reads and what writes each of them.
+
+To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and a row in README's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import BinaryIO, NamedTuple, get_args
+
+from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
+from tri_apsp.graphs.dense import Graph
+from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
+from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
+from tri_apsp.graphs.files import Format
+from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
+
+__all__ = ["FILE_FORMATS", "FORMATS", "GRAPH_FORMATS", "READ_FORMATS", "FileFormat"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+"""The formats that `read_graph` supports."""
+
+
+class FileFormat(NamedTuple):
+    """A format of files.
+
+    Attributes:
+        read: takes a Source and `options`, and returns its graph.
+        write: writes a graph to a stream.
+        options: the options of `load_graph` that are for this format.
+        is_archive: whether it must be written to a file that can be sought, not to one that is
+            compressed meanwhile.
+    """
+
+    read: Callable[..., Graph]
+    write: Callable[[Graph, BinaryIO], None]
+    options: tuple[str, ...] = ()
+    is_archive: bool = False
+
+
+def _edge_list(delimiter: str | None) -> FileFormat:
+    return FileFormat(
+        partial(read_edge_text, delimiter=delimiter),
+        partial(write_edge_text, delimiter=delimiter),
+        options=("base", "vertices"),
+    )
+
+
+FILE_FORMATS: dict[Format, FileFormat] = {
+    "gr": FileFormat(read_dimacs, write_dimacs),
+    "mtx": FileFormat(read_matrix_market, write_matrix_market),
+    "txt": _edge_list(None),
+    "csv": _edge_list(","),
+    "tsv": _edge_list("\t"),
+    "npy": FileFormat(read_numpy, partial(write_weights, extension=".npy")),
+    "npz": FileFormat(read_numpy, partial(write_weights, extension=".npz"), is_archive=True),
+    "pt": FileFormat(read_pt, partial(write_weights, extension=".pt"), is_archive=True),
+}
+
+READ_FORMATS: tuple[str, ...] = tuple(f".{name}{gz}" for gz in ("", ".gz") for name in FORMATS)
+"""The file name extensions that name a format."""
+
+GRAPH_FORMATS: tuple[str, ...] = (
+    *(f".{name}" for name in FORMATS),
+    *(f".{name}.gz" for name in FORMATS if not FILE_FORMATS[name].is_archive),
+)
+"""The file name extensions that `write_graph` supports."""
