@@ -23,16 +23,16 @@ CPU = torch.device("cpu")
 FAKE = TunableKernel[CpuConfig](
     engine="cpu",
     name="fake",
-    fields=("panel",),
+    fields=("block_size",),
     sources=("cpu/min_plus.py", "portable/tiles.py"),
     workload="product",
     calls=("product",),
-    space=make_space(panel=(1, 2, 4, 8, 16)),
+    space=make_space(block_size=(1, 2, 4, 8, 16)),
     quick_sizes=(64,),
     full_sizes=(32, 64),
     signed_dtypes=("float32",),
-    fits=lambda config, dtype, device: (config.panel or 0) * dtype.itemsize <= 32,
-    repeats=lambda config, base, dtype, n: (config.panel or 0) > n,
+    fits=lambda config, dtype, device: (config.block_size) * dtype.itemsize <= 32,
+    repeats=lambda config, base, dtype, n: (config.block_size) > n,
     lookup_size=lambda n, config: min(n, config.cutoff),
     batch=lambda n: 3,
 )
@@ -60,7 +60,7 @@ class TestANewKernel:
         assert build_parser().parse_args(["--kernel", "fake"]).kernels == ["fake"]
 
     def test_a_new_kernel_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
-        base = dataclasses.replace(default_config("cpu", torch.float32), panel=1)
+        base = dataclasses.replace(default_config("cpu", torch.float32), block_size=1)
         for dtype, n, expected in (
             ("float32", 64, [1, 2, 4, 8]),
             ("int64", 64, [1, 2, 4]),
@@ -68,7 +68,7 @@ class TestANewKernel:
         ):
             task = TuningTask("cpu", "fake", dtype, "any", n)
             assert [
-                values["panel"]
+                values["block_size"]
                 for values in candidates(task.record.space, task, describe(CPU), base)
             ] == expected
 
@@ -83,10 +83,18 @@ class TestANewKernel:
 
         times = {"p20_ms": 1.0, "p50_ms": 1.0, "p80_ms": 1.0}
         entry = Entry(
-            sign="any", n=64, config={"panel": 4}, default_ms=2.0, speedup=2.0, evaluated=1, **times
+            sign="any",
+            n=64,
+            config={"block_size": 4},
+            default_ms=2.0,
+            speedup=2.0,
+            evaluated=1,
+            **times,
         )
         run = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
-        with pytest.raises(InputError, match="a config must have fields of panel, but has cutoff"):
+        with pytest.raises(
+            InputError, match="a config must have fields of block_size, but has cutoff"
+        ):
             tuned.new_file(
                 "cpu",
                 "fake",
@@ -98,11 +106,11 @@ class TestANewKernel:
         path = tuned.save(tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry], **run))
         assert json.loads(path.read_text())["kernel"] == "fake"
         found = tuned.find("cpu", CPU, torch.float32, Config(cutoff=64), n=4096, product=True)
-        assert (found.panel, found.source) == (4, f"given, {path}")
-        assert tuned.find("cpu", CPU, torch.float32, n=64).panel is None, (
+        assert (found.block_size, found.source) == (4, f"given, {path}")
+        assert tuned.find("cpu", CPU, torch.float32, n=64).block_size != 4, (
             "a solve does not look for it"
         )
-        assert "panel" in allowed_fields("cpu", "solve")
+        assert "block_size" in allowed_fields("cpu", "solve")
 
 
 @pytest.mark.parametrize(("engine", "kernel"), RECORDS)
