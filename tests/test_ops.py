@@ -52,7 +52,7 @@ def edge_gradient(weights: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor
 
 class TestGradients:
     @CPU_OR_GPU
-    @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (3, 6, 6), (2, 0, 0), (0, 4, 4)])
+    @pytest.mark.parametrize("shape", [(1, 1), (3, 6, 6), (2, 0, 0), (0, 4, 4)])
     def test_solve(self, device: str, shape: tuple[int, ...]) -> None:
         weights = random_weights(*shape, device=device).requires_grad_()
         if weights.numel():
@@ -62,7 +62,7 @@ class TestGradients:
             assert weights.grad.shape == shape
 
     @CPU_OR_GPU
-    @pytest.mark.parametrize("n", [5, 40, 130, 300])
+    @pytest.mark.parametrize("n", [5, 40, 130])
     @pytest.mark.parametrize("density", [1, 0.05])
     def test_solve_by_walking(self, device: str, n: int, density: float) -> None:
         """Whole gradients, whose sums are exact; where there is no path, NaN is not used."""
@@ -140,7 +140,7 @@ class TestGradients:
         assert not given.grad[:2].any()
 
     @CPU_OR_GPU
-    @pytest.mark.parametrize("shape", [(4, 5, 3), (1, 1, 1), (9, 70, 8)])
+    @pytest.mark.parametrize("shape", [(1, 1, 1), (4, 66, 3)])
     @pytest.mark.parametrize("batch", [(), (3,)])
     def test_product(
         self, device: str, shape: tuple[int, int, int], batch: tuple[int, ...]
@@ -270,18 +270,9 @@ class TestGradients:
         for function, at in functions:
             given = at.clone().requires_grad_()
             found = function(given)
+            one = torch.ones_like(found)
             with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
-                torch.autograd.grad(
-                    found,
-                    given,
-                    forward_ad.make_dual(torch.ones_like(found), torch.ones_like(found)),
-                )
-
-    def test_forward_mode_does_not_concern_reachability(self) -> None:
-        weights = random_weights(5, 5)
-        with forward_ad.dual_level():
-            found = tri_apsp.reachability(forward_ad.make_dual(weights, weights), weights=True)
-        assert torch.equal(found, tri_apsp.reachability(weights, weights=True))
+                torch.autograd.grad(found, given, forward_ad.make_dual(one, one))
 
     def test_batched_gradients(self) -> None:
         """Of many gradients at once, which torch batches by other tensors than torch.func does."""
@@ -315,11 +306,7 @@ class TestGradients:
     def test_results_are_no_views(self) -> None:
         """So that torch lets a caller change them in place where they are not needed again."""
         weights = random_weights(5, 5, density=0.3).requires_grad_()
-        for found in (
-            distances(weights),
-            tri_apsp.min_plus(weights, weights),
-            distances(weights[None]),
-        ):
+        for found in (distances(weights), tri_apsp.min_plus(weights, weights)):
             assert found._base is None
             found.clamp_(max=1)
 
@@ -352,48 +339,39 @@ class TestGradients:
         with torch.no_grad():
             assert distances(weights).grad_fn is None
             assert tri_apsp.min_plus(weights, weights).grad_fn is None
-        assert not tri_apsp.reachability(weights, weights=True).requires_grad
-
-    @CPU_OR_GPU
-    def test_infinite_and_tiny_gradients(self, device: str) -> None:
-        weights = random_weights(2, 20, 20, device=device, dtype=torch.float32).requires_grad_()
-        gradient = torch.full((2, 20, 20), 1e-30, device=device)
-        gradient[1, 0, 1] = INF
-        distances(weights).backward(gradient)
-        assert weights.grad[0].sum() > 0
-        assert weights.grad[0].isfinite().all()
-        assert not weights.grad[1].isfinite().all()
 
     @CPU_OR_GPU
     def test_every_run_has_the_same_bits(self, device: str) -> None:
-        weights = random_weights(200, 200, device=device, dtype=torch.float32).requires_grad_()
-        gradient = torch.rand(200, 200, device=device)
+        weights = random_weights(130, 130, device=device, dtype=torch.float32).requires_grad_()
+        gradient = torch.rand(130, 130, device=device)
         found = [torch.autograd.grad(distances(weights), weights, gradient)[0] for _ in range(3)]
         assert torch.equal(found[0], found[1])
         assert torch.equal(found[0], found[2])
 
     @pytest.mark.parametrize(
-        ("options", "name"),
+        ("options", "message"),
         [
-            ({"sources": [0]}, "`sources`"),
-            ({"overwrite": True}, "`overwrite`"),
-            ({"method": "johnson"}, "`method='johnson'`"),
+            ({"sources": [0]}, "`sources` must not be given with weights that require a gradient"),
+            ({"overwrite": True}, "`overwrite` must not be given with weights that require"),
+            ({"method": "johnson"}, "`method='johnson'` must not be given with weights that"),
+            ({"method": "dijkstra"}, "`method='dijkstra'` must not be given with weights that"),
+            ({"out": torch.empty(4, 4).double()}, "`out` must not be given with weights that"),
+            ({"dtype": torch.float32}, r"`dtype` must not be given .*; convert them with .to\(\)"),
+            ({"sizes": [3]}, "`sizes` must be a dense torch tensor, but is list"),
+            ({"check": "no"}, "`check` must be True or False"),
         ],
+        ids=str,
     )
-    def test_refused(self, options: dict[str, object], name: str) -> None:
+    def test_refused(self, options: dict[str, object], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            distances(random_weights(4, 4).requires_grad_(), **options)
+
+    def test_bad_weights_are_refused(self) -> None:
         weights = random_weights(4, 4).requires_grad_()
-        with pytest.raises(
-            InputError, match=f"{name} must not be given with weights that require a gradient"
-        ):
-            distances(weights, **options)
         with pytest.raises(InputError, match="must be square"):
             distances(weights[:2])
         with pytest.raises(InputError, match="NaN"):
             distances(weights.log() * INF)
-        with pytest.raises(InputError, match="`sizes` must be a dense torch tensor, but is list"):
-            distances(weights[None], sizes=[3])
-        with pytest.raises(InputError, match="`check` must be True or False"):
-            distances(weights, check="no")
         with pytest.raises(InputError, match="`c` must be a torch tensor, but is str"):
             tri_apsp.min_plus(weights, weights, "c")
 
@@ -418,45 +396,31 @@ class TestGradients:
 
 
 @CPU_OR_GPU
-@pytest.mark.parametrize("requires_grad", [False, True])
 class TestOperations:
+    """What torch asks of operations: registered gradients, fake tensors, and tracing."""
+
+    @pytest.mark.parametrize("requires_grad", [False, True])
     def test_solve(self, device: str, requires_grad: bool) -> None:
-        weights = random_weights(4, 5, 5, device=device, dtype=torch.float32).requires_grad_(
-            requires_grad
-        )
+        weights = random_weights(4, 5, 5, device=device, dtype=torch.float32)
+        weights.requires_grad_(requires_grad)
         sizes = torch.tensor([5, 3, 0, 4], device=device)
-        operation = torch.ops.tri_apsp.shortest_paths.default
-        for arguments in (
-            (None, "auto", "[]", True, False, "raise"),
-            (sizes, "kleene", "[]", True, True, "raise"),
-        ):
-            library.opcheck(operation, (weights, *arguments))
+        arguments = (sizes, "kleene", "[]", True, requires_grad, "raise")
+        library.opcheck(torch.ops.tri_apsp.shortest_paths.default, (weights, *arguments))
 
-    def test_product(self, device: str, requires_grad: bool) -> None:
-        a, b = (
-            random_weights(2, 4, 4, device=device).requires_grad_(requires_grad) for _ in range(2)
-        )
-        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
-        library.opcheck(
-            torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device))
-        )
+    def test_others(self, device: str) -> None:
+        a, b, c = (random_weights(2, 4, 4, device=device).requires_grad_() for _ in range(3))
+        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, c))
+        library.opcheck(torch.ops.tri_apsp.reachability.default, (a[0].detach() < 0.5,))
 
-    def test_reachability(self, device: str, requires_grad: bool) -> None:
-        adjacency = random_weights(5, 5, device=device, density=0.3).requires_grad_(requires_grad)
-        library.opcheck(torch.ops.tri_apsp.reachability.default, (adjacency, True))
-
-
-@CPU_OR_GPU
-def test_operations_of_gradients(device: str) -> None:
-    weights = random_weights(4, 4, device=device)
-    result = tri_apsp.shortest_paths(weights, predecessors=True)
-    for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
-        arguments = (weights, weights, result.distances, None, predecessors, True)
-        library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
-    product = tri_apsp.min_plus(weights, weights)
-    library.opcheck(
-        torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product)
-    )
+    def test_gradients(self, device: str) -> None:
+        weights = random_weights(4, 4, device=device)
+        result = tri_apsp.shortest_paths(weights, predecessors=True)
+        for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
+            arguments = (weights, weights, result.distances, None, predecessors, True)
+            library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
+        product = tri_apsp.min_plus(weights, weights)
+        arguments = (weights, weights, weights, None, product)
+        library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, arguments)
 
 
 @CPU_OR_GPU
@@ -472,31 +436,19 @@ class TestCompile:
             function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager"
         )
 
-    @pytest.mark.parametrize(
-        "config", [None, Config(block_size=64), Config(engine="cpu", product=CpuTiles(96, 256, 64))]
-    )
+    @pytest.mark.parametrize("config", [None, Config(engine="cpu", product=CpuTiles(96, 256, 64))])
     def test_whole_graph(self, device: str, config: Config | None) -> None:
         if config is not None and config.engine == "cpu" and device != "cpu":
             pytest.skip("another engine")
         solve = self.compiled(lambda w: 2 * distances(w.abs() + 1, config=config), device)
-        for n in (5, 9, 12, 5):  # constants of the trace
+        for n in (5, 9, 5):  # constants of the trace
             weights = random_weights(n, n, device=device, dtype=torch.float32)
             assert torch.equal(solve(weights), 2 * distances(weights.abs() + 1))
-
-    def test_names_are_constants(self, device: str) -> None:
-        def solve(weights: torch.Tensor) -> torch.Tensor:
-            result = tri_apsp.shortest_paths(weights, method="kleene")
-            assert result.method == "kleene"
-            return result.distances + len(result.engine)
-
-        weights = random_weights(6, 6, device=device)
-        expected = distances(weights) + len(tri_apsp.select(weights).engine)
-        assert torch.equal(self.compiled(solve, device)(weights), expected)
 
     def test_gradients(self, device: str) -> None:
         def loss(weights: torch.Tensor) -> torch.Tensor:
             found = distances(weights) + tri_apsp.min_plus(weights, weights)
-            return found.square().sum() + tri_apsp.reachability(weights, weights=True).sum()
+            return found.square().sum() + tri_apsp.reachability(weights != INF).sum()
 
         weights = random_weights(8, 8, device=device).requires_grad_()
         expected = torch.autograd.grad(loss(weights), weights)[0]
@@ -535,8 +487,9 @@ class TestTransforms:
             lambda w: tri_apsp.shortest_paths(w, predecessors=True).predecessors
         )(weights)
         assert torch.equal(both, tri_apsp.shortest_paths(weights, predecessors=True).predecessors)
-        reached = torch.func.vmap(functools.partial(tri_apsp.reachability, weights=True))(weights)
-        assert torch.equal(reached, tri_apsp.reachability(weights, weights=True))
+        edges = weights < 0.6
+        reached = torch.func.vmap(tri_apsp.reachability)(edges)
+        assert torch.equal(reached, tri_apsp.reachability(edges))
 
     def test_vmap_of_a_product(self, device: str) -> None:
         a, b = random_weights(4, 5, 5, device=device), random_weights(5, 5, device=device)

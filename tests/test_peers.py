@@ -20,7 +20,7 @@ def test_scipy(kind: str) -> None:
     np.fill_diagonal(weights, 0)
     graph = csgraph_from_dense(weights, null_value=np.inf)  # keeps edges of weight 0
     expected = johnson(graph) if kind == "negative" else shortest_path(graph, method="D")
-    distances = tri_apsp.shortest_paths(torch.from_numpy(weights)).distances
+    distances = tri_apsp.shortest_paths(torch.from_numpy(weights).float()).distances
     np.testing.assert_array_equal(distances.numpy(), expected)
 
 
@@ -40,7 +40,7 @@ def test_networkx(kind: str) -> None:
         for target, length in lengths.items():
             expected[source, target] = length
     distances = tri_apsp.shortest_paths(
-        tri_apsp.from_networkx(graph, dtype=torch.float64)
+        tri_apsp.from_networkx(graph, dtype=torch.float32)
     ).distances
     np.testing.assert_array_equal(distances.numpy(), expected)
 

@@ -12,7 +12,7 @@ from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.dense import packed_graphs
-from tri_apsp.dense.exponents import ordinary_products
+from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
 from tri_apsp.dispatch import needs_operation
@@ -43,7 +43,7 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
-    "ordinary_products",
+    "direct_products",
     "pack",
     "prepare",
     "reachability",
@@ -178,10 +178,11 @@ def shortest_paths(
         limit: the farthest distance of interest; vertices beyond it count as unreachable. Needs
             `sources`.
         min_only: one row: the distance from the nearest of the sources.
-        dtype: to convert the weights to; None: that of the graph.
+        dtype: to convert the weights to; None: that of the graph. Not for weights that require a
+            gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
             in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known. None:
-            a new tensor.
+            a new tensor. Not with `overwrite`.
         overwrite: solve in the memory of dense weights, which then hold the distances (undefined
             values after an error). A cycle of floats that rounding makes lighter than 0 then
             raises, since the original weights were overwritten.
@@ -240,7 +241,7 @@ def shortest_paths(
     8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 / 8 edges, and 4
     bytes and three distances for n min(n, 2048) pairs. "mark" takes a copy of the weights and 5
     bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights
+    Bellman-Ford. For sparse methods see tri_apsp.sparse.run; "auto" counts the edges of dense weights
     to choose it.
     """
     request = Request.of(
@@ -345,7 +346,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice
     that. Large operands on a GPU are copied to aligned rows if 16 does not divide k or n and memory
     suffices, because such a product is faster. From m, n and k of 4096 on, an NVIDIA GPU multiplies
-    small whole numbers from 0 on by exponents (see README, Methods), if 2 k (m + n) bytes of
+    small integers from 0 on by exponents (see README, Methods), if 2 k (m + n) bytes of
     workspace for each product are free; the result is the same.
     """
     if needs_operation(a, b, c):

@@ -22,7 +22,6 @@ __all__ = [
     "INDEX_DTYPES",
     "DenseBatch",
     "as_indices",
-    "sources_of",
     "check_adjacency",
     "check_config",
     "check_flags",
@@ -30,9 +29,11 @@ __all__ = [
     "check_numbering",
     "check_operands",
     "check_options",
+    "check_overlap",
     "check_overwrite",
     "check_size_values",
     "check_weights",
+    "sources_of",
     "with_sizes",
 ]
 
@@ -270,14 +271,23 @@ def check_overwrite(weights: torch.Tensor) -> None:
             "`graph` of bool must not be overwritten, since distances are float32; leave overwrite "
             "out."
         )
+    check_overlap(weights, "graph")
+
+
+def check_overlap(tensor: torch.Tensor, name: str) -> None:
+    """Refuse to write to a tensor whose elements share memory, as those of expand() do.
+
+    Raises:
+        InputError: two elements may lie at one address.
+    """
     span = 1
     for size, stride in sorted(
-        zip(weights.shape, weights.stride(), strict=True), key=lambda pair: pair[1]
+        zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]
     ):
         if size > 1 and stride < span:
             raise InputError(
-                f"`graph` must not overlap itself in memory to be overwritten, but has strides {weights.stride()}; "
-                "call contiguous() on it first, or leave overwrite out."
+                f"`{name}` must not overlap itself in memory to be overwritten, but has strides "
+                f"{tensor.stride()}; call contiguous() on it first, or leave it unchanged."
             )
         span = max(span, stride * size)
 
@@ -408,7 +418,7 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
     # An empty list becomes a tensor of floats.
     if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
         raise InputError(
-            f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}."
+            f"`{name}` must be a list or a 1-D tensor of integers, but {_other_than_indices(values, found)}."
         )
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
@@ -433,13 +443,15 @@ def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
         if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
             return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
         return (
-            f"one is {shown(wrong[0])}; give whole numbers only"
+            f"one is {shown(wrong[0])}; give integers only"
             if wrong
             else "has lists in it; give one list"
         )
     if found is None or not (is_tensor or is_array):
         is_collection = isinstance(values, (Set, Mapping, Iterator))
-        return f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of whole numbers'}"
+        return (
+            f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of integers'}"
+        )
     if found.layout != torch.strided:
         remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
         return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"

@@ -18,11 +18,14 @@ from tri_apsp.arguments import (
     check_flags,
     check_method,
     check_options,
+    check_overlap,
+    check_overwrite,
     check_weights,
     sources_of,
     with_sizes,
 )
 from tri_apsp.configs import Config, MethodName
+from tri_apsp.dispatch import needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output
 from tri_apsp.graphs.cast import cast_weights
@@ -106,6 +109,7 @@ class Request:
             "limit": limit is not None,
             "min_only": min_only,
             "dtype": dtype is not None,
+            "out": out is not None,
             "overwrite": overwrite,
             "check=False": not check,
             f"method={method!r}": method == JOHNSON or method in ROW_METHODS,
@@ -118,9 +122,12 @@ class Request:
         if sparse_graph_given:
             sparse = sparse_graph(graph, dtype=dtype)
         elif offsets is None:
-            if dtype is not None and isinstance(graph, torch.Tensor):
+            if dtype is not None and isinstance(graph, torch.Tensor) and graph.dtype != dtype:
+                _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
+            if overwrite:
+                check_overwrite(graph)
             if sizes is not None:
                 batch = with_sizes(batch, sizes, check=check)
         weights = None if sparse_graph_given else graph
@@ -150,7 +157,13 @@ class Request:
         """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
         if not isinstance(self.out, torch.Tensor):
             assert self.out is not None
-            check_output(self.out, DISTANCE_FORMATS)
+            path, extension = check_output(self.out, DISTANCE_FORMATS)
+            dimensions = len(self.shape)
+            if dimensions == 1 or (dimensions == 3 and extension == ".csv"):
+                raise InputError(
+                    f"`out` must be a file that can hold distances {self.shape}, but is "
+                    f"{path.name}; give a tensor{', or write .npy' if dimensions == 3 else ''}."
+                )
             return
         expected = self.shape, self.dtype, self.device
         given = tuple(self.out.shape), self.out.dtype, self.out.device
@@ -161,6 +174,7 @@ class Request:
                 f"a gradient, but is {given[0]} of {dtype_name(given[1])} on {given[2]}; make one "
                 "with torch.empty."
             )
+        check_overlap(self.out, "out")
 
     @property
     def n(self) -> int:
@@ -237,7 +251,7 @@ _EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "sizes": ((*_ROWS, "method", "a sparse graph"), "which are those of dense graphs"),
     "overwrite": (
-        (*_ROWS, "dtype", "method", "a sparse graph"),
+        (*_ROWS, "dtype", "out", "method", "a sparse graph"),
         "which solves all rows in the memory of dense weights",
     ),
     "check=False": ((*_ROWS, "method", "a sparse graph"), "which is for dense methods"),
@@ -254,6 +268,15 @@ def _refuse_combinations(given: set[str]) -> None:
                 raise InputError(
                     f"`{other}` must not be given with `{option}`, {because}; leave one of them out."
                 )
+
+
+def _refuse_conversion(graph: torch.Tensor) -> None:
+    """Refuse to convert weights in a call that torch records: values are checked, not traced."""
+    if needs_operation(graph):
+        raise InputError(
+            "`dtype` must not be given with weights that require a gradient, or under "
+            "torch.compile or a transform of torch.func; convert them with .to()."
+        )
 
 
 def _limit(limit: float | None, dtype: torch.dtype) -> float | None:

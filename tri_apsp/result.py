@@ -216,7 +216,7 @@ def _index(value: int, name: str, count: int) -> int:
         found = None
     if found is None or isinstance(value, bool):
         raise InputError(
-            f"`{name}` must be a whole number, but is {shown(value)}; give one in [0, {count})."
+            f"`{name}` must be an integer, but is {shown(value)}; give one in [0, {count})."
         )
     if not 0 <= found < count:
         raise InputError(

@@ -1,11 +1,6 @@
-"""Batches of small graphs: the loop of torch operations, what a wrong result does, and a peer that
-is not installed.
-"""
+"""Batches of small graphs: the loop of torch operations, and what a wrong result does."""
 
 from __future__ import annotations
-
-import sys
-import types
 
 import cases
 import pytest
@@ -71,17 +66,3 @@ def test_a_wrong_result_is_not_timed(monkeypatch):
         AssertionError, match="shortest_paths is wrong for float32 nonnegative, n = 8, 300 graphs"
     ):
         measured(Case(8, torch.float32, 300))
-
-
-def test_dgl_where_it_is_installed(monkeypatch):
-    solved = []
-    dgl = types.SimpleNamespace(
-        graph=lambda edges, num_nodes: (len(edges[0]), num_nodes), shortest_dist=solved.append
-    )
-    monkeypatch.setitem(sys.modules, "dgl", dgl)
-    monkeypatch.setattr(batches, "find_spec", lambda name: dgl)
-    row = measured(Case(4, torch.float32, 512))
-    assert solved == [(12, 4)] * 256
-    assert row.dgl_seconds > 0
-    assert "dgl ms" in batches.titles()
-    assert len(batches.line(row)) == len(batches.titles())

@@ -50,8 +50,8 @@ def test_other_gpus_have_no_bound(capability):
 
 def test_rates_of_the_help_text():
     assert (
-        RATES
-        == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3"
+        RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, "
+        "float32 nonnegative 85.3"
     )
 
 

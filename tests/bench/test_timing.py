@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -101,26 +100,6 @@ def test_size_of_the_small_solve_on_a_cpu(n, size):
 def test_size_of_the_small_solve_on_a_gpu_repeats_what_kernels_are_compiled_for(n, size):
     assert warm_up_size(n, selected("portable"), torch.device("cuda")) == size
     assert size == n or size % 16 == n % 16
-
-
-@pytest.mark.parametrize(("n", "wide"), [(46340, False), (46341, True)])
-def test_strides_beyond_int32_have_kernels_of_their_own(monkeypatch, n, wide):
-    """On a GPU, for a padded copy of the weights, of which the small graph has the batch stride."""
-    solved = []
-    monkeypatch.setattr(timing, "solve", lambda weights, **named: solved.append((weights, named)))
-    monkeypatch.setattr(timing, "_small_graph", lambda n, negative, like: torch.ones(n, n))
-    monkeypatch.setattr(timing, "synchronize", lambda device: None)
-    weights = SimpleNamespace(shape=(n, n), device=torch.device("cuda"), amin=lambda: 1.0)
-    compile_kernels(weights, selected("portable"))
-    size = 256 + n % 128
-    assert solved[0][0].shape == (size, size)
-    assert [named.get("overwrite", False) for _, named in solved] == [False, True][: 1 + wide]
-    if wide:
-        padded = -(-size // 16) * 16
-        assert (solved[1][0].shape, solved[1][0].stride()) == (
-            (1, padded, padded),
-            (n * n, padded, 1),
-        )
 
 
 def test_no_vertices_need_no_kernel():

@@ -259,47 +259,6 @@ def test_reachability_alone(cli):
         assert {row[name] for name in ("outside_seconds", "scipy_seconds", "ratio")} == {None}
 
 
-def test_reachability_beside_methods(cli):
-    outcome = cli(
-        "bench",
-        "--device",
-        "cpu",
-        "--n",
-        20,
-        "--method",
-        "reachability",
-        "kleene",
-        "--repeat",
-        3,
-        "--json",
-    )
-    assert [row["operation"] for row in outcome.json["rows"]] == [
-        "min_plus",
-        "kleene",
-        "reachability",
-    ]
-
-
-def test_one_batch_for_all_sizes(cli):
-    outcome = cli(
-        "bench",
-        "--device",
-        "cpu",
-        "--n",
-        4,
-        6,
-        "--batch",
-        3,
-        "--method",
-        "kleene",
-        "--repeat",
-        3,
-        "--json",
-    )
-    assert [row["batch"] for row in outcome.json["rows"]] == [3] * 4
-    assert "--n 4 6 --batch 3 " in outcome.json["command"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -374,21 +333,6 @@ def test_fraction_of_the_bound(cli, monkeypatch, words):
         in header
     )
     assert all("%" in line for line in table.splitlines()[1:])
-
-
-def test_no_fraction_without_a_clock(cli, monkeypatch):
-    for module in (bench, measure):
-        monkeypatch.setattr(module, "describe", lambda device: H200)
-    command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3)
-    assert [row["bound_fraction"] for row in cli(*command, "--json").json["rows"]] == [None] * 4
-    assert "its clock is unknown" in cli(*command).out
-
-
-def test_a_solve_without_products_is_all_outside(cli):
-    rows = cli(
-        "bench", "--device", "cpu", "--n", 30, "--method", "floyd_warshall", "--repeat", 3, "--json"
-    ).json["rows"]
-    assert rows[1]["outside_seconds"] == rows[1]["p50_seconds"]
 
 
 @pytest.mark.gpu

@@ -121,7 +121,7 @@ def test_rows(method: str, dtype: torch.dtype, n: int) -> None:
             tensor,
             sources=sources,
             method=method,
-            config=SMALL,
+            config=cases.config_for(method, SMALL),
             predecessors=True,
             negative_cycles=negative_cycles,
         )
@@ -167,7 +167,7 @@ def test_rows_of_invalid_weights_are_refused() -> None:
 
 @pytest.mark.parametrize("method", ["dijkstra", "kleene"])
 def test_rows_beside_a_cycle_by_rounding(method: str) -> None:
-    """Vertices 0 to 39 have cycles of weight 0 up to rounding, and no source reaches the real one."""
+    """Vertices 0 to 39 have cycles of weight 0 up to rounding; no source reaches the real one."""
     potential = 1000 * torch.rand(40, generator=torch.Generator().manual_seed(0))
     weights = torch.full((44, 44), INF)
     weights[:40, :40] = potential[:, None] - potential

@@ -9,18 +9,18 @@ from typing import Any
 import cases
 import pytest
 import torch
-from tri_apsp.solver import exponents
 
 import tri_apsp
-from tri_apsp.configs import PAPER_METHOD_NAMES
+from tri_apsp.arguments import check_weights
+from tri_apsp.dense import exponents
 from tri_apsp.dense.exponents import (
-    ordinary_products,
+    direct_products,
     product_threshold,
     queue_edges_per_vertex,
     solve_threshold,
     with_threshold,
 )
-from tri_apsp.dense.plan import select_dense
+from tri_apsp.dense.plan import plan_dense
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import Bounds
 
@@ -62,7 +62,7 @@ def test_the_threshold_of_a_solve(
     assert solve_threshold(edges, highest) == expected
     with with_threshold(100):
         assert solve_threshold(edges, highest) == 100
-    with ordinary_products():
+    with direct_products():
         assert solve_threshold(edges, highest) is None
 
 
@@ -77,10 +77,10 @@ def graph(n: int, edges: int, dtype: torch.dtype = torch.int16) -> torch.Tensor:
 
 def edges_per_vertex(*graphs: torch.Tensor, method: Any = None) -> float | None:
     weights = torch.stack(graphs) if len(graphs) > 1 else graphs[0][None]
-    selection = select_dense(weights, "auto", None)
+    plan = plan_dense(check_weights(weights))
     if method is not None:
-        selection = dataclasses.replace(selection, method=method)
-    count = queue_edges_per_vertex(selection, weights)
+        plan = dataclasses.replace(plan, method=method)
+    count = queue_edges_per_vertex(plan, weights)
     return count and count()
 
 
@@ -91,10 +91,9 @@ def test_edges_per_vertex() -> None:
     assert edges_per_vertex(weights.fill_diagonal_(no_edge(torch.int16))) == 3
     assert edges_per_vertex(weights, graph(N, 0)) == 1.5
     assert edges_per_vertex(weights[1:, 1:]) is None
-    with ordinary_products():
+    with direct_products():
         assert edges_per_vertex(weights) is None
-    for method in PAPER_METHOD_NAMES:  # these systems keep their products
-        assert edges_per_vertex(weights, method=method) is None
+    assert edges_per_vertex(weights, method="simple") is None  # a paper's system
 
 
 @pytest.mark.usefixtures("supported")
@@ -165,7 +164,7 @@ class TestProductThreshold:
         assert self.found(Bounds(-1, 4)) is None
         assert self.found(Bounds(0, None)) is None
         assert self.found(Bounds(1, 4), dtype=torch.int64) is None
-        with ordinary_products():
+        with direct_products():
             assert self.found(Bounds(1, 4)) is None
 
     def test_the_share_of_low_sums(self) -> None:
@@ -195,10 +194,10 @@ def test_counting_edges_does_not_block_the_host() -> None:
     weights = torch.full((1, N, N), no_edge(torch.int16), dtype=torch.int16, device="cuda")
     weights[:, :, 1:5] = 1
     weights.diagonal(dim1=1, dim2=2).fill_(0)
-    selection = select_dense(weights, "auto", None)
+    plan = plan_dense(check_weights(weights))
     torch.cuda.set_sync_debug_mode("error")
     try:
-        count = queue_edges_per_vertex(selection, weights)
+        count = queue_edges_per_vertex(plan, weights)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert count is not None
@@ -298,7 +297,7 @@ class TestProducts:
 
         with recorded_products() as recorded:
             found = tri_apsp.min_plus(*operands)
-        with ordinary_products():
+        with direct_products():
             assert torch.equal(found, tri_apsp.min_plus(*operands))
         return [one.uncertain for one in recorded]
 
@@ -338,6 +337,6 @@ class TestProducts:
         with recorded_products() as recorded:
             (found,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
         assert len(recorded) == 1
-        with ordinary_products():
+        with direct_products():
             (expected,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
         assert torch.equal(found, expected)

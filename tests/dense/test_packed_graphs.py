@@ -11,7 +11,7 @@ import torch
 import tri_apsp
 from tri_apsp import Config, DistanceRangeError, InputError, NegativeCycleError, no_edge
 from tri_apsp.dense.packed_graphs import PackedPlan
-from tri_apsp.engines import packed as moves
+from tri_apsp.engines import packing as moves
 
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
 every_device = pytest.mark.parametrize(
@@ -118,15 +118,6 @@ def test_pack_and_unpack(device: str, dtype: torch.dtype) -> None:
     if dtype in cases.DTYPES:
         assert (tri_apsp.unpack(values, offsets)[0][1] == no_edge(dtype)).all()
     assert tri_apsp.unpack(values[:0], offsets[:1], fill=0)[0].shape == (0, 0, 0)
-
-
-def test_edges_of_bool() -> None:
-    parts = [torch.rand(size, size) < 0.3 for size in (5, 12, 3)]
-    weights, offsets = packed(parts)
-    found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
-    assert torch.equal(
-        found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0]
-    )
 
 
 def test_groups_are_of_similar_size_and_fit() -> None:

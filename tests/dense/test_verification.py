@@ -8,12 +8,11 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import configs, engines
-from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
+from tri_apsp import configs
+from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError
 from tri_apsp.engines import MatrixSpec
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.value_range import PendingRanges, ValueRange
-from tri_apsp.values import Bounds
 
 Log = list[tuple[str, int]]
 CPU = torch.device("cpu")
@@ -91,21 +90,3 @@ def test_the_last_step_of_a_solve_is_not_checked_early(
     tri_apsp.shortest_paths(weights, method="floyd_warshall", config=tri_apsp.Config(block_size=10))
     assert [what for what, _ in log].count("queue") == 3
     assert [what for what, _ in log].count("read") == 3
-
-
-@pytest.mark.parametrize(("highest", "reads"), [(9, 0), (tri_apsp.no_edge(torch.int32), 1)])
-def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
-    monkeypatch: pytest.MonkeyPatch, highest: int, reads: int
-) -> None:
-    distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
-    known = distances.clone()
-    spec = MatrixSpec(2, torch.int32, CPU, False)
-    engine = engines.make("cpu", spec, configs.default_config("cpu", torch.int32))
-    seen, ranges = list[object](), CpuEngine.value_ranges
-    monkeypatch.setattr(
-        engine, "value_ranges", lambda *args, **kind: seen.append(args) or ranges(*args, **kind)
-    )
-    found = ValueRange(-3, highest, 0 if reads else highest, 0)
-    assert verify(distances, Bounds(-3, 9), engine, lambda matrix: None, found=found)
-    assert len(seen) == reads
-    assert torch.equal(distances, known)

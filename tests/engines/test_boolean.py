@@ -76,15 +76,6 @@ def test_small_graphs(programs: list[int]) -> None:
         programs.clear()
 
 
-def test_programs_share_the_k_of_a_tile_where_there_are_few_tiles(programs: list[int]) -> None:
-    engine = NvidiaBooleanEngine(32768, META)
-    large, small = engine.TILES
-    assert engine._tiles_and_parts([(128, 128, 128), (128, 128, 128)], 1) == (large, 1)
-    assert engine._tiles_and_parts([(32, 32, 32)], 1) == (large, 8)
-    assert engine._tiles_and_parts([(8, 8, 8)], 1) == (small, 8)
-    assert engine._tiles_and_parts([(8, 8, 8)], 1000) == (large, 1)
-
-
 def test_a_product_of_three_updates(programs: list[int]) -> None:
     d = matrix(256)
     NvidiaBooleanEngine(256, META).product(Update(d, d, d), Update(d, d, d), Update(d, d, d))
@@ -118,26 +109,6 @@ def test_large_products_are_counted(
     Kleene().solve(matrix(n), engine, Observer())
     assert products == expected
     assert engine.counts == bool(expected)
-
-
-@pytest.mark.parametrize(
-    ("m", "n", "expected"), [(12288, 12288, 256), (12288, 12160, 128), (4096, 4096, 128)]
-)
-def test_tiles_of_counted_products(
-    monkeypatch: pytest.MonkeyPatch, m: int, n: int, expected: int
-) -> None:
-    launched = []
-    monkeypatch.setattr(
-        Launcher, "__call__", lambda self, grid, *args: launched.append((self._constants, grid))
-    )
-    a, b = (
-        torch.empty((2, *shape), dtype=torch.int32, device=META)
-        for shape in ((m, 4), (128, n // 32))
-    )
-    counting.product(Update(torch.empty((2, m, n // 32), dtype=torch.int32, device=META), a, b))
-    constants, grid = launched[-1]
-    assert constants["BLOCK_N"] == expected
-    assert grid == (m // 128 * (n // expected), 2, 1)
 
 
 def words_of(bits: torch.Tensor) -> torch.Tensor:

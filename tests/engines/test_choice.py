@@ -92,7 +92,7 @@ def test_no_such_engine():
         ),
         (
             Config(closure_tile=128),
-            "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 135168",
+            "closure_tile 128 must fit the 101376 bytes .* A GPU, but needs 135168",
         ),
         (
             Config(product=GpuTiles(128, 128, 32, num_warps=8, num_stages=4)),

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import cases
 import pytest
@@ -14,7 +13,6 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
-from tri_apsp.engines import cpu_tasks
 
 
 class TestCpuEngine(EngineContract):
@@ -90,32 +88,6 @@ def test_the_environment_sets_the_threads(
     assert used == (threads or of_torch)
 
 
-@pytest.mark.parametrize(
-    ("n", "batch", "least", "most"),
-    [(16, 3000, 8, 12), (128, 40, 8, 10), (16, 1025, 8, 16), (128, 3, 3, 3)],
-)
-def test_small_graphs_are_handed_over_together(
-    monkeypatch: pytest.MonkeyPatch, n: int, batch: int, least: int, most: int
-) -> None:
-    handed = list[int]()
-
-    class Pool(ThreadPoolExecutor):
-        def submit(self, run: Any, kernel: Any, part: Any, /) -> Any:  # type: ignore[override]
-            handed.append(len(part))
-            return super().submit(run, kernel, part)
-
-    weights = torch.randint(
-        1, 60, (batch, n, n), generator=torch.Generator().manual_seed(2)
-    ).float()
-    expected = tri_apsp.shortest_paths(weights).distances
-    with Pool(2) as pool:
-        monkeypatch.setattr(cpu_tasks, "_pool", lambda process, threads: pool)
-        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-        assert torch.equal(tri_apsp.shortest_paths(weights).distances, expected)
-    assert sum(handed) == batch if n > 64 else batch // 64 < sum(handed) < batch
-    assert least <= len(handed) <= most
-
-
 # Prints the length of the machine code of the Boolean product.
 BOOLEAN_PRODUCT = """
 from tri_apsp.kernels.cpu.boolean import product_kernel
@@ -143,7 +115,8 @@ MASKED_STORES = f"""
 import re
 import numpy as np
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
-codes = [code for dtype in ("float32", "float64") for code in small_graphs_kernel(np.dtype(dtype)).inspect_asm().values()]
+kernels = [small_graphs_kernel(np.dtype(dtype)) for dtype in ("float32", "float64")]
+codes = [code for kernel in kernels for code in kernel.inspect_asm().values()]
 print(sum(len(re.findall({MASKED_STORE!r}, code)) for code in codes))
 """
 

@@ -66,7 +66,6 @@ dtypes_and_tiles = pytest.mark.parametrize(
         for tiles in TILES
     ],
 )
-smallest_and_largest_tiles = pytest.mark.parametrize("tiles", TILES[::3], ids=name_of)
 
 
 @pytest.fixture
@@ -157,10 +156,12 @@ def check_encoding(
 
 
 @interpreted
-@pytest.mark.parametrize("tiles", TILES, ids=name_of)
-def test_interpreted_encoding(tiles: GpuTiles) -> None:
-    for dtype in DTYPES:
-        check_encoding(130, 140, 530, dtype, tiles, highest=30, device="cpu")
+@pytest.mark.parametrize(
+    ("dtype", "tiles"),
+    [(torch.int16, TILES[1]), (torch.int32, TILES[0]), (torch.float32, TILES[2])],
+)
+def test_interpreted_encoding(dtype: torch.dtype, tiles: GpuTiles) -> None:
+    check_encoding(130, 140, 530, dtype, tiles, highest=30, device="cpu")
 
 
 @pytest.mark.gpu
@@ -307,11 +308,12 @@ def check_limits_of_samples(
 
 
 @interpreted
-@smallest_and_largest_tiles
-def test_interpreted_samples(tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("dtype", "tiles"), [(torch.int16, TILES[0]), (torch.float32, TILES[3])])
+def test_interpreted_samples(
+    dtype: torch.dtype, tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_SAMPLED", 8)  # 64 take minutes
-    for dtype in DTYPES:
-        check_samples("cpu", tiles, dtype)
+    check_samples("cpu", tiles, dtype)
 
 
 @pytest.mark.gpu

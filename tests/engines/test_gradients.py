@@ -29,9 +29,6 @@ def engine(name: str, dtype: torch.dtype = torch.float32, device: str = "cpu") -
     )
 
 
-SHAPES = [(1, 1), (1, 7), (40, 5), (2, 100)]
-
-
 def whole(*shape: int, most: int = 9) -> torch.Tensor:
     return torch.randint(
         -most, most + 1, shape, generator=torch.Generator().manual_seed(sum(shape))
@@ -55,8 +52,15 @@ class SumsContract:
             for x in made.factor_gradients(gradient.to(self.device), chosen.to(self.device), depth)
         )
 
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    @pytest.mark.parametrize(("batch", "n"), SHAPES)
+    @pytest.mark.parametrize(
+        ("batch", "n", "dtype"),
+        [
+            (1, 1, torch.float32),
+            (1, 7, torch.float64),
+            (40, 5, torch.float32),
+            (2, 100, torch.float32),
+        ],
+    )
     def test_edge_gradient(self, batch: int, n: int, dtype: torch.dtype) -> None:
         """Of whole gradients, and of NaN where there is no path."""
         random = torch.Generator().manual_seed(n)
@@ -95,7 +99,7 @@ class SumsContract:
         assert torch.equal(of_a, one.sum(2))
         assert torch.equal(of_b, one.sum(1).mT)
 
-    @pytest.mark.parametrize("magnitude", [1e-280, 1e-40, 1.0, 1e300])
+    @pytest.mark.parametrize("magnitude", [1e-280, 1.0, 1e300])
     def test_gradients_of_any_magnitude(self, magnitude: float) -> None:
         gradient = torch.rand(2, 30, 40, dtype=torch.float64) * magnitude
         gradient[1] *= 1e-5  # each graph has a scale of its own
@@ -185,14 +189,19 @@ def test_argmin_interpreted(dtype: torch.dtype, shape: tuple[int, int, int, int]
 @pytest.mark.parametrize("name", ["portable", "nvidia"])
 @pytest.mark.parametrize(
     "shape",
-    [*PRODUCTS, (3, 64, 32, 64), (1, 1, 40, 130), (1, 130, 33, 1), (2, 200, 500, 300)],
+    [(2, 65, 9, 3), (3, 64, 32, 64), (2, 200, 500, 300)],
     ids=str,
 )
 def test_argmin_on_a_gpu(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
     check_argmin(name, dtype, shape, "cuda")
 
 
-SMALL = [(1, 1), (3, 2), (9, 8), (70, 13), (2, 16), (3, 20), (5, 32), (2, 33), (3, 64), (5000, 16)]
+# On a GPU, a kernel for each of 8, 16, 32 and 64 vertices and each dtype.
+SMALL = [
+    *((torch.float32, shape) for shape in ((3, 2), (9, 8), (70, 13), (5000, 16), (3, 20), (5, 32))),
+    *((torch.float32, shape) for shape in ((2, 33), (3, 64))),
+    *((torch.float64, shape) for shape in ((1, 1), (2, 16), (3, 64))),
+]
 
 
 class SmallGraphsContract:
@@ -206,12 +215,12 @@ class SmallGraphsContract:
         distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
         spec = MatrixSpec(weights.shape[-1], weights.dtype, weights.device, False, sizes)
         made = engines.make(self.name, spec, default_config(self.name, weights.dtype))
-        assert made.supports_weights_gradient(weights)
-        return made.weights_gradient(gradient, weights, distances), distances
+        found = made.weights_gradient(gradient, weights, distances)
+        assert found is not None
+        return found, distances
 
-    @FLOATS
-    @pytest.mark.parametrize("shape", SMALL)
-    def test_whole_numbers(self, dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    @pytest.mark.parametrize(("dtype", "shape"), SMALL)
+    def test_integers(self, dtype: torch.dtype, shape: tuple[int, int]) -> None:
         """For weights of each sign, with ties, and padded; without strides of whole rows."""
         batch, n = shape
         for negative, padded in ((False, False), (True, False), (True, True)):
@@ -240,9 +249,11 @@ class SmallGraphsContract:
                 expected[:size, :size] = cases.gradient_of_weights(of_graph, of_gradient)
                 np.testing.assert_array_equal(result[i].cpu().numpy(), expected)
 
-    @FLOATS
     @pytest.mark.parametrize("kind", cases.ROUNDED)
-    @pytest.mark.parametrize("n", [5, 16, 31, 64])
+    @pytest.mark.parametrize(
+        ("n", "dtype"),
+        [(16, torch.float64), (5, torch.float32), (31, torch.float32), (64, torch.float32)],
+    )
     def test_rounding_loses_no_gradient(self, kind: str, n: int, dtype: torch.dtype) -> None:
         """What flows out of a vertex but not into it is what its distances brought."""
         weights = torch.from_numpy(

@@ -1,4 +1,4 @@
-"""The nvidia engine, on a GPU: Gluon has no interpreter. What it compiles to is in tests/kernels."""
+"""The nvidia engine, on a GPU: Gluon has no interpreter. tests/kernels has its machine code."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ class TestNvidiaEngine(EngineContract):
     )  # each is a compilation for each dtype
     large = (500, 340)
     closures = (1, 2, 31, 64, 65, 300)
+    dtypes = (torch.float32, torch.int16, torch.float64)
+
+
+@pytest.mark.slow
+class TestOtherDtypes(TestNvidiaEngine):
+    dtypes = (torch.int32, torch.int64)
 
 
 def contract_of(dtypes: tuple[torch.dtype, ...], config: Config) -> TestNvidiaEngine:

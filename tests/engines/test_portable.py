@@ -19,6 +19,14 @@ pytest.importorskip("triton", reason="the portable engine needs Triton")
 @pytest.mark.gpu
 class TestPortableEngineOnGpu(EngineContract):
     name, device = "portable", "cuda"
+    dtypes = (torch.float32, torch.int16)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+class TestOtherDtypesOnGpu(EngineContract):
+    name, device = "portable", "cuda"
+    dtypes = (torch.float64, torch.int32, torch.int64)
 
 
 @pytest.mark.skipif(

@@ -53,7 +53,7 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
     return c, a, b, slice_length, int(rng.integers(2**32))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(operands())
 def test_what_is_certain_is_exact(
     given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int],

@@ -52,11 +52,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         launched: dict[str, tuple[Any, dict[str, Any]]] = {}
         monkeypatch.setattr(Recorder, "launched", launched, raising=False)
         monkeypatch.setattr(base, "Launcher", Recorder)
-        base._launcher.cache_clear()
+        base.launcher.cache_clear()
         matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
         method = SYSTEMS[name].method(parameter)
         method.solve(matrix, Engine(dtype, nonnegative=nonnegative), Observer())
-        base._launcher.cache_clear()
+        base.launcher.cache_clear()
         return {
             kernel: _variant(*each, dtype, capability).compile()
             for kernel, each in launched.items()

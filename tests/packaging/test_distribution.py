@@ -20,11 +20,12 @@ def run(*command: object, folder: Path, **environment: str) -> str:
         [sys.executable, *map(str, command)],
         cwd=folder,
         env=os.environ | environment,
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.task import Task
 
 from tri_apsp.device import Device
-from tri_apsp.report.grids import Point
-from tri_apsp.report.study import Target
+from tri_apsp.report.rows import ENVIRONMENT, StudyRows
+from tri_apsp.report.study import Point, Study, Target
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
 
-H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
-CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
-ENVIRONMENT = {
-    "device": "some",
-    "versions": "torch 1",
-    "commit": "abc",
-    "date": "2026-11-20",
-    "command": "python -m ...",
-}
+CPU = torch.device("cpu")
+_H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
+_SOME_CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
 
 
 def target(engine: str) -> Target:
     """Return a target that looks like an H200, or a CPU of two cores."""
-    return Target(torch.device("cpu"), engine, CPU if engine == "cpu" else H200)
+    return Target(CPU, engine, _SOME_CPU if engine == "cpu" else _H200)
+
+
+def rows_of(study: Study, folder: Path) -> StudyRows:
+    """Return the rows of a study in a folder, with an environment of fixed texts."""
+    origin = dict.fromkeys(ENVIRONMENT, "some")
+    return StudyRows(folder / f"{study.name}.csv", study.parameters, study.metrics, origin)
 
 
 @dataclass
@@ -34,34 +35,29 @@ class FakeMeasurer:
     """A measurer whose times are those of `cost`, in ms.
 
     Attributes:
+        study: the study, whose metrics are all 1.
         cost: returns the median time in ms.
-        fails: returns how a configuration fails; None if it does not.
-        before: called before each screening.
+        fails: returns whether the result of a point is wrong.
+        screened: the points that were measured, in order; `limit` raises KeyboardInterrupt after
+            that many.
     """
 
-    cost: Callable[[Task, Point], float] = lambda task, point: 1.0
-    fails: Callable[[Task, Point], Kind | None] = lambda task, point: None
-    before: Callable[[], object] = lambda: None
+    study: Study
+    cost: Callable[[TuningTask, Point], float] = lambda task, point: 1.0
+    fails: Callable[[TuningTask, Point], bool] = lambda task, point: False
+    limit: int = 1_000_000
     parallel: int = 1
-    screened: list[tuple[Task, Point]] = field(default_factory=list)
-    finals: list[tuple[Task, list[Point], int]] = field(default_factory=list)
-    closed: bool = False
+    screened: list[tuple[TuningTask, Point]] = field(default_factory=list)
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        self.before()
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+        if len(self.screened) == self.limit:
+            raise KeyboardInterrupt
         self.screened.append((task, point))
-        return self._outcome(task, point)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        self.finals.append((task, list(points), rounds))
-        return [self._outcome(task, point) for point in points]
+        if self.fails(task, point):
+            return Outcome(OutcomeKind.wrong_result, message="fake")
+        ms = self.cost(task, point)
+        metrics = dict.fromkeys(self.study.metrics, 1.0)
+        return Outcome(OutcomeKind.correct, Times(0.99 * ms, ms, 1.01 * ms), metrics=metrics)
 
     def close(self) -> None:
-        self.closed = True
-
-    def _outcome(self, task: Task, point: Point) -> Outcome:
-        kind = self.fails(task, point)
-        if kind is not None:
-            return Outcome(kind, message=f"fake {kind.value}")
-        ms = self.cost(task, point)
-        return Outcome(Kind.correct, Times(0.99 * ms, ms, 1.01 * ms))
+        """There is nothing to stop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -15,40 +16,33 @@ import cases
 import numpy as np
 import pytest
 import torch
-from tri_apsp.sparse.single_source import SOURCE_METHODS
 
 import tri_apsp
+from tri_apsp import distance_blocks
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import generate
 from tri_apsp.graphs.sparse import sparse_graph
-from tri_apsp.sparse import sink as sink_module
-from tri_apsp.sparse.blocks import all_pairs
 from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.plan import ROW_METHODS
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
 EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
 
 
 @pytest.mark.parametrize("rows", [1, 7, 50, 1000, None])
-def test_blocks(rows: int | None) -> None:
-    blocks = list(all_pairs(WEIGHTS, sources_per_block=rows))
+@pytest.mark.parametrize("together", [1, 18])
+def test_blocks(rows: int | None, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if an engine solves more rows together than a block has; all by one method."""
+    monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: together)
+    blocks = list(distance_blocks(WEIGHTS, rows_per_block=rows))
     assert [block.first for block in blocks] == list(range(0, 50, rows or 1000))
-    assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
-
-
-def test_blocks_that_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: 18)
-    blocks = list(all_pairs(WEIGHTS, sources_per_block=8))
-    assert [(block.first, len(block.distances)) for block in blocks] == [
-        (f, min(8, 50 - f)) for f in range(0, 50, 8)
-    ]
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_no_vertex_has_no_block(device: str) -> None:
-    for method in SOURCE_METHODS:
-        assert list(all_pairs(torch.empty(0, 0, device=device), method=method)) == []
+    for method in ROW_METHODS:
+        assert list(distance_blocks(torch.empty(0, 0, device=device), method=method)) == []
 
 
 def load(path: Path) -> np.ndarray:
@@ -59,51 +53,51 @@ def load(path: Path) -> np.ndarray:
     return zarr.open_array(str(path), mode="r")[:]
 
 
-SINKS = "distances.npy", "distances.zarr"
+FILES = "distances.npy", "distances.zarr"
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_a_file(tmp_path: Path, dtype: torch.dtype, name: str) -> None:
     path = tmp_path / name
     weights = cases.tensor(cases.negative_graph(30), dtype)
-    for first, distances in all_pairs(weights, sources_per_block=8, sink=path):
+    for first, distances in distance_blocks(weights, rows_per_block=8, out=path):
         assert np.array_equal(load(path)[first : first + len(distances)], distances.numpy())
     assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    list(all_pairs(WEIGHTS, sources_per_block=20, progress=True))
+    list(distance_blocks(WEIGHTS, rows_per_block=20, progress=True))
     assert "100%" in capsys.readouterr().err
-    list(all_pairs(WEIGHTS, sources_per_block=20))
+    list(distance_blocks(WEIGHTS, rows_per_block=20))
     assert capsys.readouterr().err == ""
 
 
 def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(
-        InputError, match=r"`sink` needs zarr .*; run pip install zarr, or name another"
+        InputError, match=r"`out` needs zarr .*; run pip install zarr, or name another"
     ):
-        all_pairs(WEIGHTS, sink=tmp_path / "d.zarr")
+        distance_blocks(WEIGHTS, out=tmp_path / "d.zarr")
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", FILES)
 def test_an_interrupted_call_goes_on(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    blocks = all_pairs(WEIGHTS, sources_per_block=10, sink=path)
+    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=path)
     next(blocks)
     blocks.close()
-    rest = list(all_pairs(WEIGHTS, sources_per_block=20, sink=path))
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=20, out=path))
     assert rest[0].first >= 10
     assert np.array_equal(load(path), EXPECTED.numpy())
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "no array"])
 def test_a_call_killed_before_its_first_row(tmp_path: Path, name: str, left: str) -> None:
     path = tmp_path / name
-    blocks = all_pairs(WEIGHTS, sources_per_block=10, sink=path)
+    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=path)
     if left == "no array":
         next(blocks)  # the array is removed afterwards
     blocks.close()
@@ -113,7 +107,7 @@ def test_a_call_killed_before_its_first_row(tmp_path: Path, name: str, left: str
         path.unlink()
     if left == "an empty file" and path.suffix == ".npy":
         path.touch()
-    list(all_pairs(WEIGHTS, sink=path))
+    list(distance_blocks(WEIGHTS, out=path))
     assert np.array_equal(load(path), EXPECTED.numpy())
 
 
@@ -121,9 +115,9 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     program = f"""
 import sys, time, torch, cases
-from tri_apsp.sparse.blocks import all_pairs
+from tri_apsp import distance_blocks
 weights = cases.tensor(cases.random_graph(50), torch.float32)
-for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
+for first, _ in distance_blocks(weights, rows_per_block=5, out={str(path)!r}):
     print(first, flush=True)
     time.sleep(60 if first else 0)
 """
@@ -138,7 +132,7 @@ for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
     time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    rest = list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     assert rest[0].first in (10, 15)
     assert np.array_equal(np.load(path), EXPECTED.numpy())
 
@@ -148,114 +142,82 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
     np.save(path, np.arange(3))
     with pytest.raises(
         InputError,
-        match="`sink` must be a new file, or one that an interrupted call with the same graph left",
+        match="`out` must be a new file, or one that an interrupted call with the same graph left",
     ):
-        all_pairs(WEIGHTS, sink=path)
+        distance_blocks(WEIGHTS, out=path)
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
-    next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    distance_blocks(WEIGHTS + 1, out=path)  # a file without rows, which is replaced
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     with pytest.raises(
         InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"
     ):
-        all_pairs(WEIGHTS + 1, sink=path)
+        distance_blocks(WEIGHTS + 1, out=path)
 
 
-def test_a_file_without_rows_of_another_graph_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "distances.npy"
-    all_pairs(WEIGHTS + 1, sink=path)
-    list(all_pairs(WEIGHTS, sink=path))
-    assert np.array_equal(np.load(path), EXPECTED.numpy())
-
-
-@pytest.mark.parametrize("where", ["write", "sync"])
-def test_a_write_that_fails(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows before it stay, and the same call continues with them."""
-    path = tmp_path / "distances.npy"
-    calls = 0
+    path, calls, fsync = tmp_path / "distances.npy", list[int](), os.fsync
 
-    def full(*arguments: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
+    def full(file: int) -> None:
+        calls.append(file)
+        if len(calls) == 3:
             raise OSError(28, "No space left on device")
-        original(*arguments)
+        fsync(file)
 
-    name = {"write": "__setitem__", "sync": "sync"}[where]
-    original = getattr(sink_module._NpyFile, name)
-    monkeypatch.setattr(sink_module._NpyFile, name, full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="cannot: No space left on device"):
-        list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+        list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     monkeypatch.undo()
-    rest = list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    rest = list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     assert rest[0].first == 10
     assert np.array_equal(np.load(path), EXPECTED.numpy())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
-def test_a_missing_chunk(
-    tmp_path: Path, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("deleted", [None, 0, 1, 2])
+def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, deleted: int | None) -> None:
     """Rows are solved again from that chunk on; chunks in which every distance is 0 are no missing
     ones.
     """
-    monkeypatch.setattr(sink_module, "_CHUNK", 200)
     path, weights = tmp_path / "d.zarr", torch.zeros(50, 50, dtype=dtype)
     weights[40:, :40] = 7
-    for deleted in (None, 0, 1, 2):
-        shutil.rmtree(path, ignore_errors=True)
-        path.with_name("d.zarr.partial").unlink(missing_ok=True)
-        blocks = all_pairs(weights, sources_per_block=10, sink=path)
-        for _ in range(3):
-            next(blocks)
-        blocks.close()
-        rows = json.loads(path.with_name("d.zarr.partial").read_text())["rows"]
-        chunks = sorted(
-            file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit()
-        )
-        assert len(chunks) == 3 * (rows // 10) >= 9  # of 20 columns each
-        if deleted is not None:
-            chunks[3 * deleted + 1].unlink()
-        rest = list(all_pairs(weights, sources_per_block=10, sink=path))
-        assert rest[0].first == (rows if deleted is None else 10 * deleted)
-        assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
+    blocks = distance_blocks(weights, rows_per_block=10, out=path)
+    for _ in range(3):
+        next(blocks)
+    blocks.close()
+    rows = json.loads(path.with_name("d.zarr.partial").read_text())["rows"]
+    chunks = sorted(file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit())
+    assert len(chunks) == rows // 10 >= 3
+    if deleted is not None:
+        chunks[deleted].unlink()
+    rest = list(distance_blocks(weights, rows_per_block=10, out=path))
+    assert rest[0].first == (rows if deleted is None else 10 * deleted)
+    assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
 
 
 @pytest.mark.parametrize("state", ["[]", "{", ""])
 def test_a_damaged_state(tmp_path: Path, state: str) -> None:
     path = tmp_path / "distances.npy"
-    next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
     path.with_name("distances.npy.partial").write_text(state)
     with pytest.raises(InputError, match=r"remove it and 'distances\.npy\.partial'"):
-        all_pairs(WEIGHTS, sink=path)
+        distance_blocks(WEIGHTS, out=path)
 
 
-def test_a_truncated_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("missing", [1, 1000, 9900])
+def test_a_truncated_file(tmp_path: Path, missing: int) -> None:
     path = tmp_path / "distances.npy"
-    next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
-    content = path.read_bytes()
-    for length in (40, 200, len(content) - 1000, len(content) - 1):
-        path.write_bytes(content[:length])
-        with pytest.raises(
-            InputError,
-            match=r"is shorter than it was; remove it and 'distances\.npy\.partial', or name",
-        ):
-            all_pairs(WEIGHTS, sink=path)
+    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    path.write_bytes(path.read_bytes()[:-missing])
+    message = r"is shorter than it was; remove it and 'distances\.npy\.partial', or name"
+    with pytest.raises(InputError, match=message):
+        distance_blocks(WEIGHTS, out=path)
 
 
-def test_a_complete_file_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "distances.npy"
-    list(all_pairs(WEIGHTS, sink=path))
-    with pytest.raises(
-        InputError,
-        match=r"is there without .*, so complete or another file; remove it, or name another",
-    ):
-        all_pairs(WEIGHTS, sink=path)
-    assert np.array_equal(np.load(path), EXPECTED.numpy())
-
-
-@pytest.mark.parametrize("name", SINKS)
-def test_no_vertex_and_a_sink(tmp_path: Path, name: str) -> None:
-    assert list(all_pairs(torch.empty(0, 0), sink=tmp_path / name)) == []
+@pytest.mark.parametrize("name", FILES)
+def test_no_vertex_and_a_file(tmp_path: Path, name: str) -> None:
+    assert list(distance_blocks(torch.empty(0, 0), out=tmp_path / name)) == []
     assert load(tmp_path / name).shape == (0, 0)
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
@@ -264,38 +226,38 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=9_999))
     with pytest.raises(
         InputError,
-        match=r"`sink` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place",
+        match=r"`out` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place",
     ):
-        all_pairs(WEIGHTS, sink=tmp_path / "d.npy")
+        distance_blocks(WEIGHTS, out=tmp_path / "d.npy")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sink": "distances.csv"}, "`sink` must end in one of .npy, .zarr"),
+        ({"out": "distances.csv"}, "`out` must end in one of .npy, .zarr"),
         ({"progress": 1}, "`progress` must be True or False"),
-        ({"sink": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
-        ({"sink": 3}, "`sink` must be a path, but is 3"),
-        ({"sources_per_block": 0}, "`sources_per_block` must be a positive integer"),
-        ({"sources_per_block": True}, "`sources_per_block` must be a positive integer"),
+        ({"out": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
+        ({"out": 3}, "`out` must be a path, but is 3"),
+        ({"rows_per_block": 0}, "`rows_per_block` must be a positive integer"),
+        ({"rows_per_block": True}, "`rows_per_block` must be a positive integer"),
         ({"negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),
         ({"method": "floyd_warshall"}, "`method` must be one of auto"),
     ],
 )
 def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        all_pairs(WEIGHTS, **arguments)
+        distance_blocks(WEIGHTS, **arguments)
 
 
 def test_negative_cycles(tmp_path: Path) -> None:
     weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
     with pytest.raises(NegativeCycleError):
-        all_pairs(
-            weights, sources_per_block=1, sink=tmp_path / "d.npy"
+        distance_blocks(
+            weights, rows_per_block=1, out=tmp_path / "d.npy"
         )  # before the first block, and before a file
     assert list(tmp_path.iterdir()) == []
-    (block,) = all_pairs(weights, negative_cycles="mark")
+    (block,) = distance_blocks(weights, negative_cycles="mark")
     assert torch.equal(
         block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
     )
@@ -304,7 +266,7 @@ def test_negative_cycles(tmp_path: Path) -> None:
 def test_a_graph_that_does_not_stay_sparse(tmp_path: Path) -> None:
     graph = sparse_graph(generate("erdos_renyi", 3000, p=6 / 3000), dtype=torch.float32)
     with pytest.raises(InputError, match="'elimination' needs a graph that stays sparse"):
-        all_pairs(graph, method="elimination", sink=tmp_path / "d.npy")
+        distance_blocks(graph, method="elimination", out=tmp_path / "d.npy")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -313,24 +275,7 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     weights = cases.tensor(cases.random_graph(500), torch.float32)
     expected = tri_apsp.shortest_paths(weights).distances
-    blocks = list(all_pairs(weights.cuda(), sources_per_block=64, sink=path))
+    blocks = list(distance_blocks(weights.cuda(), rows_per_block=64, out=path))
     assert all(block.distances.is_pinned() for block in blocks)
-    assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
-    assert np.array_equal(np.load(path), expected.numpy())
-
-
-@pytest.mark.gpu
-def test_slabs_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks that elimination solves together are copied and written one by one, while the next
-    ones are solved.
-    """
-    from tri_apsp.sparse.triton import TritonSparseEngine
-
-    monkeypatch.setattr(TritonSparseEngine, "rows_together", lambda engine, method: 200)
-    path = tmp_path / "distances.npy"
-    weights = cases.tensor(cases.grid(900), torch.float32)
-    expected = tri_apsp.shortest_paths(weights, method="kleene").distances
-    blocks = list(all_pairs(weights.cuda(), method="elimination", sources_per_block=64, sink=path))
-    assert [block.first for block in blocks] == list(range(0, 900, 64))
     assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
     assert np.array_equal(np.load(path), expected.numpy())

@@ -104,56 +104,17 @@ class EngineContract:
             for one, other in zip(hops_module.totals_on_gpu(lists), totals(cpu), strict=True):
                 assert torch.equal(one.cpu().double(), other), name
 
-    def test_rows_together_take_one_sweep(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Also while those before them occupy memory."""
-        engine = TritonSparseEngine(
-            sparse_graph(cases.tensor(cases.grid(9), torch.float32)).to(torch.device(self.device))
-        )
-        launcher, launches = module._launcher, list[object]()
-
-        def counted(*key: object) -> object:
-            launches.append(key)
-            return launcher(*key)
-
-        monkeypatch.setattr(module, "_launcher", counted)
-        monkeypatch.setattr(module, "free_memory", lambda device: 28_800)
-        rows, row = engine.rows_together("elimination"), 9 * 4
-        assert rows == 100  # with as many columns in a quarter of the memory
-        for free, sweeps in ((28_800 - 2 * rows * row, 1), (rows * row, 2)):
-            launches.clear()
-            monkeypatch.setattr(module, "free_memory", lambda device, free=free: free)
-            engine.distances("elimination", torch.zeros(rows, dtype=torch.int64), INF)
-            assert len(launches) == sweeps
-
-    @pytest.mark.parametrize(
-        ("method", "rounds"), [("output_parallel", (4, 11)), ("input_parallel", (4, 4))]
-    )
-    def test_all_rounds(
-        self, method: str, rounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Only output_parallel continues after a round that changes nothing; the host reads after
-        the fourth.
-        """
-        name = "_pull" if method == "output_parallel" else "_segments"
-        run, calls = getattr(TritonSparseEngine, name), list[object]()
-
-        def watched(*args: object) -> None:
-            calls.append(args)
-            run(*args)
-
-        monkeypatch.setattr(TritonSparseEngine, name, watched)
+    @pytest.mark.parametrize("method", ["output_parallel", "input_parallel"])
+    def test_early_stop_changes_no_distance(self, method: str) -> None:
         weights = np.full((12, 12), INF)
         weights[3, 4] = 1
-        engine = TritonSparseEngine(
-            sparse_graph(cases.tensor(weights, torch.float32)).to(torch.device(self.device))
-        )
+        graph = sparse_graph(cases.tensor(weights, torch.float32)).to(torch.device(self.device))
         expected = torch.full((1, 12), INF)
         expected[0, 3], expected[0, 4] = 0, 1
-        for early_stop, count in zip((True, False), rounds, strict=True):
-            calls.clear()
-            found = engine.distances(method, torch.tensor([3]), INF, early_stop=early_stop)
+        for stop in (True, False):
+            engine = TritonSparseEngine(graph)
+            found = engine.distances(method, torch.tensor([3]), INF, early_stop=stop)
             assert torch.equal(found.cpu(), expected)
-            assert len(calls) == count
 
 
 @pytest.mark.gpu
@@ -166,10 +127,12 @@ class TestOnGpu(EngineContract):
     def test_all_rows_by_elimination_where_paths_are_long(self, kind: str, method: str) -> None:
         options = {"p": 4e-4} if kind == "erdos_renyi" else {}
         cpu = sparse_graph(generate(kind, 9000, seed=1, **options), dtype=torch.float32)
-        sources = range(2500)
-        found = tri_apsp.single_source(cpu.to(torch.device("cuda")), sources)
+        expected, found = (
+            tri_apsp.shortest_paths(graph, sources=range(2500), method="johnson")
+            for graph in (cpu, cpu.to(torch.device("cuda")))
+        )
         assert found.method == method
-        assert torch.equal(found.distances.cpu(), tri_apsp.single_source(cpu, sources).distances)
+        assert torch.equal(found.distances.cpu(), expected.distances)
 
     def test_memory_of_many_rows(self) -> None:
         """Beside the result, only workspaces that do not grow with the rows."""
@@ -182,7 +145,7 @@ class TestOnGpu(EngineContract):
         _ = graph.by_destination
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        tri_apsp.single_source(graph, range(n), method="many_sources", predecessors=True)
+        tri_apsp.shortest_paths(graph, method="many_sources", predecessors=True)
         peak = torch.cuda.max_memory_allocated() - before
         assert peak <= (4 + 4) * n**2 + (
             3 << 28
@@ -193,9 +156,9 @@ class TestOnGpu(EngineContract):
     )  # which takes rows one by one
     def test_more_rows_than_programs_along_an_axis(self, method: str) -> None:
         weights = cases.tensor(cases.chain(4), torch.int32)
-        expected = tri_apsp.single_source(weights, 0, predecessors=True)
-        found = tri_apsp.single_source(
-            weights.cuda(), [0] * 70_000, method=method, predecessors=True
+        expected = tri_apsp.shortest_paths(weights, sources=0, method="johnson", predecessors=True)
+        found = tri_apsp.shortest_paths(
+            weights.cuda(), sources=[0] * 70_000, method=method, predecessors=True
         )
         for rows, row in (
             (found.distances, expected.distances),

@@ -4,12 +4,9 @@ batches run today.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from statistics import median
-from typing import Any
 
 import torch
 
@@ -36,8 +33,7 @@ SIZES = (8, 16, 32, 64)
 BATCHES = {"cpu": (256, 4096), "cuda": (256, 4096, 65536)}
 """Default numbers of graphs by type of device."""
 
-# Graphs that a loop over single graphs runs on; its time for a batch is that for so many, in
-# proportion.
+# Graphs that a loop over single graphs runs on; its time for a batch is in proportion.
 _SAMPLE = 256
 
 _LAYOUT = "{:7}  {:11}  {:>3}  {:>6}  {:8}  {:>9}  {:>9}  {:>7}  {:>7}  {:>9}  {:>6}  {:>9}  {:>6}"
@@ -62,8 +58,6 @@ class BatchRow:
         torch_seconds: of solve_by_torch.
         scipy_seconds: of a loop of SciPy's floyd_warshall over dense float64 graphs on one core, in
             proportion to a sample.
-        dgl_seconds: of a loop of dgl.shortest_dist over the graphs, unweighted, likewise; None if
-            DGL is not installed.
     """
 
     dtype: str
@@ -76,7 +70,6 @@ class BatchRow:
     copy_seconds: float
     torch_seconds: float
     scipy_seconds: float
-    dgl_seconds: float | None
 
 
 def batch_cases(cases: Iterable[Case], batches: Sequence[int]) -> list[Case]:
@@ -107,7 +100,7 @@ def measure_batches(
         sizes, copy = torch.full((case.batch,), case.n, device=device), torch.empty_like(weights)
         sample = Case(case.n, case.dtype, min(case.batch, _SAMPLE), case.sign)
         show(f"{case}: SciPy")
-        expected, scipy_seconds = scipy_distances(sample, lambda seconds: None)
+        expected, scipy_seconds = scipy_distances(sample)
         show(f"{case}: check")
         result = shortest_paths(weights, config=config)
         distances = result.distances
@@ -123,17 +116,16 @@ def measure_batches(
             distances, shortest_paths(weights, sizes=sizes, config=config).distances
         ), f"sizes: {case}"
         calls: dict[str, Callable[[], object]] = {
-            "shortest_paths": lambda: shortest_paths(weights, config=config),
-            "sizes": lambda: shortest_paths(weights, sizes=sizes, config=config),
-            "copy": lambda: copy.copy_(weights),
-            "torch": lambda: solve_by_torch(weights),
+            "shortest_paths": lambda: shortest_paths(weights, config=config),  # noqa: B023 - called here
+            "sizes": lambda: shortest_paths(weights, sizes=sizes, config=config),  # noqa: B023
+            "copy": lambda: copy.copy_(weights),  # noqa: B023
+            "torch": lambda: solve_by_torch(weights),  # noqa: B023
         }
         seconds = {}
         for name, call in calls.items():
             show(f"{case}: {name}")
             warm_up(call, device)
             seconds[name] = median(timed(call, device)[1] for _ in range(repeat))
-        dgl_seconds = _dgl_seconds(weights[:_SAMPLE])
         show("")
         yield BatchRow(
             dtype=dtype_name(case.dtype),
@@ -146,7 +138,6 @@ def measure_batches(
             copy_seconds=seconds["copy"],
             torch_seconds=seconds["torch"],
             scipy_seconds=scipy_seconds * case.batch / sample.batch,
-            dgl_seconds=None if dgl_seconds is None else dgl_seconds * case.batch / sample.batch,
         )
 
 
@@ -172,47 +163,25 @@ def solve_by_torch(weights: torch.Tensor) -> torch.Tensor:
     return distances
 
 
-def _dgl_seconds(weights: torch.Tensor) -> float | None:
-    """Return the seconds of a loop of DGL over complete graphs of this size; None if it is not
-    installed.
-    """
-    if find_spec("dgl") is None:
-        return None
-    dgl: Any = importlib.import_module("dgl")
-    source, target = (~torch.eye(weights.shape[-1], dtype=torch.bool)).nonzero(as_tuple=True)
-    graphs = [dgl.graph((source, target), num_nodes=weights.shape[-1]) for _ in weights]
-    return timed(lambda: [dgl.shortest_dist(graph) for graph in graphs], torch.device("cpu"))[1]
-
-
 def titles() -> str:
     """Return the line of the titles."""
-    dgl = find_spec("dgl") is not None
-    return _LAYOUT.format(*_TITLES) + ("     dgl ms   ratio" if dgl else "")
+    return _LAYOUT.format(*_TITLES)
 
 
 def line(row: BatchRow) -> str:
     """Return the line of a row."""
     own = row.p50_seconds
-
-    def beside(seconds: float) -> tuple[str, str]:
-        ratio = seconds / own
-        return f"{1e3 * seconds:.3g}", f"{ratio:.3g}" if ratio < 999.5 else f"{ratio:.0f}"
-
-    text = _LAYOUT.format(
-        row.dtype,
-        row.sign,
-        row.n,
-        row.batch,
-        row.engine,
+    return _LAYOUT.format(
+        *(row.dtype, row.sign, row.n, row.batch, row.engine),
         f"{1e3 * own:.3g}",
         f"{row.batch / own:.3g}",
         f"{own / row.copy_seconds:.3g}",
         f"{100 * (row.sizes_seconds / own - 1):+.0f}",
-        *beside(row.torch_seconds),
-        *beside(row.scipy_seconds),
+        *_beside(row.torch_seconds, own),
+        *_beside(row.scipy_seconds, own),
     )
-    return (
-        text
-        if row.dgl_seconds is None
-        else text + "  {:>9}  {:>6}".format(*beside(row.dgl_seconds))
-    )
+
+
+def _beside(seconds: float, own: float) -> tuple[str, str]:
+    ratio = seconds / own
+    return f"{1e3 * seconds:.3g}", f"{ratio:.3g}" if ratio < 999.5 else f"{ratio:.0f}"

@@ -14,8 +14,9 @@ from tri_apsp.semirings import dtype_name
 __all__ = ["BOUND", "RATES", "bound", "has_bound", "operations_per_clock"]
 
 BOUND = (
-    "what adds and mins, or ands and ors, alone would reach on compute capability 9: 128 instructions per clock and "
-    "multiprocessor, of which the ALU (min, fused add-min, compare, select, and with or) takes 64 and the float64 unit 64"
+    "what adds and mins, or ands and ors, alone would reach on compute capability 9: 128 "
+    "instructions per clock and multiprocessor, of which the ALU (min, fused add-min, compare, "
+    "select, and with or) takes 64 and the float64 unit 64"
 )
 """The definition, for help texts. Loads, addresses and loops count nothing, so no kernel of these
 instructions reaches it.

@@ -7,9 +7,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,14 +36,12 @@ SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
 
 HEAVIEST = 100
-"""Weights are whole numbers, uniform in 1..HEAVIEST, whose distances every dtype holds exactly."""
+"""Weights are integers, uniform in 1..HEAVIEST, whose distances every dtype holds exactly."""
 
 # Added to the edges that leave an odd vertex and subtracted from those that enter one, which leaves
 # the weight of every cycle as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy
 # would take for a missing edge.
 _POTENTIAL = HEAVIEST + 1
-
-_POLL_SECONDS = 1.0
 
 # Bytes per value that a SciPy solve takes at its peak: three float64 matrices and a mask of the
 # graph that is solved; and of every graph six int16 matrices, in this process and in SciPy's.
@@ -146,11 +142,9 @@ def scipy_bytes(case: Case) -> int:
     return case.n**2 * (_SOLVED_BYTES + _STORED_BYTES * case.batch)
 
 
-def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Tensor, float]:
+def scipy_distances(case: Case) -> tuple[torch.Tensor, float]:
     """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16;
     and its seconds.
-
-    Meanwhile `wait` receives the seconds passed, once per second. Ctrl-C ends SciPy at once.
 
     Raises:
         RuntimeError: if SciPy's process fails, such as for lack of memory.
@@ -158,45 +152,24 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
     Cost: batch * n^3 operations on one core; the memory that `scipy_bytes` returns.
     """
     weights = case.narrow_weights().to(torch.int16)
-    distances, seconds = solve_by_scipy(weights.view(-1, case.n, case.n).numpy(), wait)
+    distances, seconds = solve_by_scipy(weights.view(-1, case.n, case.n).numpy())
     return torch.from_numpy(distances).view(weights.shape), seconds
 
 
-def solve_by_scipy(
-    weights: npt.NDArray[Any], wait: Callable[[float], None] = lambda seconds: None
-) -> tuple[npt.NDArray[Any], float]:
+def solve_by_scipy(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
     """Return the distances of weights (graphs, n, n) by SciPy's Floyd-Warshall, in their dtype, and
-    its seconds.
+    its seconds; Ctrl-C ends SciPy at once.
 
-    Zeros and infinities count as no edge. `wait`, errors and cost as for scipy_distances.
+    Zeros and infinities count as no edge. Errors and cost as for scipy_distances.
     """
-    command = module_command("tri_apsp.bench.scipy_process")
-    start = time.perf_counter()
-    # The graphs are in a file, since communicate() with a timeout would not send the rest of an
-    # input after the first timeout.
-    with tempfile.TemporaryFile() as graphs:
-        np.save(graphs, weights)
-        graphs.seek(0)
-        # A session of its own, since Ctrl-C reaches every process of the terminal's.
-        with subprocess.Popen(
-            command, stdin=graphs, stdout=subprocess.PIPE, start_new_session=True
-        ) as process:
-            try:
-                output = _output(process, lambda: wait(time.perf_counter() - start))
-            finally:
-                process.kill()
-                process.wait()  # after Ctrl-C the `with` does not
-    if process.returncode:
-        raise RuntimeError(f"SciPy's process ended with exit status {process.returncode}")
-    answer = io.BytesIO(output)
+    graphs, command = io.BytesIO(), module_command("tri_apsp.bench.scipy_process")
+    np.save(graphs, weights)
+    # A session of its own, since Ctrl-C reaches every process of the terminal's.
+    ended = subprocess.run(
+        command, input=graphs.getbuffer(), stdout=subprocess.PIPE, start_new_session=True
+    )
+    if ended.returncode:
+        raise RuntimeError(f"SciPy's process ended with exit status {ended.returncode}")
+    answer = io.BytesIO(ended.stdout)
     distances = np.load(answer)
     return distances, float(np.load(answer))
-
-
-def _output(process: subprocess.Popen[bytes], wait: Callable[[], None]) -> bytes:
-    """Return what a process writes until it ends; meanwhile `wait` is called once per second."""
-    while True:
-        try:
-            return process.communicate(timeout=_POLL_SECONDS)[0]
-        except subprocess.TimeoutExpired:
-            wait()

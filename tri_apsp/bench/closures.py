@@ -10,7 +10,7 @@ from tri_apsp import tuned
 from tri_apsp.api import reachability
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import Config
-from tri_apsp.memory import reachability_matrices
+from tri_apsp.transitive_closure import matrices_of_closure
 
 __all__ = ["check", "edges_of", "matrices_of", "solve"]
 
@@ -41,7 +41,7 @@ def matrices_of(n: int) -> float:
     """Return how many matrices of bool (n, n) the edges, `solve` and `check` take together per
     graph, at their peak.
     """
-    return 1 + reachability_matrices(n) + _CHECK_BYTES * min(n, _COLUMNS) / n
+    return 1 + matrices_of_closure(n) + _CHECK_BYTES * min(n, _COLUMNS) / n
 
 
 def solve(edges: torch.Tensor, config: Config) -> torch.Tensor:

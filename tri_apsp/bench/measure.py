@@ -17,17 +17,15 @@ from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
+from tri_apsp.bench.solves import DensePlan, plan_of, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
-from tri_apsp.dense.plan import select_dense
 from tri_apsp.dense.product import tries_exponents
-from tri_apsp.dense.run import solve
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
-from tri_apsp.result import DenseSelection, Result
 from tri_apsp.semirings import dtype_name, no_edge
 
-__all__ = ["Row", "check_sources", "measure", "solve_by"]
+__all__ = ["BenchRow", "check_sources", "measure"]
 
 # Runs whose products are timed: fewer than for the time of a solve, as their share of it varies
 # less.
@@ -35,7 +33,7 @@ _PRODUCT_RUNS = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One measurement.
 
     Attributes:
@@ -75,7 +73,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _CheckedCall:
     """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its
     products.
 
@@ -100,7 +98,7 @@ def measure(
     clock_hz: float | None,
     reachability: bool = False,
     show: Callable[[str], None] = lambda text: None,
-) -> Iterator[Row]:
+) -> Iterator[BenchRow]:
     """Yield a row for the product and for each method, for each case; and one for reachability, for
     each size and batch.
 
@@ -121,18 +119,17 @@ def measure(
     closed: set[tuple[int, int]] = set()
     for case, methods in runs:
         time_call = partial(_row, case, device, repeat, clock_hz, show)
-        show_check = partial(_show_check, show, case)
         if methods or not reachability:
             if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
-                _show_scipy(show, case, 0.0)
-                baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))
+                show(f"{case}: SciPy")
+                baselines[case.graphs] = scipy_distances(case)
             expected, scipy_seconds = baselines.get(case.graphs, (None, None))
             show(f"{case}: weights")
-            for call in _checked_calls(case.weights(device), methods, config, expected, show_check):
+            for call in _checked_calls(case.weights(device), methods, config, expected, show):
                 yield time_call(call, scipy_seconds)
         if reachability and (case.n, case.batch) not in closed:
             closed.add((case.n, case.batch))
-            show_check("reachability")
+            show(f"{case}: reachability, check")
             yield time_call(_checked_closure(case, config, device), None)
 
 
@@ -142,9 +139,9 @@ def _row(
     repeat: int,
     clock_hz: float | None,
     show: Callable[[str], None],
-    call: _Call,
+    call: _CheckedCall,
     scipy_seconds: float | None,
-) -> Row:
+) -> BenchRow:
     """Time `call` on the graphs of `case`."""
     show(f"{case}: {call.operation}, warm-up")
     warm_up(call.run, device)
@@ -161,7 +158,7 @@ def _row(
         else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
     )
     show("")
-    return Row(
+    return BenchRow(
         operation=call.operation,
         dtype=dtype_name(call.dtype),
         sign=case.sign,
@@ -179,32 +176,23 @@ def _row(
     )
 
 
-def _show_scipy(show: Callable[[str], None], case: Case, seconds: float) -> None:
-    show(f"{case}: SciPy, {seconds:.0f} s")
-
-
-def _show_check(show: Callable[[str], None], case: Case, operation: str) -> None:
-    show(f"{case}: {operation}, check")
-
-
 def _checked_calls(
     weights: torch.Tensor,
     methods: Sequence[str],
     config: Config,
     expected: torch.Tensor | None,
     show: Callable[[str], None],
-) -> Iterator[_Call]:
+) -> Iterator[_CheckedCall]:
     """Yield the call of each operation after a first call returned the right result.
 
     `expected` are the distances, if known. If not, the first method is checked for two sources of
-    each graph, and the others must agree with it. `show` receives the name of an operation before
-    its first call.
+    each graph, and the others must agree with it. `show` receives what is done now.
     """
-    show("min_plus")
+    show("min_plus, check")
     _check_product(min_plus(weights, weights), weights)
     engine = engines.choose(weights.device, dtype=weights.dtype)
     by_exponents = tries_exponents(weights, weights)
-    yield _Call(
+    yield _CheckedCall(
         "min_plus",
         weights.dtype,
         engine,
@@ -214,8 +202,8 @@ def _checked_calls(
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:
-        show(method)
-        run = partial(solve_by(method), weights, config=config)
+        show(f"{method}, check")
+        run = partial(solve_by, method, weights, config)
         result = run()
         if expected is None:
             check_sources(result.distances, weights, method)
@@ -226,24 +214,17 @@ def _checked_calls(
         engine, by_exponents, in_products = result.engine, result.exponents, None
         del result  # the timed runs need its memory
         if not by_exponents and method not in papers.SYSTEMS:
-            in_products = partial(_in_products, weights, select_dense(weights, method, config))  # type: ignore[arg-type]
-        yield _Call(method, weights.dtype, engine, run, in_products, by_exponents)
+            in_products = partial(_in_products, weights, plan_of(weights, method, config))
+        yield _CheckedCall(method, weights.dtype, engine, run, in_products, by_exponents)
 
 
-def solve_by(name: str) -> Callable[..., Result]:
-    """Return the function that solves by "auto", by a method of METHODS, or by a system of papers."""
-    if name in papers.SYSTEMS:
-        return partial(papers.solve, system=name)
-    return partial(solve, method=name)  # type: ignore[arg-type]
-
-
-def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
+def _checked_closure(case: Case, config: Config, device: torch.device) -> _CheckedCall:
     """Return the call of reachability, after a first call returned the right result."""
     edges = closures.edges_of(case, device)
     closures.check(closures.solve(edges, config), case)
     engine = engines.choose(device, config)
     counts = boolean.make(engine, case.n, device).counts
-    return _Call(
+    return _CheckedCall(
         "reachability",
         torch.bool,
         engine,
@@ -252,9 +233,9 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     )
 
 
-def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
+def _in_products(weights: torch.Tensor, plan: DensePlan) -> float:
     """Return the median seconds that a solve spends in products."""
-    return float(np.median([seconds_in_products(weights, selection) for _ in range(_PRODUCT_RUNS)]))
+    return float(np.median([seconds_in_products(weights, plan) for _ in range(_PRODUCT_RUNS)]))
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:

@@ -6,17 +6,14 @@ import time
 
 import torch
 
-from tri_apsp import engines
-from tri_apsp.arguments import check_weights
-from tri_apsp.configs import CompleteConfig
-from tri_apsp.dense.run import run
+from tri_apsp.bench.solves import DensePlan, solve_with
 from tri_apsp.device import synchronize
-from tri_apsp.result import DenseSelection
+from tri_apsp.engines import Engine, Update
 
 __all__ = ["seconds_in_products"]
 
 
-def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
+def seconds_in_products(weights: torch.Tensor, plan: DensePlan) -> float:
     """Solve `weights` as a public call does, and return the seconds in engine.product, whichever
     operation calls it.
 
@@ -26,37 +23,24 @@ def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> flo
 
     Args:
         weights: (n, n) or (batch, n, n); left as they are.
-        selection: method, engine and configuration of the solve.
+        plan: method, engine and configuration of the solve.
     """
-    timer = _ProductTimer(weights.device)
-    run(check_weights(weights), lambda nonnegative: selection, make=timer.make)
-    return timer.seconds()
+    device = weights.device
+    products: list[tuple[_Moment, _Moment]] = []
 
-
-class _ProductTimer:
-    """Times the products of the engines that `make` returns."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._products: list[tuple[_Moment, _Moment]] = []
-
-    def make(self, name: str, spec: engines.MatrixSpec, config: CompleteConfig) -> engines.Engine:
-        """Return the engine of engines.make, its products timed."""
-        engine = engines.make(name, spec, config)
+    def time_products(engine: Engine) -> None:
         product = engine.product
 
-        def timed_product(*updates: engines.Update) -> None:
-            start = _Moment(self._device)
+        def timed_product(*updates: Update) -> None:
+            start = _Moment(device)
             product(*updates)
-            self._products.append((start, _Moment(self._device)))
+            products.append((start, _Moment(device)))
 
         engine.product = timed_product  # type: ignore[method-assign]
-        return engine
 
-    def seconds(self) -> float:
-        """Return the seconds in all products, once the device has finished them."""
-        synchronize(self._device)
-        return sum(start.seconds_until(stop) for start, stop in self._products)
+    solve_with(weights, plan, time_products)
+    synchronize(device)
+    return sum(start.seconds_until(stop) for start, stop in products)
 
 
 class _Moment:

@@ -1,5 +1,4 @@
-"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs of the file that is
-stdin.
+"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs from stdin.
 
 It runs in a process of its own because its loop in C handles no Ctrl-C. It imports no torch, and so
 starts quickly.
@@ -22,7 +21,7 @@ def main() -> None:
     """
     from scipy.sparse.csgraph import floyd_warshall
 
-    distances = np.load(sys.stdin.buffer)
+    distances = np.load(io.BytesIO(sys.stdin.buffer.read()))
     seconds = 0.0
     for graph in distances:
         dense = graph.astype(np.float64)

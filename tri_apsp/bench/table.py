@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tri_apsp.bench.measure import Row
+from tri_apsp.bench.measure import BenchRow
 from tri_apsp.console.output import amount
 
 __all__ = ["line", "titles"]
@@ -21,7 +21,7 @@ def titles() -> str:
     return _LAYOUT.format(*_TITLES)
 
 
-def line(row: Row) -> str:
+def line(row: BenchRow) -> str:
     """Return the line of a row; "-" stands for None."""
     seconds = (f"{value:.3g}" for value in (row.p50_seconds, row.p20_seconds, row.p80_seconds))
     bound = "-" if row.bound_fraction is None else f"{row.bound_fraction:.1%}"

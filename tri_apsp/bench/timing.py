@@ -11,12 +11,13 @@ from typing import TypeVar
 
 import torch
 
+from tri_apsp.api import shortest_paths
+from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense.run import solve
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
-from tri_apsp.result import DenseSelection
-from tri_apsp.sparse.johnson import johnson
+from tri_apsp.plan import Options
 
 __all__ = [
     "RUNS",
@@ -91,29 +92,27 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
         timed(call, device)
 
 
-def compile_kernels(
-    weights: torch.Tensor, selection: DenseSelection, *, predecessors: bool = False
-) -> float:
-    """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are
+def compile_kernels(weights: torch.Tensor, plan: DensePlan) -> float:
+    """Solve a small graph as `plan` will solve `weights` (n, n), so that its kernels are
     compiled and loaded.
 
     Args:
         weights: of the graph that will be solved.
-        selection: of method, engine and configuration.
-        predecessors: whether they will be asked for too.
+        plan: of method, engine and configuration.
 
     Returns:
         The seconds that it took.
     """
-    n, config, device = weights.shape[-1], selection.config, weights.device
-    if not n or (selection.engine != "cpu" and device.type == "cpu"):
+    n, config, device = weights.shape[-1], plan.config, weights.device
+    if not n or (plan.engine != "cpu" and device.type == "cpu"):
         return 0.0  # Triton's interpreter compiles nothing
-    size = warm_up_size(n, selection, device)
+    size = warm_up_size(n, plan, device)
     negative = bool(weights.amin() < 0)
 
     def run() -> None:
         graph = _small_graph(size, negative, like=weights)
-        solve(graph, method=selection.method, config=config, predecessors=predecessors)
+        options = Options(predecessors=plan.options.predecessors)
+        solve(graph, method=plan.method, config=config, options=options)
         if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
             # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton
             # compiles other variants.
@@ -121,7 +120,7 @@ def compile_kernels(
             strided = _small_graph(padded, negative, like=weights).as_strided(
                 (1, padded, padded), (n * n, padded, 1)
             )
-            solve(strided, method=selection.method, config=config, overwrite=True)
+            solve(strided, method=plan.method, config=config, options=Options(overwrite=True))
 
     return timed(run, device)[1]
 
@@ -132,10 +131,13 @@ def compile_sparse(weights: torch.Tensor | SparseGraph, *, predecessors: bool) -
     """
     graph = weights if isinstance(weights, SparseGraph) else sparse_graph(weights)
     small = _small_graph(_SMALL_SPARSE, graph.lowest < 0, like=graph.by_source.weights)
-    return timed(lambda: johnson(sparse_graph(small), predecessors=predecessors), graph.device)[1]
+    return timed(
+        lambda: shortest_paths(sparse_graph(small), method="johnson", predecessors=predecessors),
+        graph.device,
+    )[1]
 
 
-def warm_up_size(n: int, selection: DenseSelection, device: torch.device) -> int:
+def warm_up_size(n: int, plan: DensePlan, device: torch.device) -> int:
     """Return the size, n at most, of the graph that compile_kernels solves before one of n
     vertices.
     """
@@ -143,9 +145,7 @@ def warm_up_size(n: int, selection: DenseSelection, device: torch.device) -> int
     # divides sizes and strides, which a size with the same remainder repeats.
     return min(
         n,
-        2 * selection.config.block_size
-        if device.type == "cpu"
-        else 2 * selection.config.cutoff + n % 128,
+        2 * plan.config.block_size if device.type == "cpu" else 2 * plan.config.cutoff + n % 128,
     )
 
 

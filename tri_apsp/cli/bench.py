@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
@@ -17,12 +16,11 @@ from tri_apsp.bench.batches import SIZES as SMALL_SIZES
 from tri_apsp.bench.batches import BatchRow
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
-from tri_apsp.bench.measure import Row, measure
-from tri_apsp.cli.bench_batches import run_batches
+from tri_apsp.bench.measure import BenchRow, measure
+from tri_apsp.cli.bench_batches import AnyRow, print_rows, run_batches
 from tri_apsp.configs import Config
-from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
-from tri_apsp.console.output import command_line, print_fields, print_json
+from tri_apsp.console.output import command_line
 from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
@@ -33,31 +31,39 @@ from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
 
-AnyRow = TypeVar("AnyRow", Row, BatchRow)
-
 _SCIPY_UP_TO = 2048
 _SMALL = " ".join(map(str, SMALL_SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_SYSTEM = "all"
 _REACHABILITY = "reachability"
 _OTHER = (
-    "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal blocks, updates the rows "
+    "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal "
+    "blocks, updates the rows "
     "and columns beside them, copies, checks, or launches kernels"
 )
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
-    "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus and of each method, "
-    f"through the public calls, on complete graphs of whole weights 1..{HEAVIEST} from a fixed seed, beside SciPy's "
-    f"Floyd-Warshall; and, for --method {_REACHABILITY}, Boolean operations per second of the transitive closure of random "
-    "graphs of two edges per vertex. Each call is timed only after its result was checked for correctness. "
-    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other s: {_OTHER}. Both are empty "
-    "where large products run on tensor cores (by exponents, or in a closure by counting paths), and where they do not apply."
+    "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus "
+    "and of each method, "
+    f"through the public calls, on complete graphs of integer weights 1..{HEAVIEST} from a fixed "
+    f"seed, beside SciPy's "
+    f"Floyd-Warshall; and, for --method {_REACHABILITY}, Boolean operations per second of the "
+    f"transitive closure of random "
+    "graphs of two edges per vertex. Each call is timed only after its result was checked for "
+    "correctness. "
+    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other "
+    f"s: {_OTHER}. Both are empty "
+    "where large products run on tensor cores (by exponents, or in a closure by counting paths), "
+    "and where they do not apply."
 )
 _KEYS = (
-    "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "
-    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), scipy_seconds, ratio (to SciPy); "
-    "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, p50_seconds, sizes_seconds, "
-    "copy_seconds, torch_seconds, scipy_seconds, dgl_seconds"
+    "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
+    "p50_seconds, p80_seconds, "
+    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), "
+    "scipy_seconds, ratio (to SciPy); "
+    "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, "
+    "p50_seconds, sizes_seconds, "
+    "copy_seconds, torch_seconds, scipy_seconds"
 )
 
 
@@ -87,9 +93,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         action="store_true",
-        help="measure batches of small graphs instead, each --n with each --batch: whole calls of shortest_paths, with and "
-        f"without sizes, beside a copy, a loop of torch operations and a loop of SciPy; default: --n {_SMALL}, and "
-        "--batch 256 4096, on a GPU also 65536; takes no --method, --system, --scipy-up-to and --clock-mhz",
+        help="measure batches of small graphs instead, each --n with each --batch: whole calls of "
+        "shortest_paths, with and "
+        f"without sizes, beside a copy, a loop of torch operations and a loop of SciPy; default: "
+        f"--n {_SMALL}, and "
+        "--batch 256 4096, on a GPU also 65536; takes no --method, --system, --scipy-up-to and "
+        "--clock-mhz",
     )
     add_device(parser)
     parser.add_argument(
@@ -110,13 +119,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(0),
         default=_SCIPY_UP_TO,
         metavar="N",
-        help=f"largest n that SciPy runs, once (a batch counts by its operations); default: {_SCIPY_UP_TO}",
+        help=f"largest n that SciPy runs, once (a batch counts by its operations); default: "
+        f"{_SCIPY_UP_TO}",
     )
     parser.add_argument(
         "--rows",
         type=Path,
         metavar="FILE",
-        help="also append each row to FILE when it is measured, as a line of JSON, so that an interrupted run loses none",
+        help="also append each row to FILE when it is measured, as a line of JSON, so that an "
+        "interrupted run loses none",
     )
     add_json(parser, _KEYS)
     parser.set_defaults(run=run)
@@ -141,7 +152,8 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
         choices=SIGNS,
         nargs="+",
         default=list(SIGNS[:1]),
-        help="signs of the weights; any: about a quarter are negative, but no cycle is; default: nonnegative",
+        help="signs of the weights; any: about a quarter are negative, but no cycle is; default: "
+        "nonnegative",
     )
 
 
@@ -158,7 +170,7 @@ def run(args: argparse.Namespace) -> None:
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
-        for name in SYSTEMS.keys() & names:
+        for name in (name for name in names if name in SYSTEMS):
             require_runnable(name, device, case.dtype)
         if (
             names or not reachability
@@ -176,7 +188,7 @@ def run(args: argparse.Namespace) -> None:
     if args.rows is not None:
         _append([], args.rows)  # refuses a file that cannot be written, before anything is measured
     with activity() as show:
-        rows: Iterator[Row] = measure(
+        rows: Iterator[BenchRow] = measure(
             runs,
             device,
             config=config,
@@ -186,7 +198,9 @@ def run(args: argparse.Namespace) -> None:
             reachability=reachability,
             show=show,
         )
-        _print(_saved(rows, args.rows) if args.rows is not None else rows, args, device, clock_hz)
+        rows = rows if args.rows is None else _saved(rows, args.rows)
+        fields, command = _fields(args, device, clock_hz), _command(args, device)
+        print_rows(rows, command, device, fields, table.titles(), table.line, json=args.json)
 
 
 def _run_batches(args: argparse.Namespace) -> None:
@@ -198,45 +212,26 @@ def _run_batches(args: argparse.Namespace) -> None:
     }
     for option in (name for name, is_given in given.items() if is_given):
         raise InputError(
-            f"{option} must not be given with --batches, which measures one method without a bound; leave it out."
+            f"{option} must not be given with --batches, which measures one method without a "
+            f"bound; leave it out."
         )
     if args.rows is not None:
         _append([], args.rows)
     run_batches(args, lambda rows: iter(rows) if args.rows is None else _saved(rows, args.rows))
 
 
-def _print(
-    rows: Iterable[Row], args: argparse.Namespace, device: torch.device, clock_hz: float | None
-) -> None:
-    command = _command(args, device)
-    if args.json:
-        machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
-        found = [asdict(row) for row in rows]
-        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
-        return
+def _fields(
+    args: argparse.Namespace, device: torch.device, clock_hz: float | None
+) -> list[tuple[str, str]]:
+    """Return what the columns of the table mean."""
     scipy = f"{_SCIPY}, up to n = {args.scipy_up_to}; ratio: its seconds / median s"
-    print_fields(
-        [
-            ("cpu", device_line(torch.device("cpu"))),
-            *([("device", device_line(device))] if device.type != "cpu" else []),
-            ("versions", versions_line()),
-            ("command", command),
-            (
-                "figures",
-                f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds",
-            ),
-            *_bound_fields(device, clock_hz),
-            *(
-                [("other s", _OTHER), ("scipy", scipy)]
-                if [*args.method, *args.system] != [_REACHABILITY]
-                else []
-            ),
-        ]
+    figures = (
+        f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / "
+        "median seconds"
     )
-    print()
-    print(table.titles())
-    for row in rows:
-        print(table.line(row), flush=True)
+    distances = [*args.method, *args.system] != [_REACHABILITY]
+    more = [("other s", _OTHER), ("scipy", scipy)] if distances else []
+    return [("figures", figures), *_bound_fields(device, clock_hz), *more]
 
 
 def _saved(rows: Iterable[AnyRow], path: Path) -> Iterator[AnyRow]:
@@ -246,13 +241,14 @@ def _saved(rows: Iterable[AnyRow], path: Path) -> Iterator[AnyRow]:
         yield row
 
 
-def _append(rows: Iterable[Row | BatchRow], path: Path) -> None:
+def _append(rows: Iterable[BenchRow | BatchRow], path: Path) -> None:
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
     except OSError as error:
         raise InputError(
-            f"--rows must name a file that can be written, but {path} cannot be ({error.strerror}); name another."
+            f"--rows must name a file that can be written, but {path} cannot be "
+            f"({error.strerror}); name another."
         ) from None
 
 
@@ -265,12 +261,14 @@ def _cases(args: argparse.Namespace, device: torch.device) -> list[Case]:
         )
     if len(batches) not in (1, len(sizes)):
         raise InputError(
-            f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of --n, but gives "
+            f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of "
+            f"--n, but gives "
             f"{len(batches)}; give as many."
         )
     if "any" in args.sign and min(sizes) < 2:
         raise InputError(
-            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out."
+            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
+            "leave it out."
         )
     batches = batches * len(sizes) if len(batches) == 1 else batches
     return list(cases_of(sizes, batches, [DTYPES_BY_NAME[name] for name in args.dtype], args.sign))
@@ -290,7 +288,8 @@ def _clock(args: argparse.Namespace, device: torch.device) -> float | None:
         return facts.clock_hz if has_bound(facts) else None
     if not has_bound(facts):
         raise InputError(
-            f"--clock-mhz must come with a GPU of compute capability 9, which has a bound, but {device} is {facts.name}; "
+            f"--clock-mhz must come with a GPU of compute capability 9, which has a bound, but "
+            f"{device} is {facts.name}; "
             "leave it out."
         )
     return float(args.clock_mhz * 1e6)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from typing import TypeVar
 
 import torch
 
@@ -12,6 +13,7 @@ from tri_apsp import engines
 from tri_apsp.bench import batches
 from tri_apsp.bench.batches import BATCHES, SIZES, BatchRow, batch_cases, measure_batches
 from tri_apsp.bench.cases import cases_of
+from tri_apsp.bench.measure import BenchRow
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.output import command_line, print_fields, print_json
@@ -20,7 +22,9 @@ from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-__all__ = ["run_batches"]
+__all__ = ["AnyRow", "print_rows", "run_batches"]
+
+AnyRow = TypeVar("AnyRow", BenchRow, BatchRow)
 
 # The weights, two results, the copy, and what a loop of torch operations takes.
 _MATRICES = 6
@@ -33,13 +37,14 @@ _LEGEND = (
     ("sizes %", "how much longer a call with `sizes` takes"),
     (
         "torch ms",
-        "a loop of n operations torch.minimum over the whole batch, with the same checks; ratio: to median ms",
+        "a loop of n operations torch.minimum over the whole batch, with the same checks; ratio: "
+        "to median ms",
     ),
     (
         "scipy ms",
-        "a loop of scipy.sparse.csgraph.floyd_warshall over the graphs, dense, in float64; as dgl, in proportion to 256",
+        "a loop of scipy.sparse.csgraph.floyd_warshall over the graphs, dense, in float64; in "
+        "proportion to 256 of them",
     ),
-    ("dgl ms", "where DGL is installed, a loop of dgl.shortest_dist over the graphs, unweighted"),
 )
 
 
@@ -53,7 +58,8 @@ def run_batches(
     sizes, counts = args.n or list(SIZES), args.batch or list(BATCHES[device.type])
     if "any" in args.sign and min(sizes) < 2:
         raise InputError(
-            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out."
+            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
+            "leave it out."
         )
     dtypes = [DTYPES_BY_NAME[name] for name in args.dtype]
     cases = batch_cases(cases_of(sizes, [1] * len(sizes), dtypes, args.sign), counts)
@@ -67,24 +73,32 @@ def run_batches(
     )
     with activity() as show:
         rows = saved(measure_batches(cases, device, config=config, repeat=args.repeat, show=show))
-        if args.json:
-            machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
-            found = [asdict(row) for row in rows]
-            print_json(
-                {"machine": machine, "versions": versions(), "command": command, "rows": found}
-            )
-            return
-        print_fields(
-            [
-                ("cpu", device_line(torch.device("cpu"))),
-                *([("device", device_line(device))] if device.type != "cpu" else []),
-                ("versions", versions_line()),
-                ("command", command),
-                ("figures", f"medians of {args.repeat} runs"),
-                *_LEGEND,
-            ]
-        )
-        print()
-        print(batches.titles())
-        for row in rows:
-            print(batches.line(row), flush=True)
+        fields = [("figures", f"medians of {args.repeat} runs"), *_LEGEND]
+        print_rows(rows, command, device, fields, batches.titles(), batches.line, json=args.json)
+
+
+def print_rows(
+    rows: Iterable[AnyRow],
+    command: str,
+    device: torch.device,
+    fields: Sequence[tuple[str, str]],
+    titles: str,
+    line: Callable[[AnyRow], str],
+    *,
+    json: bool,
+) -> None:
+    """Print a table row by row, below the machine and `fields`, or one JSON object at the end."""
+    cpu = torch.device("cpu")
+    if json:
+        machine = {str(place): device_facts(place) for place in (cpu, device)}
+        found = [asdict(row) for row in rows]
+        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
+        return
+    places: list[tuple[str, str]] = [("cpu", device_line(cpu))]
+    if device.type != "cpu":
+        places.append(("device", device_line(device)))
+    print_fields([*places, ("versions", versions_line()), ("command", command), *fields])
+    print()
+    print(titles)
+    for row in rows:
+        print(line(row), flush=True)

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--output",
+        "--out",
         type=Path,
         required=True,
         metavar="FILE",
@@ -51,9 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Generate a graph and write it."""
-    check_output(args.output, GRAPH_FORMATS)
+    check_output(args.out, GRAPH_FORMATS)
     graph = generate(args.kind, args.n, p=args.p, seed=args.seed)
-    write_graph(graph, args.output)
-    print(
-        f"{args.output}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}"
-    )
+    write_graph(graph, args.out)
+    print(f"{args.out}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}")

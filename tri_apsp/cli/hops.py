@@ -91,7 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
-        "--output",
+        "--out",
         type=Path,
         metavar="FILE",
         help="write all hops in int16, or in int32 if one is longer; ends in one of "
@@ -103,13 +103,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=int,
         nargs="+",
-        help="write only the rows of these vertices to --output",
+        help="write only the rows of these vertices to --out",
     )
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
     add_json(parser, _KEYS)
     parser.epilog = (
-        "Without an option: the diameter and the mean distance. No result but --output takes n^2 "
+        "Without an option: the diameter and the mean distance. No result but --out takes n^2 "
         "memory."
     )
     parser.set_defaults(run=run)
@@ -118,16 +118,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read a graph, and print and write what is asked for."""
     device = resolve(args.device)
-    if args.weighted and args.output is not None:
+    if args.weighted and args.out is not None:
         raise InputError(
-            "--output writes numbers of edges, but --weighted is given; write distances with "
-            "solve -o."
+            "--out writes numbers of edges, but --weighted is given; write distances with solve -o."
         )
-    if args.sources is not None and args.output is None:
+    if args.sources is not None and args.out is None:
         raise InputError(
-            "--source names rows of --output, which is missing; add it, or leave --source out."
+            "--source names rows of --out, which is missing; add it, or leave --source out."
         )
-    written = check_outputs(args, *_FILES, "--output")
+    written = check_outputs(args, *_FILES, "--out")
     given = read(args)
     sources = (
         None
@@ -136,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
     )
     graph = sparse_of(given, args, device)
     asked = [name for name in _MEASURES if getattr(args, name)] or (
-        [] if args.output else list(_DEFAULT)
+        [] if args.out else list(_DEFAULT)
     )
     values, seconds = dict[str, Any](), dict[str, float]()
     with numbered_from(given.base):
@@ -148,9 +147,9 @@ def run(args: argparse.Namespace) -> None:
                     found, taken = timed_warm(partial(measure, report=report), device)
                 values |= {name: _MEASURES[name][0](found) for name in names}
                 seconds |= dict.fromkeys(names, taken)
-        if args.output is not None:
+        if args.out is not None:
             rows, seconds["hops"] = timed_warm(partial(_hops, graph, sources), device)
-            write_distances(rows, args.output)
+            write_distances(rows, args.out)
     for option in _FILES:
         name = option.removeprefix("--")
         if name in values:

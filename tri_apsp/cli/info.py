@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _saved_to(devices: list[torch.device]) -> str:
-    """Return where tuned files of these devices are saved, and where copies of files go."""
+    """Return where tuned files of these devices are saved."""
     slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
     folders = " and ".join(f"{slug}/" for slug in slugs)
     return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
             f"--all-methods runs every method, but --method {args.method} names one; leave one of "
             "them out."
         )
-    device, written = resolve(args.device), check_outputs(args, "--output", "--predecessors")
+    device, written = resolve(args.device), check_outputs(args, "--out", "--predecessors")
     given = read(args)
     sources = [vertex_of(given, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)

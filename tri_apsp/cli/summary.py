@@ -99,7 +99,7 @@ def _total(sums: list[int | float]) -> int | float | None:
 def write_result(
     result: Result, args: argparse.Namespace, base: int, written: str
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Write the files of --output and --predecessors, and summarise the result.
+    """Write the files of --out and --predecessors, and summarise the result.
 
     Args:
         base: the number of the first vertex in the file of the graph.
@@ -108,8 +108,8 @@ def write_result(
     Returns:
         What --json prints, and the lines of text; those that say nothing are empty.
     """
-    if args.output is not None:
-        write_distances(result.distances, args.output)
+    if args.out is not None:
+        write_distances(result.distances, args.out)
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors)
     summary, cycle, marked = summarise(result.distances), None, ""

@@ -194,7 +194,7 @@ EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 
 
 def exponents_bytes(tiles: GpuTiles) -> int:
-    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts."""
+    """Return the bytes of shared memory of a program of a product by exponents: its buffers."""
     return 2 * (tiles.block_m + tiles.block_n) * tiles.num_stages * EXPONENTS_PART
 
 

@@ -14,7 +14,7 @@ import torch
 from scipy.sparse.csgraph import NegativeCycleError
 
 from tri_apsp import errors
-from tri_apsp.api import all_pairs, shortest_paths, single_source
+from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
 __all__ = ["NO_PREDECESSOR", "ScipyNegativeCycle", "nearest", "solve"]
@@ -73,10 +73,12 @@ def _rows(
         none = torch.empty(shape, dtype=torch.int32) if predecessors else None
         return _as_scipy(torch.empty(shape, dtype=torch.float64), none, limit)
     with _errors():
-        if limit < np.inf:
-            result = single_source(weights, vertices, predecessors=predecessors, limit=limit)
-        else:
-            result = shortest_paths(weights, sources=vertices, predecessors=predecessors)
+        result = shortest_paths(
+            weights,
+            sources=vertices,
+            predecessors=predecessors,
+            limit=limit if limit < np.inf else None,
+        )
     before = None if result.predecessors is None else result.predecessors.view(shape)
     return _as_scipy(result.distances.view(shape), before, limit)
 
@@ -105,8 +107,12 @@ def nearest(
     if not len(sources):
         none = np.full(len(weights), NO_PREDECESSOR, np.int32)
         return np.full(len(weights), np.inf), none, none.copy()
-    result = single_source(
-        weights, sources, min_only=True, predecessors=True, limit=None if limit == np.inf else limit
+    result = shortest_paths(
+        weights,
+        sources=sources,
+        min_only=True,
+        predecessors=True,
+        limit=None if limit == np.inf else limit,
     )
     assert result.predecessors is not None
     assert result.nearest is not None
@@ -125,7 +131,7 @@ def _require_no_negative_cycle(weights: torch.Tensor) -> None:
     """Raise if there is a negative cycle, even if no source leads to it."""
     if _has_negative(weights):
         with _errors():
-            all_pairs(weights)  # which raises before it solves the first block
+            distance_blocks(weights)  # which raises before it solves the first block
 
 
 @contextmanager

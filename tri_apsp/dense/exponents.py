@@ -27,7 +27,7 @@ __all__ = [
     "are_supported",
     "by_exponents",
     "may_multiply_by_exponents",
-    "ordinary_products",
+    "direct_products",
     "product_threshold",
     "queue_edges_per_vertex",
     "solve_threshold",
@@ -85,7 +85,7 @@ def with_threshold(threshold: int) -> Iterator[None]:
         _GIVEN.reset(token)
 
 
-def ordinary_products() -> AbstractContextManager[None]:
+def direct_products() -> AbstractContextManager[None]:
     """Within it, solves and min_plus of this thread compute no product by exponents: for
     comparisons with direct products.
 
@@ -156,17 +156,21 @@ def solve_threshold(edges_per_vertex: float | None, highest: float | int | None)
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents;
     None: no product.
 
-    A result of such a product is certain if it is at most 23 above the sum of the least values of
-    its row and column; direct products compute the tiles that have others. With d edges per vertex and weights spread evenly from 1 to h, about d
-    / h edges per vertex weigh 1, and d s / (h n) among s of the n vertices. Distances are then at
-    most about 3 ln(s) h n / (d s) (for complete graphs: Janson, One, two and three times log n / n
-    for paths in a complete graph with random weights), which is 23 for s = h n / d = 2048. Of
-    smaller products some tiles are certain; if few tiles of a sample are, the product is a
-    direct one. l is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No product
-    is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be
-    misjudged, which costs time alone: one heavy edge keeps all products direct, and on an H100
-    meshes whose vertices are in random order take up to 5% longer for 8192 vertices, and 1.4% for
-    16384.
+    A result is certain if it is at most 23 above the sum of the least values of its row and column;
+    direct products compute the tiles that have others. Let each vertex have d edges, with weights
+    spread evenly from 1 to h:
+
+    * About d / h edges per vertex weigh 1, and d s / (h n) among s of the n vertices. Distances are
+      then at most about 3 ln(s) h n / (d s) (for complete graphs: Janson, One, two and three times
+      log n / n for paths in a complete graph with random weights), which is 23 for s = h n / d =
+      2048.
+    * No product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. l is 4096 if
+      d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. If few tiles of a sample are
+      certain, the product is a direct one.
+
+    Other graphs may be misjudged, which costs time alone: one heavy edge keeps all products direct,
+    and on an H100 meshes whose vertices are in random order take up to 5% longer for 8192 vertices,
+    and 1.4% for 16384.
 
     Args:
         edges_per_vertex: of weights of which none is negative, see queue_edges_per_vertex. None: no

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tri_apsp import engines, tuned
-from tri_apsp.arguments import DenseBatch, check_method, check_numbering, check_overwrite
+from tri_apsp.arguments import DenseBatch, check_method, check_numbering
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import Options, Plan
@@ -96,17 +96,14 @@ def plan_dense(
         options: checked.
 
     Raises:
-        InputError: no such method; weights that must not be overwritten, or have too many vertices
-            for predecessors; a configuration that cannot run.
+        InputError: no such method; too many vertices for predecessors; a configuration that cannot
+            run.
         EngineError: the engine that `config` names, or every engine, cannot run on the device.
 
     Cost: some microseconds if an earlier call had the same arguments.
     """
     weights = batch.weights
-    in_place = False
-    if options.overwrite:
-        check_overwrite(weights)
-        in_place = weights.stride(-1) == 1
+    in_place = options.overwrite and weights.stride(-1) == 1
     key = (
         weights.shape,
         weights.stride(),

@@ -45,41 +45,50 @@ def unusable_because(
     None if it can.
     """
     if name not in ENGINES:
-        raise InputError(
-            f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these."
-        )
+        names = ", ".join(ENGINES)
+        raise InputError(f"engine must be one of {names}, but is {name!r}; choose one of these.")
     if name == "cpu":
-        reason = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
-        return None if device.type == "cpu" else reason
-    if device.type == "cpu" and name == "nvidia":
-        return "the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."
-    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        if device.type == "cpu":
+            return None
         return (
-            "the portable engine needs a GPU, but the device is cpu; choose a GPU, leave the engine out, or set "
-            "TRITON_INTERPRET=1 before Python starts to run its kernels in Triton's (slow) interpreter."
+            f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave "
+            "the engine out."
         )
+    if device.type == "cpu" and (name == "nvidia" or os.environ.get("TRITON_INTERPRET") != "1"):
+        remedy = "choose a GPU, or leave the engine out."
+        if name == "portable":
+            remedy = (
+                "choose a GPU, leave the engine out, or set TRITON_INTERPRET=1 before Python "
+                "starts to run its kernels in Triton's (slow) interpreter."
+            )
+        return f"the {name} engine needs a GPU, but the device is cpu; {remedy}"
     if not has_triton():
         return _without_triton(f"the {name} engine")
     return _nvidia_unusable_because(device, dtype) if name == "nvidia" else None
 
 
 def _without_triton(subject: str) -> str:
-    return f"{subject} needs Triton, but it is not installed; {remedy_of_extra('gpu')}, or use the CPU."
+    remedy = remedy_of_extra("gpu")
+    return f"{subject} needs Triton, but it is not installed; {remedy}, or use the CPU."
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
     """Return why the nvidia engine cannot run on a GPU."""
-    capability = describe(device).capability
-    found = "none" if capability is None else "{}.{}".format(*capability)
-    if capability is None or capability < (8, 0):
-        name = describe(device).name
-        return f"the nvidia engine needs compute capability 8.0, but {name} has {found}; use the portable engine."
-    # Without VIADDMNMX.S16x2, an add and a min of int16 take 3.1 instructions and registers spill;
-    # the portable kernel takes 2.5.
-    if dtype == torch.int16 and capability < (9, 0):
-        name = describe(device).name
-        return f"the nvidia engine needs compute capability 9.0 for int16, but {name} has {found}; use the portable engine."
-    return None
+    facts = describe(device)
+    capability = facts.capability or (0, 0)
+    if capability < (8, 0):
+        needed = "8.0"
+    elif dtype == torch.int16 and capability < (9, 0):
+        # Without VIADDMNMX.S16x2, an add and a min of int16 take 3.1 instructions and registers
+        # spill; the portable kernel takes 2.5.
+        needed = "9.0 for int16"
+    else:
+        return None
+    found = "none" if facts.capability is None else "{}.{}".format(*facts.capability)
+    return (
+        f"the nvidia engine needs compute capability {needed}, but {facts.name} has {found}; use "
+        "the portable engine."
+    )
 
 
 def choose(
@@ -100,9 +109,8 @@ def choose(
             raise EngineError(reason)
         return config.engine
     if device.type != "cpu" and not has_triton():
-        raise EngineError(
-            _without_triton(f"a computation on {device}")
-        )  # one sentence instead of one for each engine
+        # One sentence instead of one for each engine.
+        raise EngineError(_without_triton(f"a computation on {device}"))
     reasons = []
     for name in ENGINES:
         reason = unusable_because(name, device, dtype)
@@ -115,9 +123,7 @@ def choose(
 
 
 def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine
-    has not done so before.
-    """
+    """Return engine `name`, ready for one solve; this launches and allocates nothing."""
     return type_of(name)(spec, config)
 
 

@@ -474,7 +474,7 @@ def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, 
 
 
 def _size_of(n: int) -> int:
-    """Return the size of small graphs of n vertices that kernels are compiled for: 8, 16, 32 or 64."""
+    """Return the size that kernels of small graphs of n vertices have: 8, 16, 32 or 64."""
     return max(8, 1 << (n - 1).bit_length())
 
 

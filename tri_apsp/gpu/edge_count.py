@@ -20,10 +20,17 @@ _BLOCK, _WARPS, _PROGRAMS_PER_UNIT = 4096, 8, 4
 
 
 def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
-    """As Engine.queue_edge_count; less than 2^30 rows are read.
+    """Queue a count of the edges in some rows of matrices.
 
-    The function that is returned does not keep the memory of the matrices. It frees the result
-    buffer.
+    Args:
+        matrices: (batch, m, n), not empty, of any strides.
+        step: rows 0, step, ... of each matrix are read, less than 2^30 in all.
+        loops: whether values on the diagonal count.
+
+    Returns:
+        A function that blocks until the edges are counted, and returns their number; 0 if one is
+        not an integer. It is to be called exactly once, which frees the result buffer, and does not
+        keep the memory of the matrices.
     """
     device, (batch, m, n) = matrices.device, matrices.shape
     rows_read = -(-m // step)

@@ -75,7 +75,7 @@ class EdgeLists:
         """The length of each list, (n,) of int64."""
         return self.offsets.diff()
 
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """Return offsets, vertices and weights as arrays of NumPy."""
         offsets, vertices, weights = (
             x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights)

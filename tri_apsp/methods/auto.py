@@ -30,7 +30,7 @@ RULES: tuple[Rule, ...] = (
     Rule("floyd_warshall", "one block: n <= {block_size}", lambda n, c: n <= (c.block_size or 0)),
     Rule(
         "floyd_warshall",
-        "kleene would not divide it: n <= β = {cutoff}",
+        "no recursion: n <= cutoff = {cutoff}",
         lambda n, c: n <= (c.cutoff or 0),
     ),
     # n = 4096, 8192, 16384 and 32768 run at 6.4, 8.7, 8.9 and 9.0 T/s, by kleene at 4.4, 7.7, 8.9

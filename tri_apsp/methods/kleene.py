@@ -60,17 +60,15 @@ class Kleene(Method):
         a, b = engine.block(d, first, first), engine.block(d, first, last)
         c, e = engine.block(d, last, first), engine.block(d, last, last)
         if buffers is None:
-            buffers = engine.panel_buffers(
-                d, half, n - half
-            )  # freed when this level returns; the levels above work in place
+            # Freed when this level returns; the levels above work in place.
+            buffers = engine.panel_buffers(d, half, n - half)
         new = _part(buffers, half, n - half)
         self._solve(a, engine, observer, buffers)
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
         observer.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self._solve(
-            e, engine, observer, new and (b, c)
-        )  # b and c serve as buffers: their values are in new_b, new_c
+        # b and c serve as buffers: their values are in new_b and new_c.
+        self._solve(e, engine, observer, new and (b, c))
         _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
         observer.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)

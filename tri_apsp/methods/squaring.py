@@ -32,9 +32,8 @@ class Squaring(Method):
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
         for _ in range(_products(n, engine.spec.nonnegative)):
-            engine.product(
-                Update(target, current, current, fresh=True)
-            )  # the diagonal is 0, so D D <= D
+            # The diagonal is 0, so D D <= D.
+            engine.product(Update(target, current, current, fresh=True))
             current, target = target, current
             observer.step(batch * n**3, current)
             if torch.equal(current, target):

@@ -33,11 +33,7 @@ def floor_of(engine: Engine) -> float | int | None:
     return None if engine.spec.nonnegative else engine.floor
 
 
-def launcher(kernel: Any, constants: dict[str, Any]) -> Launcher:
-    """Return the launcher of a kernel with these constants, which keeps compiled kernels."""
-    return _launcher(kernel, tuple(constants.items()))
-
-
 @cache
-def _launcher(kernel: Any, constants: tuple[tuple[str, Any], ...]) -> Launcher:
-    return Launcher(kernel, dict(constants))
+def launcher(kernel: Any, **constants: Any) -> Launcher:
+    """Return the launcher of a kernel with these constants, which keeps compiled kernels."""
+    return Launcher(kernel, constants)

@@ -36,9 +36,9 @@ __all__ = [
     "doubly_dependent_tile",
     "load_tile",
     "relax_over",
+    "relax_over_slices",
     "row_layout",
     "store_columns",
-    "store_slices",
     "store_tile",
     "tile_constants",
     "vertices_of",
@@ -93,17 +93,6 @@ def store_columns(smem, tile):
 
 
 @gluon.jit
-def store_slices(a_smem, b_smem, a, b):
-    """Keep a slice a [TILE, SLICE] of A by columns and b [SLICE, TILE] of B by rows, once no thread
-    reads the last two.
-    """
-    barrier()
-    store_columns(a_smem, a)
-    b_smem.store(b)
-    barrier()
-
-
-@gluon.jit
 def relax_over(tile, columns, rows, k, TILES: gl.constexpr):
     """Return tile d_ij [M, N] with paths over vertex k: max(min(d_ij, d_ik + d_kj), FLOOR).
 
@@ -120,6 +109,20 @@ def relax_over(tile, columns, rows, k, TILES: gl.constexpr):
         return gl.minimum(tile, d_ik + d_kj)
     else:  # FLOOR makes int32 of int16
         return gl.maximum(gl.minimum(tile, d_ik + d_kj), TILES.FLOOR).to(tile.dtype)
+
+
+@gluon.jit
+def relax_over_slices(tile, a, b, columns, rows, SLICE: gl.constexpr, TILES: gl.constexpr):
+    """Return a tile with paths over the vertices of a slice a [TILE, SLICE] of A and b [SLICE,
+    TILE] of B, which pass through the shared memory of the last two.
+    """
+    barrier()
+    store_columns(columns, a)
+    rows.store(b)
+    barrier()
+    for k in gl.static_range(SLICE):
+        tile = relax_over(tile, columns, rows, k, TILES)
+    return tile
 
 
 @gluon.jit
@@ -283,9 +286,9 @@ class BlockedMethod(PaperMethod):
         constants = tile_constants(engine, tile, layout, warps, unrolled=self.unrolled)
         doubly_dependent_kernel, more = self._doubly_dependent()
         independent, singly_dependent, doubly_dependent = (
-            launcher(_independent_kernel, constants),
-            launcher(_singly_dependent_kernel, constants),
-            launcher(doubly_dependent_kernel, constants | more),
+            launcher(_independent_kernel, **constants),
+            launcher(_singly_dependent_kernel, **constants),
+            launcher(doubly_dependent_kernel, **constants, **more),
         )
         others = -(-n // tile) - 1
         for pivot in range(others + 1):
@@ -327,7 +330,7 @@ def close_blocks(d: Block, engine: Engine, tile: int) -> None:
         engine, tile, row_layout(tile, _CLOSURE_WARPS), _CLOSURE_WARPS, unrolled=False
     )
     for (part,) in in_parts(d):
-        launcher(_independent_kernel, constants)(
+        launcher(_independent_kernel, **constants)(
             (1, part.shape[0], 1), part, d.shape[1], 0, *part.stride()[:2]
         )
 

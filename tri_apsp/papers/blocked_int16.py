@@ -1,6 +1,6 @@
 """The blocked algorithm on weights of type short, one or four values per thread (2023).
 
-    blockedUpdateFW(ij, ik, kj):                 # tiles of b x b in shared memory, a thread per value
+    blockedUpdateFW(ij, ik, kj):          # tiles of b x b in shared memory, one thread per value
         for k from 0 to b - 1:
             if ik[i][k] + kj[k][j] < ij[i][j]:
                 ij[i][j] <- ik[i][k] + kj[k][j]

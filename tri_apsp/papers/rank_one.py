@@ -59,9 +59,7 @@ class RankOneMethod(PaperMethod):
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         kernel, constants, programs = self._kernel(n)
-        launch = launcher(
-            kernel, {"FLOOR": floor_of(engine), **constants, "num_warps": THREADS // 32}
-        )
+        launch = launcher(kernel, FLOOR=floor_of(engine), num_warps=THREADS // 32, **constants)
         for k in range(n):
             for (part,) in in_parts(d):
                 launch((programs, part.shape[0], 1), part, n, k, *part.stride()[:2])

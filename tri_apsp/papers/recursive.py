@@ -40,9 +40,8 @@ from tri_apsp.papers.base import PaperMethod, launcher
 from tri_apsp.papers.blocked import (
     allocate_tile,
     close_blocks,
-    relax_over,
+    relax_over_slices,
     row_layout,
-    store_slices,
     tile_constants,
 )
 
@@ -151,9 +150,7 @@ def _plain_product_kernel(
         b_ptrs, b_mask = _pointers(b_ptr, start_k, start_n, k, n, stride_bk, TILE, ACC)
         a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
-        store_slices(a_smem, b_smem, a, b)
-        for step in gl.static_range(TILE):
-            tile = relax_over(tile, a_smem, b_smem, step, TILES)
+        tile = relax_over_slices(tile, a, b, a_smem, b_smem, TILE, TILES)
     gl.store(c_ptrs, tile, mask=c_mask)
 
 
@@ -166,6 +163,6 @@ class RecursivePlain(Recursive):
         programs = -(-m // _EDGE) * -(-n // _EDGE)
         for c, a, b in in_parts(*update[:3]):
             strides = (*c.stride()[:2], *a.stride()[:2], *b.stride()[:2])
-            launcher(_plain_product_kernel, constants)(
+            launcher(_plain_product_kernel, **constants)(
                 (programs, c.shape[0], 1), c, a, b, m, n, a.shape[2], int(update.fresh), *strides
             )

@@ -50,9 +50,9 @@ def solve(
     check_options(options)
     batch = check_weights(weights, check=check)
     known = require_runnable(system, batch.weights.device, batch.weights.dtype, parameter)
+    complete = plan_dense(batch, config=config, options=options).config
     method = known.method(parameter)
     require_used(system, method, config)
-    complete = plan_dense(batch, config=config, options=options).config
     return run(batch, plan_with(batch, system, complete, algorithm=method, options=options))
 
 

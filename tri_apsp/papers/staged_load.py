@@ -28,8 +28,7 @@ from tri_apsp.papers.blocked import (
     allocate_slice,
     doubly_dependent_tile,
     load_tile,
-    relax_over,
-    store_slices,
+    relax_over_slices,
     store_tile,
 )
 
@@ -63,9 +62,7 @@ def _staged_kernel(
         b_ptrs, b_mask = tile_pointers(d_ptr, start, j * TILE, n, stride_dm, SLICE, TILE, LOAD_B)
         a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
-        store_slices(a_smem, b_smem, a, b)
-        for k in gl.static_range(SLICE):
-            tile = relax_over(tile, a_smem, b_smem, k, TILES)
+        tile = relax_over_slices(tile, a, b, a_smem, b_smem, SLICE, TILES)
     store_tile(d_ptr, i, j, n, stride_dm, tile, TILES)
 
 

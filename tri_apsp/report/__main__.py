@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
+from pathlib import Path
 
 from tri_apsp.console.exit_status import (
     BAD_INPUT,
@@ -22,8 +22,9 @@ from tri_apsp.report.studies import STUDIES, study_of
 __all__ = ["build_parser", "main"]
 
 _EPILOG = f"""\
-A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the command to continue. Its page
-and plots are in the same folder; what you write on the page outside the generated blocks stays.
+A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the
+command to continue. Its page and plots are in the same folder; what you write on the page outside
+the generated blocks stays.
 
 exit status:
     0  done
@@ -35,29 +36,72 @@ exit status:
 
 def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
     """Return the parser; `prog` is the command that was typed. It imports no report."""
-    from tri_apsp.report.options import add_out, add_study_options, add_tuning_options
-
     parser = Parser(
         prog=prog,
-        description="Measure a study on this machine, or render what was measured, as CSV, plots and a Markdown page.",
+        description="Measure a study on this machine, or render what was measured, as CSV, plots "
+        "and a Markdown page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | {
-        "all": ("every study above, within one budget", add_study_options),
-        "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
-        "index": (
-            "the index of all reports, and the figure of rates beside other projects",
-            add_out,
-        ),
+    summaries = {name: entry.summary for name, entry in STUDIES.items()} | {
+        "all": "every study above, within one budget",
+        "tuning": "what a sweep found: python -m tri_apsp.tune --report",
+        "index": "the index of all reports, and the figure of rates beside other projects",
     }
-    for name, (summary, add_options) in every.items():
-        report = reports.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    for name, summary in summaries.items():
+        report = reports.add_parser(name, help=summary, description=f"{summary}.")
+        report.add_argument(
+            "--out",
+            type=Path,
+            default=Path("reports"),
+            metavar="DIR",
+            help="folder of all reports; default: reports",
         )
-        add_options(report)
+        if name != "index":
+            report.add_argument(
+                "--commit", help="the commit to name on the page; default: that of the checkout"
+            )
+        if name == "tuning":
+            report.add_argument(
+                "--from",
+                dest="sources",
+                type=Path,
+                nargs="+",
+                required=True,
+                metavar="DIR",
+                help="folders that python -m tri_apsp.tune --report DIR wrote; of several results "
+                "of a task, the last one counts",
+            )
+        elif name != "index":
+            _add_study_options(report)
     return parser
+
+
+def _add_study_options(parser: argparse.ArgumentParser) -> None:
+    from tri_apsp.console.options import add_device, at_least
+    from tri_apsp.semirings import DTYPES_BY_NAME
+
+    add_device(parser)
+    parser.add_argument(
+        "--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study"
+    )
+    parser.add_argument(
+        "--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the study"
+    )
+    parser.add_argument(
+        "--budget",
+        type=at_least(1),
+        metavar="SECONDS",
+        help="begin no measurement after this time; a later run continues; default: 100 on a GPU, "
+        "120 on a CPU; of all: as much for each study",
+    )
+    parser.add_argument(
+        "--render-only",
+        metavar="MACHINE",
+        help="measure nothing: show all rows in the folder DIR/MACHINE, which may be of another "
+        "machine, whatever --n and --dtype",
+    )
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.report") -> int:
@@ -80,22 +124,20 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.repor
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        if args.report in STUDIES:
-            with interruptible_imports():
-                from tri_apsp.report.run import run_study
-
-                study = study_of(args.report)
-            return run_study(study, args)
         with interruptible_imports():
-            run = import_module(f"tri_apsp.report.{args.report}").run
-        status: int = run(args)
+            from tri_apsp.report import index, run, tuning
+
+            study = study_of(args.report) if args.report in STUDIES else None
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
         raise InputError(
             f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}."
         ) from None
-    return status
+    if study is not None:
+        return run.run_study(study, args)
+    others = {"all": run.run_all, "tuning": tuning.run, "index": index.run}
+    return others[args.report](args)
 
 
 if __name__ == "__main__":

@@ -1,74 +1,64 @@
-"""Measuring whole calls, as a user would time them: of methods, engines and other programs, each
-checked before it is timed.
+"""Measuring a list of whole calls, as a user would time them: of methods, engines and other
+programs, each checked before it is timed; and the tables and plots of their columns.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.measure import check_sources
+from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.dense.exponents import ordinary_products
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
-from tri_apsp.report.grids import Point
+from tri_apsp.report.markdown import section, table
+from tri_apsp.report.plots import Line
+from tri_apsp.report.study import Point, StudyRow, grouped
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measure.measurement import outcome_of
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import WrongResultError
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.records import Choice
+from tri_apsp.tune.measurement import outcome_of
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
+from tri_apsp.tuned.records import Choice, Values
 
 __all__ = [
-    "LONG_SECONDS",
-    "Call",
     "CallMeasurer",
-    "Workload",
+    "Columns",
+    "SolveCall",
+    "by_label",
+    "duration",
+    "lines_of",
+    "number",
     "outcome_of_call",
-    "runs_in_turns",
+    "rate_lines",
+    "ratios",
     "runs_of",
+    "seconds_of",
+    "table_of",
     "times_of",
+    "times_section",
     "to_float64",
 ]
 
-Call = Callable[[], tuple[torch.Tensor, float | None]]
+SolveCall = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
 
 # Sizes that are no multiple of any tile. A GPU pads them to multiples of 16, so that the same
 # kernels are compiled as for the timed graph.
 _SMALL = (100, 130)
 _DEGREE = 6
-LONG_SECONDS = 2.0
-"""A call that takes longer is not repeated."""
-
-# The runs of other calls: at least and at most so many, until they have taken this time.
+# A call that takes longer is not repeated. Other calls run this often, until they took this time.
+_LONG_SECONDS = 2.0
 _MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
-# A GPU that was idle for less keeps its clock.
-_IDLE_SECONDS = 0.2
-# From this size on, a call of unknown speed first solves smaller graphs.
-_PROBED = 2048
-
-
-class Workload(Protocol):
-    """The graphs and the calls of a study."""
-
-    def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
-        """Return the graph that a configuration is timed with, (n, n) on `device`."""
-
-    def graph_kind(self, point: Point) -> str:
-        """Return the kind of that graph; points of the same kind have the same weights."""
-
-    def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
-        """Return the call of a configuration on weights (n, n), which it leaves as they are."""
+_IDLE_SECONDS = 0.2  # a GPU that was idle for less keeps its clock
 
 
 class CallMeasurer:
@@ -80,125 +70,78 @@ class CallMeasurer:
 
     Args:
         device: the device to measure on.
-        workload: the graphs and the calls.
-        ordinary: whether no call computes products by exponents, which have another limit than
-            ordinary ones.
+        weights_of: returns the graph (n, n) of a task by the value "graph" of a point, or by "" if
+            it has none.
+        call_of: returns the call of a point on weights (n, n), which it leaves as they are.
+        direct: whether no call computes products by exponents, which have another limit than direct
+            ones.
     """
 
     parallel = 1
 
-    def __init__(self, device: torch.device, workload: Workload, *, ordinary: bool = False) -> None:
-        self._device, self._workload = device, workload
-        self._products = ordinary_products if ordinary else nullcontext
-        self._seconds: dict[tuple[str, tuple[Choice, ...]], tuple[int, float]] = {}
-        self._checked: set[tuple[str, tuple[Choice, ...]]] = set()
-        self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
+    def __init__(
+        self,
+        device: torch.device,
+        weights_of: Callable[[TuningTask, str, torch.device], torch.Tensor],
+        call_of: Callable[[TuningTask, Values, torch.Tensor], SolveCall],
+        *,
+        direct: bool = True,
+    ) -> None:
+        self._device, self._weights_of, self._call_of = device, weights_of, call_of
+        self._products = direct_products if direct else nullcontext
+        self._graph: tuple[tuple[TuningTask, str], torch.Tensor, torch.Tensor] | None = None
+        self._checked = set[tuple[Choice, ...]]()
         self._busy = 0.0  # when the device has finished its last run
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         try:
             with self._products():
-                self._check(task, point)
-                if self._least_seconds(task, point, seconds) > seconds:
-                    return None
-                weights, distances = self._weights_and_distances(task, point)
-                return self._timed(
-                    task, point, self._workload.call(task, point, weights), distances
-                )
+                self.check(task, point)
+                weights, distances = self.graph_of(task, point)
+                return self._timed(self._call_of(task, point.values, weights), distances)
         except Exception as error:
             return outcome_of_call(error)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        assert len({self._workload.graph_kind(point) for point in points}) == 1, (
-            "a final compares calls on one graph"
-        )
-        with self._products():
-            weights, _ = self._weights_and_distances(task, points[0])
-            calls = [self._workload.call(task, point, weights) for point in points]
-            self._warm_up(calls[0])
-            return runs_in_turns(calls, self._device, rounds)
 
     def close(self) -> None:
         self._graph = None
 
-    def _check(self, task: Task, point: Point) -> None:
-        """Compare the distances of small sparse graphs with those of the definition."""
-        key = _key(task, point)
-        if key in self._checked:
-            return
-        for n in _SMALL:
-            weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(
-                task.torch_dtype, self._device
-            )
-            found, _ = self._workload.call(task, point, weights)()
-            expected = floyd_warshall(to_float64(weights))
-            wrong = int((to_float64(found) != expected).sum())
+    def check(self, task: TuningTask, point: Point) -> None:
+        """Compare the distances of small sparse graphs with those of the definition, once."""
+        key = task.dtype, *point.values.values()
+        for n in _SMALL if key not in self._checked else ():
+            graph = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n)
+            weights = graph.to_weights(task.torch_dtype, self._device)
+            found, _ = self._call_of(task, point.values, weights)()
+            wrong = int((to_float64(found) != floyd_warshall(to_float64(weights))).sum())
             if wrong:
                 raise WrongResultError(
-                    f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong"
+                    f"{wrong} of {n * n} distances of a sparse graph of {n} vertices are wrong"
                 )
         self._checked.add(key)
 
-    def _least_seconds(self, task: Task, point: Point, limit: float) -> float:
-        """Return about how long it takes at least to check and to time a call: 0 for a small one of
-        unknown speed.
-
-        A large one of unknown speed first solves graphs of 1/64, 1/16 and 1/4 of the vertices,
-        until one shows that it takes more than `limit`.
-        """
-        key = _key(task, point)
-        if key not in self._seconds and task.n >= _PROBED:
-            for n in (task.n // 64, task.n // 16, task.n // 4):
-                if 2 * self._expected_seconds(key, n) > limit:
-                    break
-                self._probe(dataclasses.replace(task, n=n), point)
-        expected = self._expected_seconds(key, task.n)
-        return (
-            expected if expected > LONG_SECONDS else (_MIN_RUNS + 2) * expected
-        )  # checked, warmed up, and repeated
-
-    def _expected_seconds(self, key: tuple[str, tuple[Choice, ...]], n: int) -> float:
-        """Return the seconds of one run by those of another size; 0 if none is known."""
-        known, seconds = self._seconds.get(key, (1, 0.0))
-        return seconds * (n / known) ** 3
-
-    def _probe(self, task: Task, point: Point) -> None:
-        """Measure a second run without checking it; the first may compile and load kernels, however
-        small the graph.
-        """
-        call = self._workload.call(task, point, self._workload.weights(task, point, self._device))
-        for _ in range(2):
-            (_, own), seconds = timed(call, self._device)
-        self._seconds[_key(task, point)] = task.n, seconds if own is None else own
-
-    def _weights_and_distances(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
-        key = task, self._workload.graph_kind(point)
-        if self._graph is None or self._graph[0] != key:
+    def graph_of(self, task: TuningTask, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the weights and the distances of the graph of a point."""
+        kind = str(point.values.get("graph", ""))
+        if self._graph is None or self._graph[0] != (task, kind):
             self._graph = None  # first, so that its memory is free
-            weights = self._workload.weights(task, point, self._device)
+            weights = self._weights_of(task, kind, self._device)
             distances = shortest_paths(weights).distances
             check_sources(distances, weights, "auto")
-            self._graph = key, weights, distances
+            self._graph = (task, kind), weights, distances
         return self._graph[1:]
 
-    def _timed(self, task: Task, point: Point, call: Call, distances: torch.Tensor) -> Outcome:
+    def _timed(self, call: SolveCall, distances: torch.Tensor) -> Outcome:
         (found, own), first = timed(call, self._device)
         if not torch.equal(found.to(distances), distances):
-            raise WrongResultError(
-                "distances of the timed graph differ from those of shortest_paths with its defaults"
-            )
+            raise WrongResultError("distances differ from those of shortest_paths")
         del found  # the next runs need its memory
         samples = [first if own is None else own]
-        if own is None and first <= LONG_SECONDS:
-            self._warm_up(call)
+        if own is None and first <= _LONG_SECONDS:
+            if time.monotonic() - self._busy > _IDLE_SECONDS:
+                warm_up(call, self._device)
             samples = runs_of(call, self._device)
             self._busy = time.monotonic()
-        self._seconds[_key(task, point)] = task.n, float(np.median(samples))
-        return Outcome(Kind.correct, times_of(samples))
-
-    def _warm_up(self, call: Call) -> None:
-        if time.monotonic() - self._busy > _IDLE_SECONDS:
-            warm_up(call, self._device)
+        return Outcome(OutcomeKind.correct, times_of(samples))
 
 
 def outcome_of_call(error: Exception) -> Outcome:
@@ -213,37 +156,17 @@ def outcome_of_call(error: Exception) -> Outcome:
     if isinstance(error, (InputError, EngineError, TooLargeError)):
         raise error
     outcome = outcome_of(error)
-    if not outcome.kind.deterministic and outcome.kind is not Kind.wrong_result:
+    if not outcome.kind.deterministic and outcome.kind is not OutcomeKind.wrong_result:
         raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
     return outcome
 
 
-def runs_of(
-    call: Callable[[], object],
-    device: torch.device,
-    min_runs: int = _MIN_RUNS,
-    seconds: float = _SECONDS,
-) -> list[float]:
-    """Return the seconds of some runs: at least `min_runs`, and more until they have taken
-    `seconds`.
-    """
+def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:
+    """Return the seconds of a few runs."""
     samples: list[float] = []
-    while len(samples) < min_runs or (len(samples) < _MAX_RUNS and sum(samples) < seconds):
+    while len(samples) < _MIN_RUNS or (len(samples) < _MAX_RUNS and sum(samples) < _SECONDS):
         samples.append(timed(call, device)[1])
     return samples
-
-
-def runs_in_turns(
-    calls: Sequence[Callable[[], object]], device: torch.device, rounds: int
-) -> list[Outcome]:
-    """Time calls in rounds, each of which runs all of them, so that a change of the clock affects
-    them alike.
-    """
-    samples: list[list[float]] = [[] for _ in calls]
-    for _ in range(rounds):
-        for call, times in zip(calls, samples, strict=True):
-            times += runs_of(call, device, 1, _SECONDS / rounds)
-    return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
 
 def times_of(samples: Sequence[float]) -> Times:
@@ -251,11 +174,92 @@ def times_of(samples: Sequence[float]) -> Times:
     return Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist())
 
 
-def _key(task: Task, point: Point) -> tuple[str, tuple[Choice, ...]]:
-    return task.dtype, tuple(point.values.values())
-
-
 def to_float64(matrix: torch.Tensor) -> np.ndarray:
     """Return a matrix in float64, with inf for no edge."""
     found = matrix.cpu().to(torch.float64)
     return found.masked_fill(matrix.cpu() == no_edge(matrix.dtype), float("inf")).numpy()
+
+
+Columns = dict[str, dict[Any, float]]
+"""Values by label, and by n or what else the columns of a table are."""
+
+
+def seconds_of(row: StudyRow) -> float:
+    """Return the median time of a row."""
+    return float(row["p50_ms"]) / 1000
+
+
+def duration(seconds: float) -> str:
+    """Return a time with its unit, to three digits."""
+    return f"{number(seconds)} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def number(value: float) -> str:
+    """Return a number to three digits, or to the next integer."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def by_label(
+    rows: Sequence[StudyRow],
+    label: Callable[[StudyRow], str],
+    over: Callable[[StudyRow], Hashable] = lambda row: int(row["n"]),
+    value: Callable[[StudyRow], float] = seconds_of,
+) -> Columns:
+    """Return the value of each row, by default its seconds, by label and what it is shown over."""
+    found: Columns = {}
+    for row in rows:
+        found.setdefault(label(row), {})[over(row)] = value(row)
+    return found
+
+
+def table_of(
+    values: Columns,
+    cell: Callable[[float], str] = duration,
+    column: str = "n = {}",
+) -> str:
+    """Return a table with a row for each label and a column for each n; by default of seconds."""
+    columns = list(dict.fromkeys(place for known in values.values() for place in known))
+    if all(isinstance(place, int) for place in columns):
+        columns.sort()
+    rows = [
+        [label, *(cell(known[place]) if place in known else "" for place in columns)]
+        for label, known in values.items()
+    ]
+    return table(["", *(column.format(place) for place in columns)], rows)
+
+
+def ratios(seconds: Columns, base: Mapping[Any, float]) -> Columns:
+    """Return how many times as fast as the base each call is, where both are known."""
+    found = {
+        label: {place: base[place] / one for place, one in known.items() if place in base}
+        for label, known in seconds.items()
+    }
+    return {label: known for label, known in found.items() if known}
+
+
+def times_section(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> str:
+    """Return the section of the times of each dtype by n."""
+    parts = []
+    for (dtype,), found in grouped(rows, "dtype").items():
+        parts += [f"### {dtype}", table_of(by_label(found, label))]
+    return section("Times", *parts)
+
+
+def rate_lines(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> list[Line]:
+    """Return lines of 10^9 operations per second against n; those of dtypes other than the first
+    name theirs.
+    """
+    first = rows[0]["dtype"] if rows else ""
+
+    def named(row: StudyRow) -> str:
+        return label(row) if row["dtype"] == first else f"{label(row)}, {row['dtype']}"
+
+    return lines_of(by_label(rows, named))
+
+
+def lines_of(seconds: Mapping[str, Mapping[int, float]]) -> list[Line]:
+    """Return lines of 10^9 operations per second against n."""
+    return [
+        Line(label, list(known), [n**3 / one / 1e9 for n, one in known.items()])
+        for label, known in seconds.items()
+    ]

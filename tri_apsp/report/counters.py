@@ -1,52 +1,61 @@
 """The bytes that calls move by the GPU's own counters, which NVIDIA Nsight Compute (ncu) reads. No
 clock is changed.
 
-ncu starts report.counted_calls in a process of its own, and runs it again for each pass that the
-counters take. That module solves once for each name, between cudaProfilerStart and
-cudaProfilerStop, which ncu reports as one range each.
+ncu starts this module in a process of its own, and runs it again for each pass that the counters
+take: python -m tri_apsp.report.counters DEVICE ENGINE N DTYPE METHOD ... Each method solves a small
+graph, so that its kernels are loaded, and then a graph of N vertices between cudaProfilerStart and
+cudaProfilerStop, which ncu reports as one range.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import os
 import shutil
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
+from tri_apsp.bench.cases import Case
+from tri_apsp.bench.solves import direct_products, solve_by
+from tri_apsp.configs import Config
+from tri_apsp.device import profiled
 from tri_apsp.python_process import module_command
-from tri_apsp.report.traffic import Traffic
-from tri_apsp.tune.space.task import Task
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["METRICS", "CountingTimeoutError", "NotCountedError", "counted_traffic", "parse"]
+__all__ = ["METRICS", "NotCountedError", "Traffic", "counted_traffic", "main", "parse"]
 
 METRICS = ("lts__t_bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
 """The counters: bytes of the L2 cache, bytes read from memory, bytes written to memory."""
 
-_MODULE = "tri_apsp.report.counted_calls"
+_OPTIONS = "--clock-control none --cache-control none --replay-mode app-range --csv --page raw"
 _LONGEST = 200  # characters of a reason
+_SMALL = 2048  # enough vertices that every kernel of a large graph runs
+
+
+class Traffic(NamedTuple):
+    """The bytes of a call between multiprocessors and the L2 cache, and from and to memory."""
+
+    l2: float
+    memory: float
 
 
 class NotCountedError(Exception):
-    """The counters were not read; the text is the reason, as the end of a sentence."""
-
-
-class CountingTimeoutError(NotCountedError):
-    """There was not enough time to count; another call may take less."""
+    """The counters were not read; the text is the reason."""
 
 
 def counted_traffic(
-    task: Task, names: Sequence[str], device: torch.device, seconds: float
+    task: TuningTask, names: Sequence[str], device: torch.device, seconds: float
 ) -> dict[str, Traffic]:
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 
     Raises:
-        CountingTimeoutError: it takes longer than `seconds`.
+        TimeoutExpired: it takes longer than `seconds`.
         NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters
             from users.
 
@@ -55,99 +64,64 @@ def counted_traffic(
     ncu = shutil.which("ncu")
     if ncu is None:
         raise NotCountedError("ncu is not on the PATH")
-    options = [
-        "--clock-control",
-        "none",
-        "--cache-control",
-        "none",
-        "--replay-mode",
-        "app-range",
-        "--metrics",
-        ",".join(METRICS),
-    ]
-    options += ["--csv", "--page", "raw", "--print-units", "base"]
-    call = [*module_command(_MODULE), str(device), task.engine, str(task.n), task.dtype, *names]
-    begin = time.monotonic()
-    try:
-        ended = _run([ncu, *options, *call], seconds)
-    except subprocess.TimeoutExpired:
-        raise CountingTimeoutError(f"ncu was not done within {seconds:.0f} s") from None
-    except OSError as error:
-        raise NotCountedError(f"ncu failed: {error}"[:_LONGEST]) from None
-    ranges = [] if ended.returncode else parse(ended.stdout)
-    if (
-        0 < len(ranges) < len(names)
-    ):  # an ncu that reports fewer ranges than there are gets one call at a time
-        return {
-            one: counted_traffic(task, [one], device, _left(begin + seconds))[one] for one in names
-        }
+    options = [*_OPTIONS.split(), "--print-units", "base", "--metrics", ",".join(METRICS)]
+    call = [str(device), task.engine, str(task.n), task.dtype, *names]
+    output = _run([ncu, *options, *module_command(__spec__.name), *call], seconds)
+    ranges = parse(output)
     if len(ranges) != len(names):
-        raise NotCountedError(_reason(ended, f"{len(ranges)} ranges for {len(names)} calls"))
+        lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
+        errors = [line for line in lines if line.startswith("==ERROR==")]
+        raise NotCountedError(f"ncu failed: {[*errors, lines[-1]][0]}"[:_LONGEST])
     return dict(zip(names, ranges, strict=True))
 
 
-def _left(end: float) -> float:
-    """Return the seconds until `end`.
-
-    Raises:
-        CountingTimeoutError: there are none.
+def _run(command: list[str], seconds: float) -> str:
+    """Return the output of ncu, which runs in a session of its own, so that after a timeout or
+    Ctrl-C the process that it started ends with it.
     """
-    left = end - time.monotonic()
-    if left <= 0:
-        raise CountingTimeoutError("ncu was not done with all calls in time")
-    return left
-
-
-def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run ncu in a session of its own, so that after a timeout or Ctrl-C the process that it
-    started ends with it.
-    """
-    pipe = subprocess.PIPE
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
     with subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command, stdout=pipe, stderr=both, text=True, start_new_session=True
     ) as process:
         try:
-            output, errors = process.communicate(timeout=seconds)
+            return process.communicate(timeout=seconds)[0]
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()  # after Ctrl-C the `with` does not
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def parse(output: str) -> list[Traffic]:
-    """Return the bytes of each range in the standard output of ncu: messages, names of columns,
-    units, and a line per range.
+    """Return the bytes of each range in the output of ncu: messages, names of columns, units, and a
+    line per range.
 
     Raises:
         NotCountedError: a counter is missing, is not in bytes, or is no number.
     """
-    lines = [
-        line for line in output.splitlines() if line.startswith('"')
-    ]  # other lines are messages
+    table = (line for line in output.splitlines() if line.startswith('"'))
     try:
-        units, *ranges = [*csv.DictReader(io.StringIO("\n".join(lines)))] or [{}]
-        counts = [
-            [float((values[name] or "").replace(",", "")) for name in METRICS] for values in ranges
-        ]
-    except (KeyError, ValueError, csv.Error) as error:
+        units, *ranges = [*csv.DictReader(table)] or [{}]
+        counts = [[float(values[name].replace(",", "")) for name in METRICS] for values in ranges]
+        if counts and {units[name] for name in METRICS} != {"byte"}:
+            raise ValueError(f"units are {', '.join(units[name] for name in METRICS)}")
+    except (AttributeError, KeyError, ValueError, csv.Error) as error:
         raise NotCountedError(f"ncu has not reported a counter: {error}") from None
-    if counts and {units[name] for name in METRICS} != {"byte"}:
-        raise NotCountedError(
-            f"ncu has reported {', '.join(str(units[name]) for name in METRICS)} in place of bytes"
-        )
     return [Traffic(l2, read + written) for l2, read, written in counts]
 
 
-def _reason(ended: subprocess.CompletedProcess[str], otherwise: str) -> str:
-    """Return why ncu failed: its first line of error, else the last line of the process, else
-    `otherwise`.
-    """
-    lines = [
-        line.strip() for line in (ended.stdout + "\n" + ended.stderr).splitlines() if line.strip()
-    ]
-    errors = [
-        line.removeprefix("==ERROR==").strip() for line in lines if line.startswith("==ERROR==")
-    ]
-    reason = errors[0] if errors else lines[-1] if ended.returncode and lines else otherwise
-    return f"ncu failed: {reason}"[:_LONGEST]
+def main(argv: Sequence[str]) -> None:
+    """Solve by each method of `argv`, on the same graphs as `bench`."""
+    name, engine, n, dtype, *methods = argv
+    device, config = torch.device(name), Config(engine=engine)
+    small, large = (
+        Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n))
+    )
+    with direct_products():
+        for method in methods:
+            solve_by(method, small, config)
+            with profiled(device):
+                solve_by(method, large, config)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

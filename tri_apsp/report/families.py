@@ -1,4 +1,4 @@
-"""Families of graphs by their edges, drawn on a device: random, small worlds, power laws and grids."""
+"""Families of graphs by their edges: random, small worlds, power laws and grids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:
 
 
 def _sparse(degree: int) -> Callable[[int, torch.Generator], torch.Tensor]:
-    """Return a function that draws so many edges per vertex, on average."""
+    """Return a function that draws `degree` edges per vertex, on average."""
     return lambda n, random: _uniform(degree / n)(n, random)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from tri_apsp.errors import InputError
-from tri_apsp.report.files import read_page
-from tri_apsp.report.markdown import bullets, write_page
+from tri_apsp.report.markdown import read_page, write_page
 from tri_apsp.report.rate import draw_rates
 
 __all__ = ["run", "write_index"]
 
+_WIDTH = 100
 # The order of the first questions; others follow by name.
 _ORDER = (
     "How fast is it?",
@@ -62,22 +63,25 @@ def write_index(out: Path) -> Path:
         heading, result = _opening(path)
         question, mark, subject = heading.partition("? ")
         if mark and path != index:
-            link = f"[{subject}]({path.relative_to(out).as_posix()})"
-            answers.setdefault(f"{question}?", []).append(f"{link}: {result}")
-    order = sorted(
-        answers,
-        key=lambda question: (
-            _ORDER.index(question) if question in _ORDER else len(_ORDER),
-            question,
-        ),
-    )
-    sections = [f"### {question}\n\n{bullets(answers[question])}" for question in order]
+            line = f"[{subject}]({path.relative_to(out).as_posix()})" + (result and f": {result}")
+            wrapped = textwrap.fill(
+                line,
+                _WIDTH,
+                initial_indent="* ",
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            answers.setdefault(f"{question}?", []).append(wrapped)
+    order = [*(one for one in _ORDER if one in answers), *sorted(answers.keys() - set(_ORDER))]
+    sections = ["\n".join([f"### {question}\n", *answers[question]]) for question in order]
     return write_page(index, "Results", {"index": "\n\n".join(sections)})
 
 
 def _opening(page: Path) -> tuple[str, str]:
-    """Return the heading of a page and its first paragraph."""
-    parts = read_page(page).split("\n\n")
-    parts = [part for part in map(str.strip, parts) if part and not part.startswith("<!--")]
-    heading = parts[0].removeprefix("# ") if parts and parts[0].startswith("# ") else ""
-    return heading, " ".join(parts[1].split()) if len(parts) > 1 else ""
+    """Return the heading of a page, and the first paragraph that somebody wrote before the first
+    generated block; "" if there is none.
+    """
+    parts = [part.strip() for part in read_page(page).partition("<!--")[0].split("\n\n")]
+    heading = parts[0].removeprefix("# ") if parts[0].startswith("# ") else ""
+    return heading, " ".join(" ".join(parts[1:2]).split())

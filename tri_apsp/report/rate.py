@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from tri_apsp.console.tables import read_csv
 from tri_apsp.report import plots
-from tri_apsp.report.papers import BULUC_SECONDS, LUND_SMITH_SECONDS
+from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
 
 __all__ = ["draw_rates"]
 
@@ -41,47 +42,39 @@ _PAPERS = {
 }
 
 
-def draw_rates(out: Path) -> Path | None:
-    """Draw rate.svg in the folder `out` and return its path; None if a file with its rows is
-    missing.
+def draw_rates(out: Path) -> None:
+    """Draw rate.svg in the folder `out`, unless a file with its rows is missing.
 
     All rows of this and other projects are of one kind of GPU: `bench` measured whole calls, the
     tuner the kernel of the product; the rows of other projects have the operations that these
     offer.
     """
     if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
-        return None
+        return
     panels = []
     for title, operation, curves in _PANELS:
-        lines = [_line(label, out / name, values) for label, name, values in curves]
-        projects = dict.fromkeys(
-            row["project"] for row in _read(out / _PEERS, {"operation": operation})
-        )
-        lines += [
-            _line(project, out / _PEERS, {"project": project}, paper=True) for project in projects
-        ]
-        if operation == "auto":
-            lines += [_paper_line(label, known) for label, known in _PAPERS.items()]
+        lines = [_line(label, _read(out / name, values)) for label, name, values in curves]
+        rows = _read(out / _PEERS, {"operation": operation})
+        for project in dict.fromkeys(row["project"] for row in rows):
+            found = [row for row in rows if row["project"] == project]
+            lines.append(dataclasses.replace(_line(project, found), paper=True))
+        for label, known in _PAPERS.items() if operation == "auto" else ():
+            sizes = [n for n in known if n.bit_count() == 1]  # as those of the other curves
+            rates = [n**3 / known[n] / 1e12 for n in sizes]
+            lines.append(plots.Line(label, sizes, rates, paper=True))
         panels.append(plots.Plot("n", lines, title))
     title = "Min-plus operations per second on one NVIDIA H200"
-    made, _ = plots.line_plots(title, panels, y_label="10¹² operations/s", log_y=True)
-    return plots.save(made, out / "rate")
+    made = plots.draw(title, panels, y_label="10¹² operations/s", log_y=True)
+    plots.save(made, out / "rate")
 
 
-def _line(label: str, path: Path, values: dict[str, str], *, paper: bool = False) -> plots.Line:
-    rates = sorted((int(row["n"]), _rate(row)) for row in _read(path, values))
-    return plots.Line(label, [n for n, _ in rates], [rate for _, rate in rates], paper=paper)
-
-
-def _paper_line(label: str, seconds: dict[int, float]) -> plots.Line:
-    rates = {
-        n: n**3 / time / 1e12 for n, time in seconds.items() if n.bit_count() == 1
-    }  # as the other curves
-    return plots.Line(label, list(rates), list(rates.values()), paper=True)
+def _line(label: str, rows: list[dict[str, str]]) -> plots.Line:
+    rates = {int(row["n"]): _rate(row) for row in sorted(rows, key=lambda row: int(row["n"]))}
+    return plots.Line(label, list(rates), list(rates.values()))
 
 
 def _rate(row: dict[str, str]) -> float:
-    """Return 10^12 operations per second; the rate of a winner follows from its median time in ms."""
+    """Return 10^12 operations per second; that of a tuned kernel follows from its median time."""
     rate = row.get("ops_per_second")
     return float(rate) / 1e12 if rate else int(row["n"]) ** 3 / float(row["p50_ms"]) / 1e9
 

@@ -5,9 +5,8 @@ be continued.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import datetime
-import io
+import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,84 +14,83 @@ from pathlib import Path
 import torch
 
 from tri_apsp import tuned
+from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.tables import cell
+from tri_apsp.console.output import flat_fields
+from tri_apsp.console.tables import cell, read_csv
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.report.files import writing
-from tri_apsp.report.grids import Point, format_config
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.task import Task
+from tri_apsp.report.markdown import writing
+from tri_apsp.report.study import Point, StudyRow
+from tri_apsp.tune.decision import kernel_fields
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["ENVIRONMENT", "Row", "StudyRows", "commit_of_checkout", "environment"]
-
-Row = dict[str, str]
-"""A row as it is in the file; a cell without value is an empty string."""
+__all__ = ["ENVIRONMENT", "StudyRows", "commit_of_checkout", "environment"]
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
-_TASK = tuple(
-    field.name for field in dataclasses.fields(Task) if field.name != "objective"
-)  # a study has one
+_TASK = ("engine", "kernel", "dtype", "sign", "n", "batch")
 _NUMBERS = ("p20_ms", "p50_ms", "p80_ms", "ops_per_second")
-_MEASURED = ("outcome", "message", *_NUMBERS)
 
 
 class StudyRows:
-    """The rows of a study, the newest for each configuration and stage, in the file `path`.
+    """The rows of a study in the file `path`.
 
     Args:
-        path: a CSV file; it and its folder are made with the first row. An incomplete last line is
-            dropped.
-        parameters: all names that any grid of the study varies.
+        path: a CSV file; it and its folder are made with the first row.
+        parameters: all names that the points of the study vary.
         metrics: the names of what is measured besides times.
-        environment: the result of environment() for new rows; only rows of the installed kernels
-            are found. None: rows of all versions are found, and none is appended.
+        environment: the result of environment() for new rows; None: none is appended.
 
     Raises:
-        InputError: the file cannot be read, or has other columns or values that are no numbers
-            where some must be.
+        InputError: the file cannot be read, or has other columns or values.
     """
 
     def __init__(
         self,
         path: Path,
         parameters: Sequence[str],
-        environment: Mapping[str, str] | None = None,
         metrics: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        key = (*_TASK, "stage", *parameters, "config")
-        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED, *metrics)
-        self._key = key if environment is None else ("kernel_hash", *key)
         self.path, self._environment = path, environment or {}
+        self._point = (*_TASK, *parameters, "config")
+        self._key = ("kernel_hash", "stage", *self._point)
         self._numbers = (*_NUMBERS, *metrics)
-        self._rows = {self._key_of(row): row for row in self._read()}
+        identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
+        self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *self._numbers)
+        self._rows = self._read()
+        self._found = {self._values(self._key, row): row for row in self._rows}
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def find(self, task: Task, point: Point, stage: str) -> Row | None:
-        """Return the row of a configuration; None if there is none."""
-        return self._rows.get(self._key_of(_identity(task, point, stage)))
+    def sizes(self) -> set[int]:
+        """Return every n."""
+        return {int(row["n"]) for row in self._rows}
 
-    def tasks(self) -> list[Task]:
-        """Return the tasks of all rows, each once, the first one first."""
-        tasks = (
-            Task(
-                row["engine"],
-                row["kernel"],
-                row["dtype"],
-                row["sign"],
-                int(row["n"]),
-                int(row["batch"]),
-            )
-            for row in self._rows.values()
-        )
-        return list(dict.fromkeys(tasks))
+    def find(self, task: TuningTask, point: Point, stage: str) -> StudyRow | None:
+        """Return the newest row of a point with the installed kernels; None if there is none."""
+        return self._found.get(self._values(self._key, _identity(task, point, stage)))
 
-    def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
-        """Write a row. Its rate is operations of the task per median time, or the figure
+    def newest(self, engine: str) -> list[StudyRow]:
+        """Return the newest row of each point of an engine, whatever kernels it measured.
+
+        A final, which compares points, comes after their first measurements, and has the metrics of
+        these if it has none of its own.
+        """
+        found: dict[tuple[str, ...], StudyRow] = {}
+        for row in self._rows:
+            if row["engine"] == engine:
+                key = self._values(self._point, row)
+                before = found.get(key, row) if row["stage"] == "final" else row
+                found[key] = {name: value or before[name] for name, value in row.items()}
+        return list(found.values())
+
+    def append(self, task: TuningTask, point: Point, stage: str, outcome: Outcome) -> None:
+        """Write a row. Its rate is operations of the task per median time, or the metric
         "ops_per_second" of the outcome.
 
         Raises:
@@ -107,68 +105,62 @@ class StudyRows:
             if not stream.tell():
                 writer.writeheader()
             writer.writerow(row)
-        self._rows[self._key_of(row)] = row
+        self._rows.append(row)
+        self._found[self._values(self._key, row)] = row
 
-    def _key_of(self, fields: Mapping[str, object]) -> tuple[str, ...]:
-        return tuple(cell(fields.get(name)) for name in self._key)
+    def _values(self, names: Sequence[str], fields: Mapping[str, object]) -> tuple[str, ...]:
+        return tuple(cell(fields.get(name)) for name in names)
 
-    def _read(self) -> list[Row]:
+    def _read(self) -> list[StudyRow]:
         try:
-            text = self.path.read_text(encoding="utf-8")
-            whole = text[: text.rfind("\n") + 1]
-            if whole != text:
-                self.path.write_text(whole, encoding="utf-8")
+            rows = read_csv(self.path)
         except FileNotFoundError:
             return []
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"the rows of a report must be in a file that can be read, but {self.path} cannot ({error}); move it away."
+                f"the rows of a report must be in a file that can be read, but {self.path} "
+                f"cannot ({error}); move it away."
             ) from None
-        reader = csv.DictReader(io.StringIO(whole))
-        rows = list(reader)
-        columns = tuple(reader.fieldnames or ())
-        if whole and not {*columns} >= {*self._columns}:
-            raise InputError(
-                f"{self.path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
-            )
-        self._columns = (
-            columns or self._columns
-        )  # a file may have more, which stay empty in new rows
         for line, row in enumerate(rows, start=2):
-            self._check(row, line)
+            try:
+                self._check(row)
+            except (KeyError, ValueError) as error:
+                raise InputError(
+                    f"{self.path} must hold measurements with the columns "
+                    f"{', '.join(self._columns)}, but about line {line} it has not ({error}); "
+                    "correct the row, or move the file away to measure again."
+                ) from None
+        if rows:  # a file may have more columns, which stay empty in new rows
+            self._columns = tuple(rows[0])
         return rows
 
-    def _check(self, row: Row, line: int) -> None:
-        """Check that each column has a value, that numbers are numbers, and that an outcome is one."""
+    def _check(self, row: StudyRow) -> None:
+        """Raise KeyError or ValueError for a row without a valid value in each column."""
         if None in (*row, *row.values()):
-            raise InputError(
-                f"{self.path} must have a value for each column in each row, but about line {line} it has more or fewer; "
-                "correct the row, or delete it to measure it again."
-            )
-        name = ""
-        try:
-            for name in ("n", "batch"):
-                if int(row[name]) < 1:
-                    raise ValueError("no graph")
-            for name in self._numbers:
-                float(row[name] or "nan")
-            name = "outcome"
-            correct = Kind(row[name]) is Kind.correct
-            name = "p50_ms"
-            if correct and not row[name]:
-                raise ValueError("no time")
-        except ValueError:
-            raise InputError(
-                f"{self.path} must have a valid {name} in each row, but about line {line} it is {row[name]!r}; correct it, or "
-                "delete the row to measure it again."
-            ) from None
+            raise ValueError("more or fewer cells")
+        correct = OutcomeKind(row["outcome"]) is OutcomeKind.correct
+        numbers = [float(row[name] or "nan") for name in self._numbers]
+        if int(row["n"]) < 1 or {*self._columns} - {*row} or (correct and math.isnan(numbers[1])):
+            raise ValueError("no graph, no time, or another column")
 
 
-def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
+def _identity(task: TuningTask, point: Point, stage: str) -> dict[str, object]:
     """Return the columns that identify a measurement."""
     kernel_hash = tuned.kernel_hash(task.engine, task.kernel, point.sources)[:16]
-    own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
-    return {**own, **point.values, "config": format_config(task, point.config)}
+    own = {name: getattr(task, name) for name in _TASK}
+    config = _format_config(task, point.config)
+    return {**own, "kernel_hash": kernel_hash, "stage": stage, **point.values, "config": config}
+
+
+def _format_config(task: TuningTask, config: CompleteConfig | None) -> str:
+    """Return the fields of a configuration that matter to a task, in one line."""
+    if config is None:
+        return ""
+    # The portable engine measures closure and panels as part of a whole solve, which depends on all
+    # fields.
+    whole = task.kernel == "solve" or (task.engine == "portable" and task.kernel != "product")
+    fields = to_fields(config) if whole else kernel_fields(task, config)
+    return " ".join(f"{name}={value}" for name, value in flat_fields(fields).items())
 
 
 def environment(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
@@ -180,13 +172,9 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
         commit: the commit of the sources; None: commit_of_checkout().
     """
     cpu = describe(torch.device("cpu"))
-    host = (
-        ""
-        if device.type == "cpu"
-        else f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
-    )
+    host = f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
     return {
-        "device": f"{describe(device).name}{host}",
+        "device": describe(device).name + ("" if device.type == "cpu" else host),
         "versions": versions_line(),
         "commit": commit or commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
@@ -198,21 +186,12 @@ def commit_of_checkout() -> str:
     """Return the commit of this checkout, with a "+" if files differ from it; "unknown" if this is
     no checkout.
     """
-    root = Path(__file__).resolve().parents[2]
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
     try:
-        found, changed = (
-            subprocess.run(
-                ["git", "-C", str(root), *words],
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=10,
-            ).stdout.strip()
-            for words in (
-                ["rev-parse", "--short", "HEAD"],
-                ["status", "--porcelain", "--untracked-files=no"],
-            )
+        folder = Path(__file__).resolve().parent
+        found = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return found + ("+" if changed else "")
+    return found.stdout.strip()

@@ -1,54 +1,70 @@
-"""Running a study: measure the configurations that have no row, and write rows, plots, page and
-index.
-"""
+"""Running studies: measure what has no row, and write rows, plots, page and index."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
-import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
+from tri_apsp.console.exit_status import FAILED
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
-from tri_apsp.device import Device, describe, resolve
-from tri_apsp.errors import EngineError, InputError, TooLargeError
+from tri_apsp.device import Device, check_memory, describe, resolve
+from tri_apsp.errors import ApspError, EngineError, InputError, TooLargeError
 from tri_apsp.messages import counted
-from tri_apsp.report.files import writing
-from tri_apsp.report.grids import Grid
+from tri_apsp.report import plots
 from tri_apsp.report.index import write_index
-from tri_apsp.report.measuring import GridResult, check_grid_memory, measure, recorded_result
-from tri_apsp.report.missing import missing_sentence
-from tri_apsp.report.options import DEFAULT_OUT
-from tri_apsp.report.page import write_study
-from tri_apsp.report.rows import StudyRows, environment
-from tri_apsp.report.study import Study, Target
+from tri_apsp.report.markdown import section, table, write_page, writing
+from tri_apsp.report.measuring import measure, missing
+from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
+from tri_apsp.report.studies import STUDIES, study_of
+from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tune.space.task import Task
 
-__all__ = ["default_budget", "run_study"]
+__all__ = ["environment_section", "run_all", "run_study", "write_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
-# A run that measured nothing new advises a budget so many times as long, and at least that of a run
-# without --budget.
-_MORE = 4
-# The file that describes the device, beside its reports.
-_DEVICE = "device.json"
+_DEVICE = "device.json"  # describes the device, beside its reports
+_MAX_FAILURES = 12
+
+
+def run_all(args: argparse.Namespace) -> int:
+    """Run the studies one after another, and return the exit status: that of a failure if one
+    failed.
+
+    A study gets an equal share of the time that is left. A study that the device cannot run is
+    named and passed over.
+
+    Raises:
+        InputError: the device does not exist.
+    """
+    usual, begin, status = _BUDGETS[resolve(args.device).type], time.monotonic(), 0
+    seconds = args.budget or len(STUDIES) * usual
+    for index, name in enumerate(STUDIES):
+        left = seconds - (time.monotonic() - begin)
+        budget = max(1, int(left / (len(STUDIES) - index)))
+        print(name, file=sys.stderr)
+        try:
+            run_study(study_of(name), argparse.Namespace(**vars(args) | {"budget": budget}))
+        except EngineError as error:
+            print(f"{name}: not on this device: {error}", file=sys.stderr)
+        except ApspError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = FAILED
+    return status
 
 
 def run_study(study: Study, args: argparse.Namespace) -> int:
-    """Run a study; with --render-only, measure nothing and use the present rows.
-
-    Returns:
-        The exit status.
+    """Run a study, or with --render-only show its present rows, and return the exit status.
 
     Raises:
         InputError: the device does not exist, or a file cannot be used.
@@ -57,115 +73,111 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     """
     if args.render_only is None:
         target = _target(args.device, args.engine, args.dtype)
-        grids = _requested(study, target, args)
-        rows, results = _measured(study, target, grids, args)
+        rows = _measured(study, target, args)
     else:
         target = _recorded_target(args.out / args.render_only, args.engine)
-        rows = StudyRows(_csv(study, target, args.out), study.parameters, metrics=study.metrics)
+        rows = StudyRows(_csv(study, target, args.out), study.parameters, study.metrics)
         if not len(rows):
             raise InputError(
-                f"--render-only must name a machine on which {study.name} was measured, but {rows.path} has no row; measure it "
-                "there first."
+                f"--render-only must name a machine on which {study.name} was measured, but "
+                f"{rows.path} has no row; measure it there first."
             )
-        grids = _requested(study, target, args)
-        results = [recorded_result(grid, rows) for grid in grids]
-        args.device = target.device.kind  # of the rows, which may be of another machine
-    others = _others(study, target, rows, {grid.task for grid in grids})
-    if args.render_only is not None and others and not any(result.screened for result in results):
-        results = []  # of the default sizes nothing was ever measured
-    commands = _to_continue(study, args, results, others)
-    results += others
-    print(write_study(study, target, results, rows.path.parent, rows.path.stem, commands))
-    if missing := missing_sentence(results):
-        print(f"warning: {missing} To continue: {'; '.join(commands)}", file=sys.stderr)
+    print(write_study(study, target, rows))
     write_index(args.out)
     return 0
 
 
-def _to_continue(
-    study: Study,
-    args: argparse.Namespace,
-    results: Sequence[GridResult],
-    others: Sequence[GridResult],
-) -> list[str]:
-    """Return the commands that measure what is missing: this one again, and one for what earlier
-    ones left out.
-    """
-    commands = (
-        [] if all(result.complete for result in results) else [_command(study, args, with_out=True)]
-    )
-    tasks = [result.grid.task for result in others if not result.complete]
-    if tasks:
-        sizes, dtypes = (
-            sorted({task.n for task in tasks}),
-            list(dict.fromkeys(task.dtype for task in tasks)),
-        )
-        earlier = argparse.Namespace(**vars(args) | {"n": sizes, "dtype": dtypes, "budget": None})
-        commands.append(_command(study, earlier, with_out=True))
-    return commands
-
-
-def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[Grid]:
-    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones
-    that can run.
-
-    Raises:
-        TooLargeError: a size that was asked for does not fit the memory; nothing is written then.
-    """
-    grids = study.grids(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
-    if args.render_only is not None:
-        return grids
-    if not args.n:
-        return list(_possible(grids, target))
-    for grid in grids:
-        check_grid_memory(grid, target.torch_device)
-    return grids
-
-
-def _possible(grids: Iterable[Grid], target: Target) -> Iterator[Grid]:
-    """Yield the grids that the device can run, and name the others."""
-    for grid in grids:
-        try:
-            engines.choose(target.torch_device, Config(engine=target.engine), grid.task.torch_dtype)
-            check_grid_memory(grid, target.torch_device)
-        except (EngineError, TooLargeError) as error:
-            print(f"{grid.heading}: left out: {error}", file=sys.stderr)
-        else:
-            yield grid
-
-
-def _measured(
-    study: Study, target: Target, grids: Sequence[Grid], args: argparse.Namespace
-) -> tuple[StudyRows, list[GridResult]]:
-    """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that
-    continues.
-    """
-    origin = environment(target.torch_device, _command(study, args), args.commit)
+def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRows:
+    """Measure what has no row yet, and return all rows."""
+    groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
+    groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
+    command = _command(study, args)
     path = _csv(study, target, args.out)
     make_folder(path.parent, "--out")
-    write_index(
-        args.out
-    )  # so that a README.md of another kind is refused before anything is measured
+    write_index(args.out)  # refuses another README.md before anything is measured
     device = path.with_name(_DEVICE)
     with writing(device):
-        device.write_text(
-            json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8"
-        )
-    rows = StudyRows(path, study.parameters, origin, study.metrics)
-    before, usual = len(rows), default_budget(args.device)
-    seconds = usual if args.budget is None else args.budget
+        facts = json.dumps(dataclasses.asdict(target.device), indent=2)
+        device.write_text(facts + "\n", encoding="utf-8")
+    origin = environment(target.torch_device, command, args.commit)
+    rows = StudyRows(path, study.parameters, study.metrics, origin)
+    seconds = args.budget or _BUDGETS[target.torch_device.type]
+    before = len(rows)
     try:
-        results = measure(grids, rows, target.torch_device, seconds, study.measurer)
+        measure(groups, rows, target.torch_device, seconds, study.measurer)
     except KeyboardInterrupt:
-        again = _command(study, args, with_out=True)
+        new = counted(len(rows) - before, "new row")
+        print(f"\n{new} in {path}; to continue, repeat the command.", file=sys.stderr)
+        raise
+    if left := len(missing(groups, rows)):
+        every = sum(len(group.points) for group in groups)
         print(
-            f"\n{counted(len(rows) - before, 'new row')} in {path}; to continue: {again}",
+            f"warning: {left} of {every} points are not measured; repeat the command with a larger "
+            "--budget to continue.",
             file=sys.stderr,
         )
-        raise
-    if len(rows) == before:  # what is missing takes longer than its share
-        args.budget = math.ceil(max(usual, _MORE * seconds))
-    return rows, results
+    return rows
+
+
+def _fits(group: Group, target: Target, *, required: bool) -> bool:
+    """Return whether a group fits the device; if not, it is named, or an error if it is required.
+
+    Raises:
+        TooLargeError: a group that is required does not fit the memory.
+        EngineError: the engine does not run a dtype that is required.
+    """
+    task, device = group.task, target.torch_device
+    try:
+        engines.choose(device, Config(engine=target.engine), task.torch_dtype)
+        check_memory(task.n, task.batch, task.torch_dtype, device, matrices=group.matrices)
+    except (EngineError, TooLargeError) as error:
+        if required:
+            raise
+        print(f"{group.heading}: left out: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
+    """Write the plots and the generated blocks of a study's page, and return the path of the page.
+
+    The page has two generated blocks: `result` at its beginning and `details` at its end.
+    """
+    newest, name, folder = rows.newest(target.engine), rows.path.stem, rows.path.parent
+    right = sorted(
+        correct(newest), key=lambda row: (row["dtype"] != "float32", row["dtype"], int(row["n"]))
+    )
+    page = study.page(right, target, name)
+    for file, drawn in page.figures.items():
+        plots.save(drawn, folder / file)
+    end = (_failures(newest), environment_section(newest, rows.path.name))
+    blocks = {
+        "result": "\n\n".join(filter(None, page.result)),
+        "details": "\n\n".join(filter(None, [*page.details, *end])),
+    }
+    engine = ", portable engine" if target.engine == "portable" else ""
+    title = f"{study.question} {target.device.name}{engine}"
+    return write_page(folder / f"{name}.md", title, blocks, study.remark)
+
+
+def _failures(rows: Sequence[StudyRow]) -> str:
+    """Return the section of what failed; "" if nothing did."""
+    columns = ("kernel", "dtype", "n", "outcome", "message")
+    failed = [[varied(row), *(row[name] for name in columns)] for row in rows if not correct([row])]
+    return section("Failures", table(["", *columns], failed[:_MAX_FAILURES])) if failed else ""
+
+
+def environment_section(rows: Sequence[StudyRow], raw: str) -> str:
+    """Return a section that lists each device, version, commit, date and command of some rows once.
+
+    Args:
+        rows: rows with the columns ENVIRONMENT.
+        raw: the name of the CSV file in the page's folder.
+    """
+    found = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ENVIRONMENT}
+    commands = "\n".join(f"    {command}" for command in found.pop("command"))
+    facts = [f"* {name.capitalize()}: {'; '.join(values)}" for name, values in found.items()]
+    return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), commands)
 
 
 def _csv(study: Study, target: Target, out: Path) -> Path:
@@ -174,31 +186,11 @@ def _csv(study: Study, target: Target, out: Path) -> Path:
     return out / target.device.slug / f"{study.name}{suffix}.csv"
 
 
-def _command(study: Study, args: argparse.Namespace, *, with_out: bool = False) -> str:
-    """Return the command line of a study; rows have it without --out."""
-    out = args.out if with_out and args.out != DEFAULT_OUT else None
+def _command(study: Study, args: argparse.Namespace) -> str:
     names = ("device", "engine", "n", "dtype", "budget")
     return command_line(
-        "tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}, out=out
+        "tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}
     )
-
-
-def _others(
-    study: Study, target: Target, rows: StudyRows, requested: set[Task]
-) -> list[GridResult]:
-    """Return what earlier commands measured of other tasks, so that a page shows all rows."""
-    grids = study.grids_of_tasks(
-        target, [task for task in rows.tasks() if task.engine == target.engine]
-    )
-    results = [
-        recorded_result(grid, rows, requested=False) for grid in grids if grid.task not in requested
-    ]
-    return [result for result in results if result.screened]
-
-
-def default_budget(device: str) -> float:
-    """Return the seconds of a study without --budget."""
-    return _BUDGETS[resolve(device).type]
 
 
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:
@@ -216,15 +208,12 @@ def _recorded_target(folder: Path, engine: str | None) -> Target:
     path = folder / _DEVICE
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        capability = fields["capability"]
-        device = Device(
-            **{**fields, "capability": None if capability is None else tuple(capability)}
-        )
+        capability = fields["capability"] and tuple(fields["capability"])
+        device = Device(**{**fields, "capability": capability})
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
-            f"--render-only must name a folder below --out in which a study was measured, but {path} is missing or damaged; "
-            "measure there first."
+            "--render-only must name a folder below --out in which a study was measured, but "
+            f"{path} is missing or damaged; measure there first."
         ) from None
-    return Target(
-        torch.device("cpu"), engine or ("cpu" if device.kind == "cpu" else "nvidia"), device
-    )
+    usual = "cpu" if device.kind == "cpu" else "nvidia"
+    return Target(torch.device("cpu"), engine or usual, device)

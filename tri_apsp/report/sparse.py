@@ -1,94 +1,161 @@
-"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, hops, and where a
-dense solve wins.
+"""How fast are sparse graphs? Malison's parallel Bellman-Ford, many sources, and where a dense
+solve wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from shutil import disk_usage
-from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
+from tri_apsp.api import shortest_paths
+from tri_apsp.bench.solves import solve
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
-from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.graphs import erdos_renyi, grid_of
+from tri_apsp.graphs.sparse import SparseGraph, canonical, sparse_graph
 from tri_apsp.report import plots
-from tri_apsp.report.calls import LONG_SECONDS, outcome_of_call, runs_in_turns, runs_of, times_of
-from tri_apsp.report.grids import Grid, Point
-from tri_apsp.report.markdown import bullets, paragraph, section, table, then_now_why
-from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.sparse_calls import (
-    ALL_ROUNDS,
-    CLOSENESS,
-    DENSE,
-    FILE,
-    GRAPHS,
-    HOPS,
-    MANY,
-    RAW_FILE,
-    SPARSE,
-    STREAM,
-    call_of,
-    few_edges,
-    graph_of,
+from tri_apsp.report.calls import (
+    by_label,
+    outcome_of_call,
+    runs_of,
+    table_of,
+    times_of,
 )
-from tri_apsp.report.study import Page, Study, Target, solve_cases
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.space.task import Task
+from tri_apsp.report.markdown import figure, section
+from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.study import (
+    Group,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    grouped,
+    solve_cases,
+)
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["STUDIES"]
 
-__all__ = ["STUDY"]
+# Calls; others are "one source, METHOD" and "MANY sources, METHOD".
+_MANY = 256
+_DENSE, _SPARSE = "all rows, dense", "all rows, johnson"
+_ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
 
-_PARAMETERS = ("call", "graph")
+
+def _weights(rng: np.random.Generator, count: int) -> torch.Tensor:
+    return torch.from_numpy(rng.integers(1, 1001, count).astype(np.float32))
+
+
+def _random(n: int) -> SparseGraph:
+    """Return a graph with 8 edges to each vertex, from random ones."""
+    rng = np.random.default_rng(n)
+    sources, targets = rng.integers(0, n, 8 * n), np.repeat(np.arange(n), 8)
+    return canonical(n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, 8 * n))
+
+
+def _power_law(n: int) -> SparseGraph:
+    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a
+    vertex's rank.
+    """
+    rng = np.random.default_rng(n)
+    chance = (np.arange(n) + 10.0) ** -0.8
+    ends = rng.permutation(n)[rng.choice(n, (2, 20 * n), p=chance / chance.sum())]
+    return canonical(n, torch.from_numpy(ends[0]), torch.from_numpy(ends[1]), _weights(rng, 20 * n))
+
+
+def _roads(n: int) -> SparseGraph:
+    """Return a square grid with edges in both directions, weights 1 to 1000."""
+    edges = grid_of(n, seed=n)
+    ends = torch.from_numpy(edges.sources), torch.from_numpy(edges.targets)
+    return canonical(n, *ends, _weights(np.random.default_rng(n), edges.edges))
+
+
+_GRAPHS: dict[str, Callable[[int], SparseGraph]] = {
+    "random, 8 edges to each vertex": _random,
+    "power law, 20 edges for each vertex": _power_law,
+    "grid, like roads": _roads,
+}
+
+
+def _few_edges(share: float) -> Callable[[int], SparseGraph]:
+    """Return a function that draws a graph with a share of all edges, weights 1 to 16."""
+    return lambda n: sparse_graph(erdos_renyi(n, share, seed=n), dtype=torch.float32)
+
+
+_SHARES = {f"{share:.0%} of the edges": _few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
+
+
+def _graph_of(name: str, n: int, device: torch.device) -> SparseGraph:
+    """Return a graph on a device, with both lists of its edges."""
+    graph = (_GRAPHS | _SHARES)[name](n).to(device)
+    _ = graph.by_destination
+    return graph
+
+
+def _call_of(name: str, graph: SparseGraph) -> Callable[[], Any]:
+    """Return the call that a row of the study names; its result has `distances`, or is rows."""
+    sources, _, method = name.partition(", ")
+    rows = range(_MANY if sources == f"{_MANY} sources" else 1)
+    if name == _DENSE:
+        return partial(solve, graph.dense())
+    if name == _SPARSE:
+        return partial(shortest_paths, graph, method="johnson")
+    if method == "SciPy":
+        return partial(dijkstra, _matrix(graph), indices=rows)
+    if name == _ALL_ROUNDS:
+        from tri_apsp.sparse.triton import TritonSparseEngine  # needs Triton
+
+        engine, source = TritonSparseEngine(graph), torch.tensor([0])
+        return partial(engine.distances, "output_parallel", source, float("inf"), early_stop=False)
+    return partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
+
+
+def _matrix(graph: SparseGraph) -> csr_array:
+    offsets, vertices, weights = graph.by_source.arrays()
+    return csr_array((weights.astype(np.float64), vertices, offsets), (graph.n, graph.n))
+
+
 _METHODS = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "SciPy")
 _ONE = tuple(f"one source, {method}" for method in _METHODS)
-_MANY = tuple(f"{MANY} sources, {method}" for method in ("many_sources", "dijkstra", "SciPy"))
-_RANDOM, _RANDOM_20, _POWER_LAW, _ROADS = GRAPHS
+_FROM_MANY = tuple(f"{_MANY} sources, {method}" for method in ("many_sources", "dijkstra", "SciPy"))
 _CALLS: Mapping[str, Sequence[str]] = {
-    _RANDOM: (*_ONE, *_MANY, ALL_ROUNDS),
-    _POWER_LAW: (*_ONE, *_MANY, f"{STREAM}, many_sources", FILE, RAW_FILE),
-    _ROADS: (*_ONE, *_MANY, f"{STREAM}, many_sources", f"{STREAM}, elimination"),
-    _RANDOM_20: (HOPS, CLOSENESS),
+    "random, 8 edges to each vertex": (*_ONE, *_FROM_MANY, _ALL_ROUNDS),
+    "power law, 20 edges for each vertex": (*_ONE, *_FROM_MANY),
+    "grid, like roads": (*_ONE, *_FROM_MANY),
 }
-_SHARES = {f"{share:.0%} of the edges": few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
-# Up to so many vertices, dense solves are compared; from 10 times as many on, only one source and
-# many.
+# Up to this number of vertices, dense solves are compared; from 10 times as many on, only one
+# source and many.
 _DENSE_VERTICES = 10_000
-# The part of the free space of a disk that a file may take.
-_FILE_PART = 0.8
+_LONG_SECONDS = 2.0  # a call that takes longer is not repeated
 
 
-def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    """Return a grid for each graph of this size."""
+def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    """Return a group for each graph of this size."""
     if task.n <= _DENSE_VERTICES:
-        pairs = dict.fromkeys(_SHARES, (DENSE, SPARSE))
-        return [_grid(graph, calls, task, all_in_final=True) for graph, calls in pairs.items()]
-    shown = _CALLS if task.n <= 10 * _DENSE_VERTICES else {_RANDOM: (*_ONE, *_MANY)}
-    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes, and files, which are
-    # as fast there.
-    on_cpu = {f"{MANY} sources, dijkstra", "one source, dijkstra"}
-    minutes = {f"{STREAM}, many_sources", FILE, RAW_FILE, ALL_ROUNDS}
-    left_out = on_cpu if task.engine != "cpu" else minutes
-    if _FILE_PART * disk_usage(gettempdir()).free < task.n**2 * task.torch_dtype.itemsize:
-        left_out = {*left_out, FILE, RAW_FILE}
+        return [_group(graph, (_DENSE, _SPARSE), task, dense=True) for graph in _SHARES]
+    shown = list(_CALLS.items())[: 1 if task.n > 10 * _DENSE_VERTICES else None]
+    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes.
+    left_out = [f"{_MANY} sources, dijkstra", "one source, dijkstra"]
+    left_out = [_ALL_ROUNDS] if task.engine == "cpu" else left_out
     return [
-        _grid(graph, [call for call in calls if call not in left_out], task)
-        for graph, calls in shown.items()
+        _group(graph, [call for call in calls if call not in left_out], task)
+        for graph, calls in shown
     ]
 
 
-def _grid(graph: str, calls: Sequence[str], task: Task, *, all_in_final: bool = False) -> Grid:
+def _group(graph: str, calls: Sequence[str], task: TuningTask, *, dense: bool = False) -> Group:
     points = tuple(Point({"call": call, "graph": graph}) for call in calls)
-    return Grid(
-        graph, graph, task, (), points, all_in_final=all_in_final, matrices=3 if all_in_final else 0
-    )
+    return Group(graph, task, points, compared=dense, matrices=3 if dense else 0)
 
 
 class _Measurer:
@@ -100,156 +167,62 @@ class _Measurer:
         self._device = device
         self._graph: tuple[tuple[int, str], SparseGraph] | None = None
 
-    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
+        key, name = (task.n, str(point.values["graph"])), str(point.values["call"])
         try:
-            call = call_of(str(point.values["call"]), self._graph_of(task, point))
-            if call.sample is not None:
-                timed(call.sample, self._device)  # compiles kernels
-                if call.times * timed(call.sample, self._device)[1] > seconds:
-                    return None
-            found, first = timed(call.run, self._device)
-            call.check(found)
+            if self._graph is None or self._graph[0] != key:
+                self._graph = None  # first, so that its memory is free
+                self._graph = key, _graph_of(key[1], task.n, self._device)
+            graph = self._graph[1]
+            call, from_scipy = _call_of(name, graph), _call_of("one source, SciPy", graph)
+            expected, one_row = timed(from_scipy, torch.device("cpu"))
+            if name == f"{_MANY} sources, SciPy" and _MANY * one_row > seconds:
+                return None
+            found, first = timed(call, self._device)
+            row = torch.as_tensor(getattr(found, "distances", found)[0]).cpu().double()
+            if not np.array_equal(row.numpy(), expected[0]):  # integers are exact in both
+                raise WrongResultError("a row differs from that of SciPy's Dijkstra")
             del found  # the next runs need its memory
             samples = [first]
-            if first <= LONG_SECONDS:
-                warm_up(call.run, self._device)
-                samples = runs_of(call.run, self._device)
-            return Outcome(Kind.correct, times_of(samples))
+            if first <= _LONG_SECONDS:
+                warm_up(call, self._device)
+                samples = runs_of(call, self._device)
+            return Outcome(OutcomeKind.correct, times_of(samples))
         except Exception as error:
             return outcome_of_call(error)
-
-    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        calls = [
-            call_of(str(point.values["call"]), self._graph_of(task, point)).run for point in points
-        ]
-        warm_up(calls[0], self._device)
-        return runs_in_turns(calls, self._device, rounds)
 
     def close(self) -> None:
         self._graph = None
 
-    def _graph_of(self, task: Task, point: Point) -> SparseGraph:
-        key = task.n, str(point.values["graph"])
-        if self._graph is None or self._graph[0] != key:
-            self._graph = None  # first, so that its memory is free
-            self._graph = key, graph_of((GRAPHS | _SHARES)[key[1]], task.n, self._device)
-        return self._graph[1]
 
-
-_Times = dict[str, dict[str, Measured]]
-"""Measurements by graph and call."""
-
-
-def _times_by_n(results: Sequence[GridResult]) -> dict[int, _Times]:
-    found: dict[int, _Times] = {}
-    for result in sorted(results, key=lambda result: result.grid.task.n):
-        for one in result.timed:
-            graphs = found.setdefault(result.grid.task.n, {})
-            graphs.setdefault(str(one.point.values["graph"]), {})[str(one.point.values["call"])] = (
-                one
-            )
-    return found
-
-
-def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
-    by_n = _times_by_n(results)
-    large, small = (
-        {n: times for n, times in by_n.items() if (n > _DENSE_VERTICES) == big}
-        for big in (True, False)
-    )
-    if not large:
-        return Page()
-    tables = [section(f"n = {n}", _table(times)) for n, times in large.items()]
-    return Page(
-        lead=_lead(large),
-        plots=_plots(small, name),
-        caption="Time of all rows by Johnson's algorithm over that of a dense solve: below 1, the sparse method wins.",
-        results=[_KEY, *tables],
-        details=[
-            _PROTOCOL,
-            *[section(f"All rows, n = {n}", _table(times)) for n, times in small.items()],
-        ],
-    )
-
-
-_KEY = bullets(
-    [
-        f"one source, {MANY} sources: distances by `single_source` with the method; SciPy is `scipy.sparse.csgraph.dijkstra` "
-        "in float64 on one core of the CPU.",
-        "output_parallel in n - 1 rounds: without an early stop.",
-        "all hops: `hops` from all vertices in uint8; closeness: `closeness`, without weights.",
-        f"{STREAM}: blocks by `all_pairs` with the method; none is kept. {FILE}: `all_pairs` with a .npy sink on the disk of "
-        f"temporary files. {RAW_FILE}: zeros in large pieces, for comparison; both times end when the disk has all.",
-    ]
-)
-_PROTOCOL = paragraph(
-    "Times are medians of whole calls with the graph on the device. One row of each result is compared with that of SciPy's "
-    "Dijkstra. Weights are whole numbers from 1 to 1000. A cell is empty where there was no time left, or the call would have "
-    "taken longer than that."
-)
-
-
-def _table(times: _Times) -> str:
-    calls = list(dict.fromkeys(call for known in times.values() for call in known))
-    rows = [
-        [call, *(milliseconds(known[call].ms) if call in known else "" for known in times.values())]
-        for call in calls
-    ]
-    return table(["", *times], rows)
-
-
-def _plots(small: Mapping[int, _Times], name: str) -> dict[str, Figure]:
+def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    large, small = list[str](), list[str]()
     lines = []
-    for n, times in small.items():
-        known = {graph: found for graph, found in times.items() if {DENSE, SPARSE} <= found.keys()}
-        shares = [float(graph.partition("%")[0]) for graph in known]
-        lines.append(
-            Line(
-                f"n = {n}", shares, [found[SPARSE].ms / found[DENSE].ms for found in known.values()]
-            )
-        )
-    if not any(line.x for line in lines):
-        return {}
+    for (n,), found in grouped(rows, "n").items():
+        times = by_label(found, lambda row: row["call"], lambda row: row["graph"])
+        tables = large if int(n) > _DENSE_VERTICES else small
+        tables.append(section(f"n = {n}", table_of(times, column="{}")))
+        if {_DENSE, _SPARSE} <= times.keys():
+            dense, johnson = times[_DENSE], times[_SPARSE]
+            gains = {graph: johnson[graph] / dense[graph] for graph in dense if graph in johnson}
+            shares = [float(graph.partition("%")[0]) for graph in gains]
+            lines.append(Line(f"n = {n}", shares, list(gains.values())))
+    y_label = "time / time of a dense solve"
+    if not lines:
+        return Page({}, large, small)
     panel = Plot("edges, % of all", lines)
-    drawn, _ = plots.line_plots(
-        "Sparse and dense",
-        [panel],
-        y_label="time / time of a dense solve",
-        log_y=True,
-        width=5.0,
-        height=3.5,
-    )
-    return {name: drawn}
+    drawn = plots.draw("Sparse and dense", [panel], y_label=y_label, log_y=True, x_base=10)
+    return Page({name: drawn}, [*large, figure(name, f"Johnson's algorithm: {y_label}")], small)
 
 
-def _lead(large: Mapping[int, _Times]) -> str:
-    """Return the opening, for the random graph of the smallest large size."""
-    n, times = next(iter(large.items()))
-    known = times.get(_RANDOM, {})
-    own = {call: one for call, one in known.items() if call in _ONE and not call.endswith("SciPy")}
-    if not own or "one source, SciPy" not in known:
-        return ""
-    best = min(own, key=lambda call: own[call].ms)
-    ratio = known["one source, SciPy"].ms / own[best].ms
-    now = (
-        f"on a random graph of {n} vertices with 8 edges to each, one source takes {milliseconds(own[best].ms)} by "
-        f"{best.partition(', ')[2]}, {ratio:.1f} times as fast as SciPy's Dijkstra"
-    )
-    many, scipy = (known.get(f"{MANY} sources, {method}") for method in ("many_sources", "SciPy"))
-    if many is not None and scipy is not None:
-        now += (
-            f", and {MANY} sources {milliseconds(many.ms)}, {scipy.ms / many.ms:.0f} times as fast"
-        )
-    then = "the time of parallel Bellman-Ford grew with n² until it stopped early (Malison, Figures 6.2 and 6.3)"
-    return then_now_why(then, now)
-
-
-STUDY = Study(
-    name="sparse",
-    question="How fast are sparse graphs?",
-    parameters=_PARAMETERS,
-    cases=solve_cases(gpu=(4096, 8192, 100_000, 1_000_000), cpu=(2048, 4096, 100_000)),
-    grids_of=_grids,
-    measurer=_Measurer,
-    page=_page,
+STUDIES = (
+    Study(
+        name="sparse",
+        question="How fast are sparse graphs?",
+        parameters=("call", "graph"),
+        cases=solve_cases(gpu=(4096, 8192, 100_000, 1_000_000), cpu=(2048, 4096, 100_000)),
+        groups_of=_groups,
+        measurer=_Measurer,
+        page=_page,
+    ),
 )

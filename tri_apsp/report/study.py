@@ -1,29 +1,48 @@
-"""Studies, and the device and engine that a study runs on."""
+"""Studies: what is measured, on which device and engine, and how it is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError
-from tri_apsp.report.grids import Grid
-from tri_apsp.report.measuring import GridResult, Measurer, WorkerMeasurer
-from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.records import record_of
+from tri_apsp.report.paper_results import PaperCurve
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.tasks import MATRICES, TuningTask
+from tri_apsp.tuned.records import Values, record_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cases", "Page", "Study", "Target", "solve_cases"]
+__all__ = [
+    "Axis",
+    "Cases",
+    "Group",
+    "Measurer",
+    "Page",
+    "Point",
+    "Study",
+    "StudyRow",
+    "Target",
+    "correct",
+    "fastest",
+    "grouped",
+    "solve_cases",
+    "varied",
+]
+
+StudyRow = dict[str, str]
+"""A row as it is in the file; a cell without value is an empty string."""
 
 Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
+
+_PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
 
 
 def solve_cases(
@@ -31,18 +50,11 @@ def solve_cases(
 ) -> dict[str, Cases]:
     """Return the cases of whole solves on every engine, for these sizes; on a CPU in float32."""
     on_gpu: Cases = {dtype: tuple(("solve", n) for n in gpu) for dtype in gpu_dtypes}
-    return {
-        "nvidia": on_gpu,
-        "portable": on_gpu,
-        "cpu": {"float32": tuple(("solve", n) for n in cpu)},
-    }
+    on_cpu: Cases = {"float32": tuple(("solve", n) for n in cpu)}
+    return {"nvidia": on_gpu, "portable": on_gpu, "cpu": on_cpu}
 
 
-_PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
-
-
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """The device and engine that a study runs on or ran on.
 
     Attributes:
@@ -57,21 +69,128 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Page:
+class Point:
+    """One configuration or call of a study.
+
+    Attributes:
+        values: what the study varies.
+        config: the complete configuration of the engine; None for a call that takes its own, as a
+            user's call does.
+        sources: further files of tri_apsp whose code is measured, besides the kernels of the task.
+    """
+
+    values: Values
+    config: CompleteConfig | None = None
+    sources: tuple[str, ...] = ()
+
+
+class Axis(NamedTuple):
+    """A quantity that rates are shown against.
+
+    Attributes:
+        label: its name at the axis and in tables.
+        x: returns its value for a row; None if the row is not on the curve.
+        papers: returns the curves of papers for the same quantity, for n vertices.
+    """
+
+    label: str
+    x: Callable[[StudyRow], float | None]
+    papers: Callable[[int], Sequence[PaperCurve]] = lambda n: ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """The points of one task that are compared with each other, most informative first.
+
+    Attributes:
+        title: the title in messages.
+        task: the task to measure.
+        points: the points that can run.
+        axes: the fastest points for each x of these are timed once more, in interleaved rounds.
+        compared: whether all points are.
+        cubic: whether times grow with n^3, so that a point which would take too long is not begun.
+        matrices: how many matrices of the size of the weights must fit the memory.
+    """
+
+    title: str
+    task: TuningTask
+    points: tuple[Point, ...] = ()
+    axes: Sequence[Axis] = ()
+    compared: bool = False
+    cubic: bool = False
+    matrices: float = MATRICES
+
+    @property
+    def heading(self) -> str:
+        """The title and the problem."""
+        graphs = f", {self.task.batch} graphs" if self.task.batch > 1 else ""
+        return f"{self.title}, {self.task.dtype}, n = {self.task.n}{graphs}"
+
+    def finalists(self, rows: Sequence[StudyRow]) -> list[StudyRow]:
+        """Return those of the first measurements whose points are timed once more."""
+        if self.compared:
+            return correct(rows)
+        best = [row for axis in self.axes for row in fastest(rows, axis).values()]
+        return list({id(row): row for row in best}.values())
+
+
+def correct(rows: Sequence[StudyRow]) -> list[StudyRow]:
+    """Return the rows whose results were correct, which have times."""
+    return [row for row in rows if row["outcome"] == OutcomeKind.correct.value]
+
+
+def fastest(rows: Sequence[StudyRow], axis: Axis) -> dict[float, StudyRow]:
+    """Return the fastest row for each x, ascending."""
+    best: dict[float, StudyRow] = {}
+    for row in correct(rows):
+        x = axis.x(row)
+        if x is not None and (x not in best or float(row["p50_ms"]) < float(best[x]["p50_ms"])):
+            best[x] = row
+    return dict(sorted(best.items()))
+
+
+def varied(row: StudyRow) -> str:
+    """Return what the study varies, with its values."""
+    names = list(row)
+    shown = names[names.index("stage") + 1 : names.index("config")]
+    return ", ".join(f"{name} {row[name]}" for name in shown if row[name])
+
+
+def grouped(rows: Sequence[StudyRow], *names: str) -> dict[tuple[str, ...], list[StudyRow]]:
+    """Return the rows by their values of some columns, in their order."""
+    found: dict[tuple[str, ...], list[StudyRow]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+class Measurer(Protocol):
+    """Measures the points of a study.
+
+    Attributes:
+        parallel: the number of points that may be screened at the same time.
+    """
+
+    parallel: int
+
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
+        """Verify and time one point; None if it is known to take longer than `seconds`."""
+
+    def close(self) -> None:
+        """Stop at once, including measurements that still run."""
+
+
+class Page(NamedTuple):
     """What a study shows on its page.
 
     Attributes:
-        lead: the sentence that opens the page: then, now, why.
-        plots: by the name of the file, without suffix; the first one follows the lead.
-        caption: of the first plot.
-        results: what follows the first plot.
-        details: the sections below the text that is written by hand.
+        figures: by the name of the file, without suffix.
+        result: the parts of the block at the beginning of the page.
+        details: the sections of the block at its end.
     """
 
-    lead: str = ""
-    plots: Mapping[str, Figure] = field(default_factory=dict)
-    caption: str = ""
-    results: Sequence[str] = ()
+    figures: Mapping[str, Figure]
+    result: Sequence[str]
     details: Sequence[str] = ()
 
 
@@ -82,12 +201,12 @@ class Study:
     Attributes:
         name: the name on the command line and in the names of files.
         question: the title of its pages, by which the index lists them.
-        parameters: the fields of a configuration that any grid varies: columns of the raw rows.
+        parameters: what the points vary: columns of the raw rows.
         cases: the cases measured by default, by engine and dtype; float32, or the only dtype, has
             every kernel. On other engines it does not run.
-        grids_of: returns the grids of a task, from the default configuration of its engine.
-        page: returns the page from the target, the results and the name of the page's files.
+        groups_of: returns the groups of a task, from the default configuration of its engine.
         measurer: factory of the measurer for a device.
+        page: returns the page from correct rows, the target and the name of the page's files.
         metrics: the names of what is measured besides times: columns of the raw rows.
     """
 
@@ -95,24 +214,19 @@ class Study:
     question: str
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]
-    grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
-    page: Callable[[Target, Sequence[GridResult], str], Page]
-    measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
+    groups_of: Callable[[TuningTask, CompleteConfig, Device], list[Group]]
+    measurer: Callable[[torch.device], Measurer]
+    page: Callable[[Sequence[StudyRow], Target, str], Page]
     metrics: tuple[str, ...] = ()
 
-    def title(self, target: Target) -> str:
-        """Return the title of a page."""
-        engine = ", portable engine" if target.engine == "portable" else ""
-        return f"{self.question} {target.device.name}{engine}"
-
-    def remark(self, folder: Path) -> str:
-        """Return the sentence that links a page in `folder` to what the papers found."""
+    @property
+    def remark(self) -> str:
+        """The line that links a new page to what the papers found."""
         anchor = self.question[:-1].lower().replace(" ", "-")
-        page = "../papers.md" if (folder.parent / "papers.md").is_file() else _PAPERS
-        return f"What the papers found: [papers.md]({page}#{anchor})."
+        return f"What the papers found, and what is measured here: [papers.md]({_PAPERS}#{anchor})."
 
-    def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-        """Return the grids for a target, the most important first.
+    def groups(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
+        """Return the groups for a target, the most important first.
 
         Args:
             target: the device and engine.
@@ -122,39 +236,24 @@ class Study:
         Raises:
             EngineError: the study has no cases for the engine.
         """
-        if target.engine not in self.cases:
+        engine = target.engine
+        if engine not in self.cases:
             raise EngineError(
-                f"the report {self.name} must be measured with the engine {' or '.join(self.cases)}, but {target.device.name} "
-                f"runs {target.engine} here; leave out --engine, or run it on an NVIDIA GPU."
+                f"the report {self.name} must be measured with the engine "
+                f"{' or '.join(self.cases)}, but {target.device.name} runs {engine} here; "
+                "leave out --engine, or run it on an NVIDIA GPU."
             )
-        cases = self.cases[target.engine]
+        cases = self.cases[engine]
         if ns or dtypes:
             listed = cases.get("float32") or next(iter(cases.values()))
-            if ns:
-                listed = [
-                    (kernel, n)
-                    for kernel in dict.fromkeys(kernel for kernel, _ in listed)
-                    for n in ns
-                ]
+            kernels = dict.fromkeys(kernel for kernel, _ in listed)
+            listed = [(kernel, n) for kernel in kernels for n in ns] if ns else listed
             cases = dict.fromkeys(dtypes or ["float32"], listed)
-        tasks = [
-            _task(target.engine, kernel, dtype, n)
-            for dtype, listed in cases.items()
-            for kernel, n in listed
-        ]
-        return self.grids_of_tasks(target, tasks)
-
-    def grids_of_tasks(self, target: Target, tasks: Iterable[Task]) -> list[Grid]:
-        """Return the grids of some tasks."""
-        return [
-            grid
-            for task in tasks
-            for grid in self.grids_of(
-                task, default_config(task.engine, task.torch_dtype), target.device
-            )
-        ]
-
-
-def _task(engine: str, kernel: str, dtype: str, n: int) -> Task:
-    """Return a task with weights that are not negative, as in the papers."""
-    return Task(engine, kernel, dtype, "nonnegative", n, record_of(engine, kernel).batch(n))
+        groups: list[Group] = []
+        for dtype, listed in cases.items():
+            for kernel, n in listed:  # weights are not negative, as in the papers
+                batch = record_of(engine, kernel).batch(n)
+                task = TuningTask(engine, kernel, dtype, "nonnegative", n, batch)
+                base = default_config(engine, task.torch_dtype)
+                groups += self.groups_of(task, base, target.device)
+        return groups

@@ -1,36 +1,32 @@
-"""What does tuning gain? Tables, plots and a page of the results of python -m tri_apsp.tune."""
+"""What does tuning gain? Tables and a plot of the results of python -m tri_apsp.tune."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-from collections import Counter
-from collections.abc import Sequence
-from statistics import geometric_mean
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from statistics import geometric_mean, mean
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
 
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.options import make_folder
-from tri_apsp.console.output import amount, command_line
+from tri_apsp.console.output import amount, command_line, flat_fields
 from tri_apsp.console.tables import write_csv
+from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.report import markdown
-from tri_apsp.report.grids import format_fields
+from tri_apsp.report import plots
+from tri_apsp.report.calls import Columns, duration, table_of
 from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import paragraph, section, table
+from tri_apsp.report.markdown import figure, section, table, write_page
+from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
-from tri_apsp.report.sweeps import (
-    Sweeps,
-    Tuned,
-    best_ms,
-    default_ms,
-    is_exhaustive,
-    of_kernel,
-    read_sweeps,
-)
-from tri_apsp.report.tuning_plots import draw
-from tri_apsp.tune.progress import milliseconds
+from tri_apsp.report.run import environment_section
+from tri_apsp.tune.results import TaskResult, Winner
+from tri_apsp.tune.rows import read_rows
 
 __all__ = ["run"]
 
@@ -46,6 +42,20 @@ _NOT_OF_WINNERS = (
 )
 
 
+class _Tuned(NamedTuple):
+    """A result with a winner, and the importances of the parameters; empty if there were too few
+    trials.
+    """
+
+    result: TaskResult
+    winner: Winner
+    importances: dict[str, float]
+
+
+Kernels = dict[str, list[_Tuned]]
+"""Results by engine and kernel."""
+
+
 def run(args: argparse.Namespace) -> int:
     """Write DIR/<machine>/tuning/ and the index, print the path of the page, and return the exit
     status.
@@ -53,250 +63,135 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputError: a sweep cannot be read, or a file cannot be written.
     """
-    sweeps = read_sweeps(args.sources)
-    folder = args.out / sweeps.device["slug"] / "tuning"
+    headers, every = _read(args.sources)
+    device = headers[0]["device"]
+    folder = args.out / device["slug"] / "tuning"
     make_folder(folder, "--out")
-    write_csv(folder / "winners.csv", _winners(sweeps))
-    drawn = draw(sweeps, folder)
-    details = [
-        _search(drawn),
-        _importances(sweeps, drawn),
-        _grids(sweeps, drawn),
-        _failures(sweeps),
-        _best(sweeps),
-        _measured_with(sweeps, args),
+    write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
+    kernels = _by_kernel([tuned for tuned in every if tuned.result.complete])
+    plots.save(_drawn(kernels), folder / "speed-up")
+    command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
+    origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
+    rows = [
+        origin
+        | {"versions": versions_line(one["versions"]), "date": one["created"]}
+        | {"command": one["command"]}
+        for one in headers
     ]
-    blocks = {"result": _result(sweeps), "details": "\n\n".join(part for part in details if part)}
-    print(
-        markdown.write_page(
-            folder / "README.md", f"What does tuning gain? {sweeps.device['name']}", blocks
-        )
-    )
+    details = [
+        section("Importance of the parameters", *_importances(_by_kernel(every))),
+        section("Best configurations", _best(every)),
+        environment_section([*rows, rows[-1] | {"command": command}], "winners.csv"),
+    ]
+    shown = figure("speed-up", "speed-up over the default against n")
+    blocks = {
+        "result": "\n\n".join([shown, _speed_ups(kernels)]),
+        "details": "\n\n".join(filter(None, details)),
+    }
+    title = f"What does tuning gain? {device['name']}"
+    print(write_page(folder / "README.md", title, blocks))
     write_index(args.out)
     return 0
 
 
-def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
-    rows = [result.to_dict() for result, *_ in sweeps.results.values()]
-    return [
-        {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
-        | {"config": json.dumps(row["config"])}
-        for row in rows
-    ]
+def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
+    """Return the headers of sweeps, and for each task with a winner the last result which is not
+    only resumed.
 
-
-def _result(sweeps: Sweeps) -> str:
-    every, missing = list(sweeps.complete.values()), _missing(sweeps)
-    if not every:
-        return paragraph(missing, "No task was tuned to its end, so there is no result yet.")
-    sentence = paragraph(
-        missing,
-        f"Tuned configurations are {_mean_speedup(every)} times as fast as the defaults in the geometric mean of "
-        f"{counted(len(every), 'task')}; for {_stays(every)} of them the default stays.",
-    )
-    dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
-    rows = []
-    for engine, kernel in sweeps.kernels():
-        found = of_kernel(sweeps.complete, engine, kernel)
-        means = [
-            _mean_speedup([one for one in found if one.result.task.dtype == dtype])
-            for dtype in dtypes
-        ]
-        exhaustive = [
-            result
-            for result in of_kernel(sweeps.exhaustive, engine, kernel)
-            if default_ms(result) < math.inf
-        ]
-        shares = [best_ms(result) / default_ms(result) for result in exhaustive]
-        best = (
-            f"{geometric_mean(shares):.0%} ({min(shares):.0%} at least) in {len(shares)}"
-            if shares
-            else ""
-        )
-        rows.append(
-            [engine, kernel, *means, _mean_speedup(found), f"{_stays(found)} of {len(found)}", best]
-        )
-    head = [
-        "engine",
-        "kernel",
-        *dtypes,
-        "all dtypes",
-        "the default stays",
-        "the default's part of the best rate",
-    ]
-    notes = paragraph(
-        "Speed-up: the default's time over the winner's, both timed in interleaved rounds of the same final, in the geometric "
-        "mean over sizes and signs. A configuration replaces the default only if it is faster by more than 2% and by more "
-        "than the noise. Last column: tasks of which every candidate was evaluated, as first measured."
-    )
-    without = (
-        " Points of interrupted tasks are missing." if len(every) < len(sweeps.results) else ""
-    )
-    caption = (
-        f"Speed-up by n: geometric mean over dtypes and signs; bars from least to most.{without}"
-    )
-    return "\n\n".join([sentence, markdown.figure("speed-up", caption), table(head, rows), notes])
-
-
-def _missing(sweeps: Sweeps) -> str:
-    """Return what was not tuned, in one sentence, with the command that continues; "" if nothing is
-    known to be missing.
+    Raises:
+        InputError: a sweep cannot be read, they are of different machines, or they tuned nothing.
     """
-    interrupted = len(sweeps.results) - len(sweeps.complete)
-    parts = [
-        f"{interrupted} of {counted(len(sweeps.results), 'task')} interrupted, not counted here"
-        if interrupted
-        else "",
-        f"{counted(len(sweeps.errors), 'task')} without a result, listed under Best configurations"
-        if sweeps.errors
-        else "",
-    ]
-    listed = "; ".join(part for part in parts if part)
-    return (
-        f"Incomplete: {listed}. The command of the sweep with `--resume` continues."
-        if listed
-        else ""
-    )
+    sweeps = [read_rows(folder) for folder in folders]
+    slugs = dict.fromkeys(rows.header["device"]["slug"] for rows in sweeps)
+    found: dict[Any, _Tuned] = {}
+    for rows in sweeps:
+        for result in rows.results:
+            known = result.task in found and result.resumed
+            if result.winner is not None and not known:
+                importances = rows.importances.get(result.task, {})
+                found[result.task] = _Tuned(result, result.winner, importances)
+    if len(slugs) > 1 or not found:
+        raise InputError(
+            "--from must name sweeps of one machine that tuned something, but these are of "
+            f"{', '.join(slugs)} and tuned {counted(len(found), 'task')}; choose others."
+        )
+    return [rows.header for rows in sweeps], list(found.values())
 
 
-def _mean_speedup(tuned: Sequence[Tuned]) -> str:
-    return f"{geometric_mean(one.winner.speedup for one in tuned):.2f}" if tuned else ""
+def _by_kernel(every: Sequence[_Tuned]) -> Kernels:
+    found: Kernels = {}
+    for tuned in every:
+        task = tuned.result.task
+        found.setdefault(f"{task.engine} {task.kernel}", []).append(tuned)
+    return found
 
 
-def _stays(tuned: Sequence[Tuned]) -> int:
-    """Return for how many tasks the default stays."""
-    return sum(not one.winner.gained for one in tuned)
+def _of_winner(tuned: _Tuned) -> dict[str, Any]:
+    row = tuned.result.to_dict()
+    kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
+    return kept | {"config": json.dumps(row["config"])}
 
 
-def _best(sweeps: Sweeps) -> str:
-    parts = []
-    for n in sorted({task.n for task in sweeps.results}):
-        rows = []
-        for task, (result, winner, _) in sweeps.results.items():
-            if task.n == n:
-                name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
-                rate = f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s"
-                gain = f"{winner.speedup:.2f}" + ("" if result.complete else " *")
-                times = [
-                    milliseconds(winner.times.p50_ms),
-                    rate,
-                    milliseconds(winner.default_ms),
-                    gain,
-                ]
-                rows.append(
-                    [task.engine, name, task.dtype, task.sign, *times, format_fields(winner.config)]
-                )
-        head = [
-            "engine",
-            "kernel",
-            "dtype",
-            "sign",
-            "p50",
-            "operations",
-            "default p50",
-            "speed-up",
-            "configuration",
+def _drawn(kernels: Kernels) -> Figure:
+    """Draw the speed-ups of each kernel against n: the mean, and bars from least to most."""
+    lines = []
+    for kernel, every in kernels.items():
+        by_n: dict[int, list[float]] = {}
+        for tuned in every:
+            by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
+        n = sorted(by_n)
+        middle, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
+        lines.append(Line(kernel, n, middle, low, high))
+    return plots.draw("Speed-up over the default", [Plot("n", lines)], y_label="speed-up", width=7)
+
+
+def _speed_ups(kernels: Kernels) -> str:
+    """Return the mean speed-up of each kernel and dtype, and how often the default stays."""
+    lines = []
+    dtypes = dict.fromkeys(one.result.task.dtype for every in kernels.values() for one in every)
+    for kernel, every in (kernels | {"all": [*chain(*kernels.values())]}).items():
+        parts = [[one for one in every if one.result.task.dtype == dtype] for dtype in dtypes]
+        means = [
+            f"{geometric_mean(one.winner.speedup for one in part):.2f}" if part else ""
+            for part in (*parts, every)
         ]
-        parts.append(f"### n = {n}\n\n{table(head, rows)}")
-    notes = ["An operation is one addition and one minimum, n^3 per graph."]
-    if not all(result.complete for result, *_ in sweeps.results.values()):
-        notes.append("\\* interrupted: the best of what was evaluated.")
-    notes += [
-        f"Not tuned: {result.task} ({result.error or 'interrupted'})." for result in sweeps.errors
-    ]
-    return section("Best configurations", paragraph(*notes), *parts)
+        stays = sum(not one.winner.gained for one in every)
+        lines.append([kernel, *means, f"{stays} of {len(every)}"])
+    return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _failures(sweeps: Sweeps) -> str:
-    rows = []
-    for engine, kernel in sweeps.kernels():
-        found = [result for result, *_ in of_kernel(sweeps.results, engine, kernel)]
-        trials = [trial for result in found for trial in result.search.evaluated]
-        counts = sum((result.search.failures for result in found), Counter())
-        for kind, count in counts.most_common():
-            messages = Counter(
-                trial.outcome.message for trial in trials if trial.outcome.kind is kind
-            )
-            example = messages.most_common(1)[0][0]
-            rows.append(
-                [
-                    engine,
-                    kernel,
-                    kind.value,
-                    f"{count} of {len(trials)}",
-                    f"{count / len(trials):.1%}",
-                    f"`{example}`",
-                ]
-            )
-    passed = sum(result.search.dominated for result, *_ in sweeps.results.values())
-    intro = paragraph(
-        "" if rows else "No configuration failed.",
-        f"{passed} more were passed over, since a smaller one of their kind did not fit."
-        if passed
-        else "",
-    )
-    body = (
-        [table(["engine", "kernel", "class", "failed", "share", "most frequent message"], rows)]
-        if rows
-        else []
-    )
-    return section("Failures", intro, *body)
-
-
-def _figures(drawn: Sequence[str], kind: str, caption: str) -> list[str]:
-    return [markdown.figure(name, caption) for name in drawn if name.startswith(kind)]
-
-
-def _search(drawn: Sequence[str]) -> str:
-    caption = "Best time so far, relative to the default's: geometric mean over the tasks of a kernel, as first measured."
-    figures = _figures(drawn, "search", caption)
-    return section("How fast the search converges", *figures) if figures else ""
-
-
-def _importances(sweeps: Sweeps, drawn: Sequence[str]) -> str:
-    figures = _figures(drawn, "importances", "Importance of each parameter, by n.")
-    if not figures:
-        return ""
-    known = [tuned.result for tuned in sweeps.results.values() if tuned.importances]
-    exhaustive = sum(map(is_exhaustive, known))
-    intro = paragraph(
-        "How much each parameter decides whether a configuration is among the fastest tenth (Optuna's PED-ANOVA; shares of 1).",
-        f"For {exhaustive} of {len(known)} tasks every candidate was evaluated.",
-        ""
-        if exhaustive == len(known)
-        else "The others are a biased sample: the configurations that the search preferred.",
-    )
-    return section("Which parameters matter", intro, *figures)
-
-
-def _grids(sweeps: Sweeps, drawn: Sequence[str]) -> str:
-    drawable = {(task.engine, task.kernel) for task in sweeps.exhaustive}
-    missing = [
-        f"{engine} {kernel}"
-        for engine, kernel in sweeps.kernels()
-        if (engine, kernel) not in drawable
-    ]
-    intro = paragraph(
-        "The best over all other parameters, of tasks of which every candidate was evaluated; white: none can run.",
-        f"No such task: {', '.join(missing)}; `--sampler grid --trials 100000` evaluates all."
-        if missing
-        else "",
-    )
-    return section(
-        "Block sizes and warps", intro, *_figures(drawn, "grid", "Part of the best rate.")
-    )
-
-
-def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:
-    machine = {"device": sweeps.device["name"], "commit": args.commit or commit_of_checkout()}
-    rows = [
-        machine
-        | {
-            "versions": versions_line(header["versions"]),
-            "date": header["created"],
-            "command": header["command"],
+def _importances(kernels: Kernels) -> Iterator[str]:
+    """Yield a table for each kernel: the mean importance of each parameter by n."""
+    for kernel, every in kernels.items():
+        shares: dict[str, dict[int, list[float]]] = {}
+        for tuned in every:
+            for name, share in tuned.importances.items():
+                shares.setdefault(name, {}).setdefault(tuned.result.task.n, []).append(share)
+        means: Columns = {
+            name: {n: mean(by_n[n]) for n in sorted(by_n)} for name, by_n in shares.items()
         }
-        for header in sweeps.headers
-    ]
-    command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
-    return markdown.environment_block([*rows, rows[-1] | {"command": command}], "winners.csv")
+        if means:
+            yield f"### {kernel}"
+            yield table_of(means, "{:.2f}".format)
+
+
+def _best(every: Sequence[_Tuned]) -> str:
+    rows = []
+    for result, winner, _ in sorted(every, key=lambda tuned: tuned.result.task.n):
+        task = result.task
+        rows.append(
+            [
+                task.n,
+                task.engine,
+                task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}",
+                task.dtype,
+                task.sign,
+                duration(winner.times.p50_ms / 1000),
+                f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s",
+                duration(winner.default_ms / 1000),
+                f"{winner.speedup:.2f}" + ("" if result.complete else " (interrupted)"),
+                " ".join(f"{name}={value}" for name, value in flat_fields(winner.config).items()),
+            ]
+        )
+    header = ["n", "engine", "kernel", "dtype", "sign", "p50", "operations", "default p50"]
+    return table([*header, "speed-up", "configuration"], rows)

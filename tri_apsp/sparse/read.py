@@ -25,7 +25,7 @@ def read_sparse_graph(
     vertices: int | None = None,
     directed: bool = True,
 ) -> torch.Tensor:
-    """Read the edges of a graph, as `single_source` and the other functions of sparse graphs take
+    """Read the edges of a graph, as `shortest_paths` and the functions of sparse graphs take
     them.
 
     Args:

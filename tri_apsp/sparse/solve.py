@@ -73,7 +73,7 @@ class SparseSolver:
         limit: float | None = None,
         predecessors: bool = False,
     ) -> Solved:
-        """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for
+        """Return the distances from `sources`, (rows,) of int64 on the CPU; see shortest_paths for
         the options.
 
         Raises:

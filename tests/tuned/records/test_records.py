@@ -31,8 +31,8 @@ FAKE = TunableKernel[CpuConfig](
     quick_sizes=(64,),
     full_sizes=(32, 64),
     signed_dtypes=("float32",),
-    fits=lambda config, dtype, device: (config.block_size) * dtype.itemsize <= 32,
-    repeats=lambda config, base, dtype, n: (config.block_size) > n,
+    fits=lambda config, dtype, device: (config.block_size or 0) * dtype.itemsize <= 32,
+    repeats=lambda config, base, dtype, n: (config.block_size or 0) > n,
     lookup_size=lambda n, config: min(n, config.cutoff),
     batch=lambda n: 3,
 )
@@ -107,7 +107,7 @@ class TestANewKernel:
         assert json.loads(path.read_text())["kernel"] == "fake"
         found = tuned.find("cpu", CPU, torch.float32, Config(cutoff=64), n=4096, product=True)
         assert (found.block_size, found.source) == (4, f"given, {path}")
-        assert tuned.find("cpu", CPU, torch.float32, n=64).block_size != 4, (
+        assert tuned.find("cpu", CPU, torch.float32, n=64).block_size == 128, (
             "a solve does not look for it"
         )
         assert "block_size" in allowed_fields("cpu", "solve")

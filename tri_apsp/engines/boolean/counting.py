@@ -30,7 +30,7 @@ programs fit a multiprocessor.
 LARGE_TILES = {**TILES, "BLOCK_N": 256, "num_stages": 4}
 """Tiles of large products, which read less for each operation; one program fits a multiprocessor.
 """
-# Products of at least so many results take large tiles. On an H200, products of 8192, 12288 and
+# The least results of a product that takes large tiles. On an H200, products of 8192, 12288 and
 # 16384 rows, columns and k run at 607, 622 and 605 T operations/s by the usual tiles, and at 585,
 # 639 and 648 T by large ones.
 _LARGE = 12288**2

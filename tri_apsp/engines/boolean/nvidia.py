@@ -36,7 +36,7 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     # The best of seven for large products on an H200: 484 T operations/s at n = 32768, where 128 x
     # 64 words reach 467 T.
     TILES = (BooleanTiles(64, 128, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
-    # Products of at least so many rows, columns and k run on tensor cores. On an H200, one of 4096
+    # The least rows, columns and k of a product that runs on tensor cores. On an H200, one of 4096
     # of each takes 0.12 ms by counting and 0.16 ms on bits; one of 2048 of each 0.042 and 0.027 ms.
     # Graphs of 16384 and 32768 vertices take 10.3 and 61.8 ms, on bits alone 12.4 and 80.1 ms; of
     # 5632 vertices 1.5 ms either way.

@@ -1,0 +1,280 @@
+"""Which graphs are solved by sparse methods, and by which; all forms of a graph give the same
+distances.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import cases
+import pytest
+import scipy.sparse
+import torch
+
+import tri_apsp
+from tri_apsp import Config, InputError, TooLargeError, no_edge
+from tri_apsp.graphs import EdgeList, generate
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.sparse.choice import choose, dense_or_sparse, may_stay_sparse
+
+INF = float("inf")
+CPU, GPU = torch.device("cpu"), torch.device("cuda")  # which need not be there
+
+
+@pytest.mark.parametrize(
+    ("device", "n", "edges", "rows", "method"),
+    [
+        (CPU, 1000, 8000, 1, "dijkstra"),
+        (CPU, 1000, 8000, 31, "dijkstra"),
+        (CPU, 1000, 8000, 32, "many_sources"),
+        (CPU, 200_000, 1_000_000, 64, "dijkstra"),  # few edges, and 64 rows beyond 32 MiB
+        (CPU, 200_000, 1_000_001, 64, "many_sources"),
+        (CPU, 100_000, 500_000, 64, "many_sources"),
+        (GPU, 1000, 99_999, 7, "dijkstra"),
+        (GPU, 1000, 99_999, 8, "many_sources"),
+        (GPU, 1000, 100_000, 7, "output_parallel"),
+        (GPU, 200_000, 1_000_000, 64, "many_sources"),
+    ],
+)
+def test_methods_of_rows(device: torch.device, n: int, edges: int, rows: int, method: str) -> None:
+    graph = SimpleNamespace(device=device, n=n, edges=edges, dtype=torch.float32)
+    assert choose(graph, rows) == method
+
+
+@pytest.mark.parametrize(
+    ("device", "n", "rows", "has_lists", "most"),
+    [
+        (CPU, 2047, 2047, True, 0),
+        (CPU, 2048, 2048, True, 2048**2 / 125),
+        (CPU, 2000, 500, True, 2000**3 / (125 * 500)),  # a quarter of the rows of fewer vertices
+        (CPU, 2000, 501, True, 0),
+        (CPU, 2000, 1, True, 2000**3 / 125),  # a complete graph too
+        (CPU, 2000, 1, False, 2000**3 / (125 * 32)),
+        (GPU, 8191, 8191, True, 0),
+        (GPU, 8192, 8192, False, 8192**2 / 150),
+        (GPU, 2000, 1, True, 2000**3 / (150 * 8)),
+    ],
+)
+def test_dense_or_sparse(
+    device: torch.device, n: int, rows: int, has_lists: bool, most: float
+) -> None:
+    assert dense_or_sparse(n, int(most), rows, device, has_lists=has_lists).sparse == (most > 0)
+    for edges in (int(most) + 1, None):
+        assert not dense_or_sparse(n, edges, rows, device, has_lists=has_lists).sparse
+
+
+@pytest.mark.parametrize(
+    ("n", "edges", "rows", "expected"),
+    [
+        (400, 3200, 100, True),
+        (400, 3201, 100, False),
+        (400, 3200, 99, False),
+        (5, 0, 5, False),
+        (0, 0, 0, False),
+    ],
+)
+def test_which_graphs_elimination_is_tried_on(
+    n: int, edges: int, rows: int, expected: bool
+) -> None:
+    assert may_stay_sparse(SimpleNamespace(n=n, edges=edges), rows) == expected
+
+
+def forms(weights: torch.Tensor) -> list[object]:
+    """One graph as a tensor of each sparse layout, SciPy's formats, a list of edges, and prepared
+    from each kind.
+    """
+    n = len(weights)
+    sources, targets = (weights != no_edge(weights.dtype)).nonzero().unbind(1)
+    values = weights[sources, targets]
+    coo = torch.sparse_coo_tensor(torch.stack((sources, targets)), values, (n, n))
+    array = scipy.sparse.coo_array(
+        (values.numpy(), (sources.numpy(), targets.numpy())), shape=(n, n)
+    )
+    edges = EdgeList(n, sources.numpy(), targets.numpy(), values.numpy())
+    given = [coo, coo.to_sparse_csr(), coo.to_sparse_csc(), array, array.tocsr(), array.tocsc()]
+    return [*given, edges, *map(tri_apsp.prepare, (weights, given[1], given[4], edges))]
+
+
+@pytest.mark.parametrize("method", ["auto", "johnson", "kleene"])
+@pytest.mark.parametrize("name", ["random", "negative"])
+def test_every_form_of_a_graph(method: str, name: str) -> None:
+    weights = cases.tensor(cases.CASES[name](40), torch.float32)
+    expected = tri_apsp.shortest_paths(weights, predecessors=True)
+    for graph in forms(weights):
+        found = tri_apsp.shortest_paths(graph, method=method, predecessors=True)
+        assert found.distances.dtype == torch.float32
+        assert torch.equal(found.distances, expected.distances)
+        if name == "negative":  # ties may differ
+            cases.assert_predecessors(found, weights)
+        else:
+            assert torch.equal(found.predecessors, expected.predecessors)
+        assert (found.plan.way == "sparse") == (method == "johnson")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
+def test_a_prepared_graph() -> None:
+    """Every function of sparse graphs takes it; its dtype and device are those asked for."""
+    weights = cases.tensor(cases.random_graph(30), torch.int16)
+    graph = tri_apsp.prepare(weights)
+    assert isinstance(graph, SparseGraph)
+    assert (graph.n, graph.dtype, graph.device) == (30, torch.int32, CPU)
+    assert tri_apsp.prepare(graph) is graph
+    wide = tri_apsp.prepare(graph, dtype=torch.float64, device="cpu")
+    assert wide.dtype == torch.float64
+    distances = tri_apsp.shortest_paths(weights).distances
+    for sources in (None, 3):
+        found = tri_apsp.shortest_paths(graph, sources=sources, method="johnson").distances
+        missing = found == no_edge(torch.int32)
+        rows = slice(None) if sources is None else slice(3, 4)
+        assert torch.equal(missing, distances[rows] == no_edge(torch.int16))
+        assert torch.equal(found[~missing], distances[rows][~missing].int())
+    blocks = list(tri_apsp.distance_blocks(graph, rows_per_block=20))
+    assert [len(block.distances) for block in blocks] == [20, 10]
+    csr = wide.dense().masked_fill(wide.dense() == INF, 0).to_sparse_csr()
+    for measure in (tri_apsp.hops, tri_apsp.closeness, tri_apsp.eccentricities):
+        assert torch.equal(measure(graph), measure(csr))
+    assert tri_apsp.diameter(graph) == tri_apsp.diameter(csr)
+    with pytest.raises(InputError, match="`dtype` must be one of float32"):
+        tri_apsp.prepare(weights, dtype=torch.int16)
+    with pytest.raises(InputError, match="must be square"):
+        tri_apsp.prepare(weights[None])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int16])
+@pytest.mark.parametrize("method", ["auto", "floyd_warshall"])
+def test_rows_of_dense_weights(method: str, dtype: torch.dtype) -> None:
+    weights = cases.tensor(cases.random_graph(60, degree=3), dtype)
+    every = tri_apsp.shortest_paths(weights, predecessors=True)
+    for sources in ([7, 3], torch.tensor([7, 3], dtype=torch.int32)):
+        found = tri_apsp.shortest_paths(weights, sources=sources, method=method, predecessors=True)
+        assert torch.equal(found.distances, every.distances[[7, 3]])
+        assert torch.equal(found.predecessors, every.predecessors[[7, 3]])
+        assert found.sources.tolist() == [7, 3]
+        assert found.path(3, 20) == every.path(3, 20)
+    sparse = method == "auto" and dtype != torch.int16
+    assert found.plan.way == ("sparse" if sparse else "one launch")
+    assert tri_apsp.shortest_paths(weights, sources=7, method=method).distances.shape == (1, 60)
+
+
+def test_auto_counts_the_edges() -> None:
+    """Of all rows, of dense weights and of a sparse graph; dense weights only if they are read."""
+    n = 2048
+    few, many = generate("erdos_renyi", n, p=4 / n, seed=1), generate("erdos_renyi", n, p=0.02)
+    for edges, way in ((few, "sparse"), (many, "dense")):
+        graph = tri_apsp.prepare(edges, dtype=torch.float32)
+        weights = graph.dense()
+        for plan in (tri_apsp.select(graph), tri_apsp.select(weights, read_values=True)):
+            assert (plan.way, plan.config is None) == (way, way == "sparse")
+        assert tri_apsp.select(weights).way == "dense"
+        if way == "sparse":
+            plan = tri_apsp.select(weights, read_values=True)
+            assert plan.memory == 4 * n * n
+            reason = f"{graph.edges} edges; up to 33554, sparse rows take less time than a dense"
+            assert plan.reason.startswith(reason)
+            assert plan.reason.endswith("; by elimination if the graph stays sparse")
+            assert (plan.method, plan.engine) == ("many_sources", "cpu")
+            found = tri_apsp.shortest_paths(weights)
+            assert (found.plan.way, found.method) == ("sparse", "many_sources")
+            rows = tri_apsp.shortest_paths(graph, sources=[5, 2000], method="dijkstra").distances
+            assert torch.equal(found.distances[[5, 2000]], rows)
+            loops = weights.clone().fill_diagonal_(3)  # which are no edges
+            assert tri_apsp.select(loops, read_values=True).reason == plan.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        ({}, "sparse"),
+        ({"config": Config(engine="cpu")}, "sparse"),  # which runs on it
+        ({"config": Config(engine="cpu", block_size=16)}, "dense"),
+        ({"method": "kleene"}, "dense"),
+        ({"sources": range(101)}, "dense"),  # more than a quarter of the rows
+        ({"dtype": torch.int16}, "dense"),
+        ({"sources": None, "check": False}, "dense"),
+    ],
+    ids=str,
+)
+def test_what_keeps_a_graph_dense(options: dict[str, object], way: str) -> None:
+    weights = cases.tensor(cases.random_graph(400, degree=4), torch.float32)
+    found = tri_apsp.shortest_paths(weights, **{"sources": [3]} | options)
+    assert found.plan.way == way
+    sources = [3] if options.get("sources", 3) == 3 else range(101)
+    if options.get("sources", 3) is not None:
+        expected = tri_apsp.shortest_paths(weights, method="kleene").distances[sources]
+        assert torch.equal(cases_values(found.distances), cases_values(expected))
+
+
+def cases_values(distances: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(cases.values(distances))
+
+
+def test_a_forced_configuration_keeps_a_graph_dense() -> None:
+    weights = cases.tensor(cases.random_graph(400, degree=4), torch.float32)
+    with tri_apsp.tuned.using(Config(method="kleene")):
+        assert tri_apsp.select(weights, sources=3, read_values=True).method == "kleene"
+
+
+def test_one_row_of_a_complete_graph() -> None:
+    """Edge lists that were given are searched; making them of dense weights takes as long as a
+    dense solve.
+    """
+    weights = cases.tensor(cases.CASES["dense"](200), torch.float32)
+    found = [
+        tri_apsp.shortest_paths(given, sources=7) for given in (weights, sparse_graph(weights))
+    ]
+    assert [result.plan.way for result in found] == ["dense", "sparse"]
+    assert torch.equal(found[0].distances, found[1].distances)
+
+
+@pytest.mark.parametrize("kind", ["erdos_renyi", "grid"])
+@pytest.mark.parametrize("sources", [7, range(31), range(32), range(100)])
+def test_select_with_sources(kind: str, sources: int | range) -> None:
+    p = 6 / 400 if kind == "erdos_renyi" else None
+    graph = sparse_graph(generate(kind, 400, p=p), dtype=torch.float32)
+    plan, found = (
+        call(graph, sources=sources) for call in (tri_apsp.select, tri_apsp.shortest_paths)
+    )
+    rows = 1 if isinstance(sources, int) else len(sources)
+    eliminated = rows == 100 and kind == "grid"
+    assert (plan.way, plan.engine) == (found.plan.way, found.engine) == ("sparse", "cpu")
+    assert plan.method == ("dijkstra" if rows < 32 else "many_sources")
+    assert found.method == ("elimination" if eliminated else plan.method)
+    assert ("by elimination if" in plan.reason) == (rows == 100)
+
+
+def test_select_of_values_that_decide_nothing() -> None:
+    weights = cases.tensor(cases.negative_graph(40), torch.float32)
+    assert tri_apsp.select(weights, read_values=True).method == tri_apsp.select(weights).method
+    for empty in (torch.empty(0, 0), torch.empty(0, 4, 4), torch.empty(3, 0, 0)):
+        assert tri_apsp.select(empty, read_values=True).method == "floyd_warshall"
+
+
+@pytest.mark.parametrize("method", ["johnson", "kleene"])
+def test_the_same_error_for_the_same_fault(method: str) -> None:
+    """Whichever method the number of edges leads to."""
+    wrong = torch.full((30, 30), INF)
+    wrong[2, 0] = float("nan")
+    beyond = torch.full((30, 30), no_edge(torch.int32), dtype=torch.int32)
+    beyond[1, 2] = 2**31 - 1
+    for weights in (wrong, beyond):
+        with pytest.raises(InputError) as caught:
+            tri_apsp.shortest_paths(weights, method=method)
+        assert type(caught.value) is InputError
+    far = torch.full((4, 4), INF)
+    far[0, 1], far[1, 2] = 3e38, 3e38
+    with pytest.raises(tri_apsp.DistanceRangeError):
+        tri_apsp.shortest_paths(far, method=method)
+    assert tri_apsp.shortest_paths(far, sources=1, method="johnson").distances[0, 2] == far[1, 2]
+
+
+def test_a_sparse_graph_too_large_for_a_matrix() -> None:
+    graph = sparse_graph(generate("chain", 3_000_000))
+    for method, message in (
+        ("auto", "blocks of rows with distance_blocks"),
+        ("kleene", "3000000 vertices"),
+    ):
+        with pytest.raises(TooLargeError, match=message):
+            tri_apsp.shortest_paths(graph, method=method)
+    found = tri_apsp.shortest_paths(graph, sources=2_999_998)
+    assert found.distances[0, -1] < INF
+    assert found.plan.reason.startswith("no dense matrix fits the memory")

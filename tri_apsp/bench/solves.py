@@ -1,0 +1,52 @@
+"""Solves as `bench` and the reports time them: the only module of both that calls single steps of a
+solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp import engines, papers
+from tri_apsp.arguments import check_weights
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.dense.exponents import direct_products
+from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.dense.run import run, solve
+from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.result import Result
+
+__all__ = [
+    "DensePlan",
+    "direct_products",
+    "plan_of",
+    "solve",
+    "solve_by",
+    "solve_with",
+]
+
+
+def plan_of(weights: torch.Tensor, method: str, config: Config) -> DensePlan:
+    """Return what solves dense weights, whose values are not read."""
+    return plan_dense(check_weights(weights), method, config)
+
+
+def solve_with(weights: torch.Tensor, plan: DensePlan, adapt: Callable[[Engine], None]) -> Result:
+    """Solve by an engine that `adapt` has changed."""
+
+    def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        engine = engines.make(name, spec, config)
+        adapt(engine)
+        return engine
+
+    return run(check_weights(weights), plan, make=make)
+
+
+def solve_by(
+    name: str, weights: torch.Tensor, config: Config, parameter: int | None = None
+) -> Result:
+    """Solve by "auto", by a method of METHODS, or by a system of a paper, which has a parameter."""
+    if name in papers.SYSTEMS:
+        return papers.solve(weights, name, parameter=parameter, config=config)
+    return solve(weights, method=name, config=config)

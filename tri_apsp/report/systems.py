@@ -1,0 +1,449 @@
+"""The systems of the papers, this project and SciPy as one list of calls, with time, bytes and
+operations: how fast is each, what limits it, and what does squaring cost?
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.bench.bounds import bound, has_bound
+from tri_apsp.bench.cases import Case, solve_by_scipy
+from tri_apsp.bench.solves import solve_by
+from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.console.output import amount
+from tri_apsp.device import Device, free_memory
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import Graph, complete, sparse_rows
+from tri_apsp.methods import METHODS
+from tri_apsp.papers import SYSTEMS
+from tri_apsp.report import plots
+from tri_apsp.report.calls import (
+    CallMeasurer,
+    SolveCall,
+    by_label,
+    duration,
+    lines_of,
+    number,
+    outcome_of_call,
+    rate_lines,
+    ratios,
+    seconds_of,
+    table_of,
+    times_of,
+    times_section,
+    to_float64,
+)
+from tri_apsp.report.counters import NotCountedError, Traffic, counted_traffic
+from tri_apsp.report.markdown import figure, section, table
+from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
+from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.study import (
+    Cases,
+    Group,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    grouped,
+    solve_cases,
+)
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
+from tri_apsp.tuned.records import Values
+
+__all__ = ["STUDIES"]
+
+_PARAMETERS = ("implementation", "method_parameter")
+_CPU_ENGINE, _SCIPY = "this project, auto, on the CPU", "SciPy, float64, one core"
+_COPY, _ARITHMETIC = "copy", "arithmetic"
+_LABELS = {
+    "auto": "this project, auto",
+    "cpu engine": _CPU_ENGINE,
+    "scipy": _SCIPY,
+    _COPY: "ceiling: a copy",
+    _ARITHMETIC: "ceiling: the inner loop of the product",
+}
+# The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are
+# int16; with them, the systems of the other papers are left out.
+_FLOAT32 = (
+    "auto",
+    "staged_load",
+    "optimised_blocked",
+    "recursive_tuned",
+    "recursive_plain",
+    "katz_kider",
+    "vectorised",
+    "pseudo_blocked",
+    "simple",
+    "harish_narayanan",
+)
+_CATINELLO = ("vectorised", "pseudo_blocked", "simple")
+_BESIDE = ("cpu engine", "scipy")
+_INT16 = ("auto", "blocked_vectorised_int16", "blocked_int16")
+# The systems that are also measured with other parameters than the paper's.
+_VARIED = {
+    "float32": ("staged_load", "recursive_tuned", "recursive_plain"),
+    "int16": ("blocked_vectorised_int16", "blocked_int16", "vectorised", "pseudo_blocked"),
+}
+# The programs of the papers by their GPU; "cpu" stands for one core of a CPU beside it.
+_PAPERS = {
+    ("C1060", "AMD Phenom"): LUND_SMITH_SECONDS,
+    ("8800 Ultra", "Core 2 Duo"): BULUC_SECONDS,
+}
+# Lanes of a multiprocessor of compute capability 9, each of which adds once per clock: the peak of
+# Buluç, Gilbert and Budak, without fused multiply-adds.
+_LANES = 128
+
+_ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
+# The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
+_COPIED_BYTES = 4 << 30
+_CEILING_RUNS = 11
+
+_EVERY, _EARLY = "every product", "until nothing changes"
+_GRAPHS: dict[str, Callable[[int], Graph]] = {
+    "complete": complete,
+    "n / 4 edges per row": sparse_rows,
+}
+
+
+def _point(name: str, parameter: int | None = None) -> Point:
+    """Return the point of an implementation, by default with the paper's parameter."""
+    system = SYSTEMS.get(name)
+    if parameter is None and system is not None and system.parameter is not None:
+        parameter = system.parameter.default
+    value = "" if parameter is None else parameter
+    sources = () if system is None else system.sources
+    return Point(dict(zip(_PARAMETERS, (name, value), strict=True)), sources=sources)
+
+
+def _implementations(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    if task.engine == "cpu":
+        points = [_point(name) for name in ("auto", *METHODS, "scipy")]
+    else:
+        listed = [*_INT16, *_CATINELLO] if task.dtype == "int16" else [*_FLOAT32, *_BESIDE]
+        names = [name for name in listed if name not in SYSTEMS or SYSTEMS[name].runs_on(device)]
+        points = [_point(name) for name in names]
+        for name in _VARIED.get(task.dtype, ()):
+            parameter = SYSTEMS[name].parameter
+            if name in names and parameter is not None:
+                others = [value for value in parameter.choices if value != parameter.default]
+                points += [_point(name, value) for value in others]
+    return [Group("Implementations", task, tuple(points), cubic=True)]
+
+
+def _complete(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
+    """Return a complete graph of integer weights, as `bench` measures."""
+    return Case(task.n, task.torch_dtype).weights(device)
+
+
+def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
+    name, parameter = str(values["implementation"]), values["method_parameter"]
+    if name == "scipy":
+        return partial(_solve_by_scipy, weights)
+    config = Config(engine=task.engine)
+    if name == "cpu engine":
+        weights, config, name = weights.cpu(), Config(), "auto"
+    if name in SYSTEMS:
+        value = int(parameter) if parameter else None
+        return lambda: (solve_by(name, weights, config, value).distances, None)
+    return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
+
+
+def _solve_by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Return SciPy's distances and its own seconds. It takes zeros for missing edges, but no weight
+    is 0 here.
+    """
+    distances, seconds = solve_by_scipy(to_float64(weights)[None])
+    return torch.from_numpy(distances[0]), seconds
+
+
+def _label(row: StudyRow) -> str:
+    """Return the name of an implementation, with its parameter if that is not the paper's."""
+    name, value = (row[column] for column in _PARAMETERS)
+    system = SYSTEMS.get(name)
+    if system is None or system.parameter is None or value == str(system.parameter.default):
+        return _LABELS.get(name, name)
+    return f"{name}, {system.parameter.name} = {value}"
+
+
+def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    usual = [row for row in rows if "=" not in _label(row)]
+    gpu = target.engine != "cpu"
+    panels = [Plot("n", rate_lines(usual, _label), target.device.name)]
+    if gpu:
+        panels.append(Plot("n", lines_of(_paper_times(gpu)), "The papers' GPUs and CPUs"))
+    drawn = plots.draw("Implementations", panels, y_label="10⁹ operations/s", log_y=True)
+    times, speed_ups = [], []
+    for (dtype,), found in grouped(rows, "dtype").items():
+        sizes = {int(row["n"]) for row in found}
+        papers = _paper_times(gpu).items() if dtype == "float32" else ()
+        beside = {label: {n: known[n] for n in known if n in sizes} for label, known in papers}
+        times += [f"### {dtype}", table_of(by_label(found, _label) | beside)]
+        seconds = by_label([row for row in found if row in usual], _label)
+        for base in (_CPU_ENGINE, _SCIPY):
+            if over := ratios(seconds, seconds.get(base, {})):
+                speed_ups += [f"### Over {base}, {dtype}", table_of(over, number)]
+    return Page(
+        {name: drawn},
+        [figure(name, "operations/s of each implementation against n"), *times],
+        [section("Speed-ups", *speed_ups), _growth_and_rates(usual, target)],
+    )
+
+
+def _paper_times(gpu: bool) -> dict[str, Mapping[int, float]]:
+    """Return the papers' seconds by n, those of programs for CPUs alone unless `gpu`."""
+    return {
+        f"{core}, one core" if name == "cpu" else f"{name}, {device}": known
+        for (device, core), systems in _PAPERS.items()
+        for name, known in systems.items()
+        if gpu or name == "cpu"
+    }
+
+
+def _growth_and_rates(rows: Sequence[StudyRow], target: Target) -> str:
+    """Return the table of t = c n^e, and of the highest rate beside two peaks: that of Buluç,
+    Gilbert and Budak, and the bound of `bench`.
+    """
+    device = target.device
+    bounded = has_bound(device) and device.clock_hz is not None
+    lines = []
+    for (dtype,), found in grouped(rows, "dtype").items():
+        limit = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz)
+        for label, known in by_label(found, _label).items():
+            n = max(known, key=lambda n: n**3 / known[n])
+            rate, shares = n**3 / known[n], ["", ""]
+            if bounded and limit and device.clock_hz and label not in (_CPU_ENGINE, _SCIPY):
+                peak = _LANES * device.units * device.clock_hz
+                shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}"]
+            lines.append(
+                [label, dtype, *_growth(known), n, number(2 * rate / 1e9), amount(rate), *shares]
+            )
+    header = ["", "dtype", "e", "c in s", "best n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
+    return section(
+        "Growth t = c nᵉ, and rates", table([*header, "of their peak", "of our bound"], lines)
+    )
+
+
+def _growth(known: Mapping[int, float]) -> tuple[str, str]:
+    """Return e and c of t = c n^e by least squares on the logarithms; "" for fewer than three n."""
+    if len(known) < 3:
+        return "", ""
+    e, log_c = np.polyfit(np.log(list(known)), np.log(list(known.values())), 1)
+    return f"{e:.2f}", f"{np.exp(log_c):.2g}"
+
+
+def _roofline(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    if task.torch_dtype.itemsize > 4:
+        raise InputError(
+            "the report roofline takes dtypes of up to 32 bits, since a tile of wider values does "
+            f"not fit the registers, but --dtype is {task.dtype}; choose float32, int32 or int16."
+        )
+    arithmetic = dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES)
+    points = (_point(_COPY), arithmetic, *map(_point, _systems(task)))
+    return [Group("Roofline", task, points, cubic=True)]
+
+
+def _systems(task: TuningTask) -> list[str]:
+    return list(_INT16 if task.dtype == "int16" else _FLOAT32)
+
+
+class _Rooflines(CallMeasurer):
+    """Measures ceilings, and the time of each call and its bytes, unless no counter can be read."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device, _complete, _call)
+        self._counted: dict[tuple[TuningTask, str], Traffic] = {}
+        self._not_counted = ""  # why no counter is read any more
+
+    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
+        name, end = str(point.values["implementation"]), time.monotonic() + seconds
+        if name in (_COPY, _ARITHMETIC):
+            try:
+                return _copy(self._device) if name == _COPY else _arithmetic(task, self._device)
+            except Exception as error:
+                return outcome_of_call(error)
+        outcome = super().screen(task, point, seconds)
+        if outcome is None or outcome.kind is not OutcomeKind.correct:
+            return outcome
+        try:
+            if not self._not_counted and (task, name) not in self._counted:
+                left = end - time.monotonic()
+                found = counted_traffic(task, _systems(task), self._device, left)
+                self._counted |= {(task, each): traffic for each, traffic in found.items()}
+        except subprocess.TimeoutExpired:
+            return None  # a later run has more time
+        except NotCountedError as error:
+            self._not_counted = str(error)
+        traffic = self._counted.get((task, name))
+        if traffic is None:
+            return dataclasses.replace(outcome, message=self._not_counted)
+        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory, "counted": 1.0}
+        return dataclasses.replace(outcome, metrics=metrics)
+
+
+def _copy(device: torch.device) -> Outcome:
+    """Measure a copy from memory to memory: its bytes are read once and written once."""
+    count = min(_COPIED_BYTES, free_memory(device) // 4)
+    source = torch.zeros(count, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    times = _times(lambda: target.copy_(source), device)
+    return Outcome(
+        OutcomeKind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0}
+    )
+
+
+def _arithmetic(task: TuningTask, device: torch.device) -> Outcome:
+    """Measure the inner loop of the product alone: the highest rate of several tiles."""
+    from tri_apsp.engines.arithmetic import arithmetic, shapes  # needs Triton
+
+    found: list[tuple[float, Times]] = []
+    for tiles in shapes(task.torch_dtype):
+        made = arithmetic(task.torch_dtype, device, tiles)
+        if not bool((made.run() == made.expected).all()):
+            raise WrongResultError("minima of the arithmetic ceiling are wrong")
+        times = _times(made.run, device)
+        found.append((1000 * made.operations / times.p50_ms, times))
+    rate, times = max(found, key=lambda one: one[0])
+    return Outcome(OutcomeKind.correct, times, metrics={"ops_per_second": rate})
+
+
+def _times(run: Callable[[], object], device: torch.device) -> Times:
+    warm_up(run, device)
+    return times_of([timed(run, device)[1] for _ in range(_CEILING_RUNS)])
+
+
+def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    panels, lines = [], []
+    for (dtype, n), found in grouped(rows, "dtype", "n").items():
+        known = {row["implementation"]: row for row in found}
+        copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
+        level = float(known[_ARITHMETIC]["ops_per_second"]) if _ARITHMETIC in known else 0.0
+        calls = [row for row in found if row["implementation"] not in (_COPY, _ARITHMETIC)]
+        panels.append(_panel(f"n = {n}, {dtype}", calls, copied, level))
+        lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
+    header = ["", "dtype", "n", "time", "operations/s", "of arithmetic", "bytes/s, memory"]
+    drawn = plots.draw("Rooflines", panels, y_label="operations/s", log_y=True, x_base=10)
+    text = "operations/s against operations per byte from memory"
+    shown = table([*header, "of a copy", "bytes/s, L2"], lines)
+    return Page({name: drawn}, [figure(name, text), shown])
+
+
+def _per_second(row: StudyRow, metric: str) -> float:
+    """Return bytes per second; 0 if they are unknown."""
+    return float(row[metric] or 0) / seconds_of(row)
+
+
+def _row(row: StudyRow, copied: float, level: float) -> list[object]:
+    rate = float(row["ops_per_second"])
+    moved, l2 = (_per_second(row, metric) for metric in ("dram_bytes", "l2_bytes"))
+    cells = [(rate, ""), (rate / level if level else 0, "%")]
+    cells += [(moved, "B/s"), (moved / copied if copied else 0, "%"), (l2, "B/s")]
+    shown = (f"{value:.1%}" if unit == "%" else f"{amount(value)}{unit}" for value, unit in cells)
+    known = ["" if not value else text for (value, _), text in zip(cells, shown, strict=True)]
+    return [_label(row), row["dtype"], row["n"], duration(seconds_of(row)), *known]
+
+
+def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -> Plot:
+    """Return the calls by operations per byte from memory, below the two ceilings."""
+    lines = [
+        Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [rate])
+        for row in calls
+        if row["dram_bytes"] and (rate := float(row["ops_per_second"]))
+    ]
+    if copied and level:
+        corner, places = level / copied, [line.x[0] for line in lines]
+        first, last = min([corner, *places]) / 2, 2 * max([corner, *places])
+        lines.append(Line("memory: a copy", [first, corner], [first * copied, level], paper=True))
+        lines.append(Line("arithmetic: the inner loop", [corner, last], [level, level], paper=True))
+    return Plot("operations per byte from memory", lines, title)
+
+
+def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    points = [
+        Point({"call": call, "graph": graph})
+        for graph in _GRAPHS
+        for call in (_EVERY, _EARLY, "auto")
+    ]
+    return [Group("Squaring", task, tuple(points), cubic=True)]
+
+
+def _squaring_call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
+    config = Config(engine=task.engine)
+    if values["call"] == _EVERY:
+        return lambda: (_square(weights, config), None)
+    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
+    return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
+
+
+def _square(weights: torch.Tensor, config: Config) -> torch.Tensor:
+    """Return distances by ceil(log2(n - 1)) products, as Malison's APSPMM."""
+    distances = weights
+    with tuned.using(config):
+        for _ in range(max(weights.shape[0] - 2, 0).bit_length()):
+            distances = min_plus(distances, distances)
+    return distances
+
+
+def _squaring_label(row: StudyRow) -> str:
+    return f"{row['call']}, {row['graph']}"
+
+
+def _squaring_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    panel = Plot("n", rate_lines(rows, _squaring_label))
+    drawn = plots.draw("Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0)
+    result = [figure(name, "n³ / time against n"), times_section(rows, _squaring_label)]
+    return Page({name: drawn}, result)
+
+
+_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
+_ROOFLINE_CASES: dict[str, Cases] = {
+    "nvidia": dict.fromkeys(("float32", "int16"), (("solve", 4096), ("solve", 8192)))
+}
+
+STUDIES = (
+    Study(
+        name="implementations",
+        question="How fast is each system of the papers?",
+        parameters=_PARAMETERS,
+        cases=solve_cases(_SIZES, (256, 512, 1024, 2048, 4096), ("float32", "int16")),
+        groups_of=_implementations,
+        measurer=lambda device: CallMeasurer(device, _complete, _call),
+        page=_implementations_page,
+    ),
+    Study(
+        name="roofline",
+        question="What limits each system?",
+        parameters=_PARAMETERS,
+        cases=_ROOFLINE_CASES,
+        groups_of=_roofline,
+        measurer=_Rooflines,
+        page=_roofline_page,
+        metrics=("dram_bytes", "l2_bytes", "counted"),
+    ),
+    Study(
+        name="squaring",
+        question="What does squaring cost?",
+        parameters=("call", "graph"),
+        cases=solve_cases(_SIZES[:-1], (256, 512, 1024, 2048)),
+        groups_of=_squaring,
+        measurer=lambda device: CallMeasurer(
+            device,
+            lambda task, graph, place: _GRAPHS[graph](task.n).to_weights(task.torch_dtype, place),
+            _squaring_call,
+        ),
+        page=_squaring_page,
+    ),
+)
