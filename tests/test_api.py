@@ -65,7 +65,7 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({"method": "squaring"}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
-        ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "kleene would not divide")),
+        ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "no recursion")),
         ({"method": "johnson"}, ("sparse", "many_sources", BY_NAME)),
         ({"method": "frontier"}, ("sparse", "frontier", BY_NAME)),
         ({"sources": 3, "limit": 2}, ("sparse", "dijkstra", "for chosen rows")),
@@ -227,6 +227,23 @@ def test_bad_graphs(graph: object, message: str) -> None:
             tri_apsp.shortest_paths(graph, method=method, overwrite=True)
         assert str(caught.value).endswith(".")
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tri_apsp.shortest_paths([[0.0]]),
+        lambda: tri_apsp.hops([[0.0]]),
+        lambda: tri_apsp.min_plus(FIVE, 1),
+        lambda: tri_apsp.reachability(None),
+        lambda: tri_apsp.shortest_paths(FIVE, predecessors=1),
+        lambda: tri_apsp.shortest_paths(FIVE, config={"cutoff": 64}),
+    ],
+)
+def test_a_wrong_type_is_also_a_type_error(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert isinstance(caught.value, InputError)
 
 
 BATCH = torch.zeros(2, 4, 4)
