@@ -21,6 +21,9 @@ from tri_apsp.tuned import store
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
 store._CHECKOUT = Path(_NOTHING.name)
+_TESTS = Path(__file__).parent
+# The tiers of whole folders; the marker `compiled` is given test by test.
+_TIERS = {"tune": "tools", "report": "tools", "bench": "tools", "packaging": "packaging"}
 # GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the
 # tests that need much.
 _KEPT_BYTES = 1 << 30
@@ -33,11 +36,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if any("::" in argument for argument in config.args) else min(16, cpu_count())
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if torch.cuda.is_available():
-        return
     for item in items:
-        if item.get_closest_marker("gpu") is not None:
+        tier = _TIERS.get(item.path.relative_to(_TESTS).parts[0])
+        if tier is not None:
+            item.add_marker(tier)
+        if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="needs a CUDA GPU"))
 
 

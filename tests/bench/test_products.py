@@ -7,13 +7,13 @@ import time
 import pytest
 import torch
 
-from tri_apsp import engines, tuned
+from tri_apsp import engines
 from tri_apsp.bench.cases import Case
 from tri_apsp.bench.products import seconds_in_products
+from tri_apsp.bench.solves import plan_of
 from tri_apsp.configs import Config
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.result import DenseSelection
 from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
@@ -44,9 +44,9 @@ def test_products_of_panels_count(monkeypatch, case):
 
     monkeypatch.setattr(engines, "make", make)
     weights = case.weights(CPU)
-    config = tuned.find("cpu", CPU, weights.dtype, Config(cutoff=64))
+    plan = plan_of(weights, "kleene", Config(cutoff=64))
     start = time.perf_counter()
-    inside = seconds_in_products(weights, DenseSelection("kleene", "cpu", config, ""))
+    inside = seconds_in_products(weights, plan)
     total = time.perf_counter() - start
     assert made[-1].spec.n == 96
     assert made[-1].spec.nonnegative == case.nonnegative

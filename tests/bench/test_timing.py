@@ -8,21 +8,19 @@ import time
 import pytest
 import torch
 
-from tri_apsp.api import select
 from tri_apsp.bench import timing
+from tri_apsp.bench.solves import plan_of
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
-from tri_apsp.configs import default_config
-from tri_apsp.result import DenseSelection
+from tri_apsp.configs import Config
+from tri_apsp.plan import Options
 
 CPU = torch.device("cpu")
 
 
 def selected(engine):
-    """Return a selection with blocks of 64 and a cutoff of 128, for which no tuned file is looked
-    up.
-    """
-    config = dataclasses.replace(default_config(engine, torch.float32), block_size=64, cutoff=128)
-    return DenseSelection("kleene", engine, config, "")
+    """Return a plan with blocks of 64 and a cutoff of 128."""
+    plan = plan_of(torch.ones(4, 4), "kleene", Config(block_size=64, cutoff=128))
+    return dataclasses.replace(plan, engine=engine)
 
 
 @pytest.fixture
@@ -86,7 +84,7 @@ def test_kernels_are_compiled_by_a_small_solve_of_the_same_kind(monkeypatch, neg
     assert small.shape == (128, 128)
     assert small.dtype == torch.float64
     assert bool((small < 0).any()) == negative
-    assert named == {"method": "kleene", "config": selection.config, "predecessors": False}
+    assert named == {"method": "kleene", "config": selection.config, "options": Options()}
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (128, 128), (129, 128)])
@@ -109,7 +107,7 @@ def test_no_vertices_need_no_kernel():
 @pytest.mark.gpu
 def test_a_second_solve_of_the_same_size_compiles_nothing():
     weights = torch.rand(3000, 3000, device="cuda")
-    compile_kernels(weights, select(weights))
+    compile_kernels(weights, plan_of(weights, "auto", Config()))
     start = time.perf_counter()
     timed(lambda: timing.solve(weights), weights.device)
     assert time.perf_counter() - start < 0.5

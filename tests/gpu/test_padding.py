@@ -11,6 +11,7 @@ import torch
 from torch.nn.functional import pad
 
 import tri_apsp
+from tri_apsp import Config
 from tri_apsp.dense import run
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.padding import aligned, pad_operands, padded_size
@@ -78,18 +79,18 @@ class PaddingEngine(CpuEngine):
 
 @pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
 @pytest.mark.parametrize(
-    ("method", "dtype", "n"),
+    ("config", "dtype", "n"),
     [
-        ("floyd_warshall", torch.float32, 150),
-        ("kleene", torch.float32, 150),
-        ("kleene", torch.int16, 150),
-        ("squaring", torch.float32, 150),
-        ("kleene", torch.float32, 96),
+        (Config(method="floyd_warshall", block_size=32), torch.float32, 150),
+        (Config(method="kleene", block_size=32, cutoff=64), torch.float32, 150),
+        (Config(method="kleene", block_size=32, cutoff=64), torch.int16, 150),
+        (Config(method="squaring"), torch.float32, 150),
+        (Config(method="kleene", block_size=32, cutoff=64), torch.float32, 96),
     ],
-    ids=str,
+    ids=lambda value: value.method if isinstance(value, Config) else str(value),
 )
 def test_a_solve_in_a_padded_matrix(
-    monkeypatch: pytest.MonkeyPatch, n: int, dtype: torch.dtype, method: Any, make: Any
+    monkeypatch: pytest.MonkeyPatch, n: int, dtype: torch.dtype, config: Config, make: Any
 ) -> None:
     """The memory of the padded matrix is freed before the result is verified, which may allocate
     more.
@@ -99,16 +100,15 @@ def test_a_solve_in_a_padded_matrix(
     freed: list[bool] = []
     verify = run.verify
 
-    def record(*args: Any, **options: Any) -> None:
+    def record(*args: Any, **options: Any) -> bool:
         (matrix,) = PaddingEngine.made
         freed.append(matrix() is None)
-        verify(*args, **options)
+        return verify(*args, **options)
 
     monkeypatch.setattr(run, "verify", record)
     PaddingEngine.made.clear()
     weights = make(n)
-    config = tri_apsp.Config(block_size=32, cutoff=64)
-    result = tri_apsp.shortest_paths(cases.tensor(weights, dtype), method=method, config=config)
+    result = tri_apsp.shortest_paths(cases.tensor(weights, dtype), config=config)
     assert result.distances.is_contiguous()
     cases.assert_distances(result.distances, weights)
     assert freed == [n % 16 > 0]

@@ -39,14 +39,12 @@ def test_networkx_passes_its_own_tests_with_the_backend(tmp_path):
     passed, with 329 calls served.
     """
     folder = Path(__file__).parent
-    environment = (
-        os.environ
-        | {
-            "NETWORKX_TEST_BACKEND": "tri_apsp",
-            "NETWORKX_FALLBACK_TO_NX": "True",  # else a test fails as expected once it calls a function that is not served
-            "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
-        }
-    )
+    environment = os.environ | {
+        "NETWORKX_TEST_BACKEND": "tri_apsp",
+        # Else a test fails as expected once it calls a function that is not served.
+        "NETWORKX_FALLBACK_TO_NX": "True",
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+    }
     options = (
         "-q",
         "-p",

@@ -134,7 +134,7 @@ class TestEncodings:
 
     @pytest.mark.parametrize("value", [0, 1.5, None, True])
     def test_max_distance(self, value: object) -> None:
-        with pytest.raises(InputError, match="`max_distance` must be (an integer|at least 1)"):
+        with pytest.raises(InputError, match=r"`max_distance` must be (an integer|at least 1)"):
             encodings(GRAPHS[0].edge_index, max_distance=value)
 
 

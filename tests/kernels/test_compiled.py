@@ -18,7 +18,6 @@ from kernels.variants import SUM_KERNELS, all_variants, exponent_product, gradie
 from kernels.variants import nvidia_argmin as argmin
 
 from tri_apsp.configs import default_config, exponents_bytes
-from tri_apsp.device import Device
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
 
 pytestmark = needs_disassembler
@@ -53,7 +52,7 @@ SPILLS = {
     "shared sparse _push_kernel": 2,
     "gradients argmin": 64,  # addresses of a last slice that k cuts short
     "gradients edge_sums": 2,
-    "small gradients": 48,
+    "small gradients": 128,  # mostly outside of the loops that test_instructions.py checks
     "small graphs": 32,  # Triton 3.9 spills a few registers of the widest groups
     "small graphs 32 float32": 0,
     "exponents product": 4,
@@ -82,11 +81,10 @@ def test_registers_spills_and_shared_memory(name: str) -> None:
 def test_products_by_exponents_take_the_shared_memory_that_is_counted(
     columns: int, length: int
 ) -> None:
-    tiles = default_config("nvidia", torch.int16).exponents
-    tiles = dataclasses.replace(tiles, block_n=columns, block_k=length)
-    compiled = exponent_product(torch.int16, 90, BLOCK_N=columns, SLICE=length).compile()
-    device = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=(9, 0))
-    assert 0 <= compiled.shared - exponents_bytes(tiles, device) <= 16
+    fields = {"block_n": columns, "block_k": length}
+    tiles = dataclasses.replace(default_config("nvidia", torch.int16).exponents, **fields)
+    compiled = exponent_product(torch.int16, 90, **fields).compile()
+    assert 0 <= compiled.shared - exponents_bytes(tiles) <= 16
 
 
 ONE_VERTEX = [

@@ -252,6 +252,7 @@ def test_a_step_of_gradients_of_small_graphs(size: int) -> None:
     loops = variants.small_gradients(size, torch.float32, 90).compile().loops
     inner = sorted((loop for loop in loops if loop["LDG"] == 0), key=lambda loop: loop.total())
     forward, backward, _ = inner[-3:]
+    assert sum(loop["LDL"] + loop["STL"] for loop in (forward, backward)) <= 48  # 0 in Triton 3.6
     assert 256 < forward["FADD"] <= 1.13 * 256
     assert forward.total() <= 8 * 256
     assert backward.total() <= 11 * 256

@@ -114,7 +114,9 @@ def test_a_call_killed_before_its_first_row(tmp_path: Path, name: str, left: str
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     program = f"""
-import sys, time, torch, cases
+import sys, time, torch
+sys.path.append('tests')
+import cases
 from tri_apsp import distance_blocks
 weights = cases.tensor(cases.random_graph(50), torch.float32)
 for first, _ in distance_blocks(weights, rows_per_block=5, out={str(path)!r}):
@@ -124,7 +126,7 @@ for first, _ in distance_blocks(weights, rows_per_block=5, out={str(path)!r}):
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         text=True,
     )
     assert process.stdout is not None

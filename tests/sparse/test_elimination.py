@@ -70,10 +70,10 @@ def test_leaves_take_linear_time() -> None:
     """A list of n edges is not rewritten for each of n leaves, which takes 42 s for this star."""
     n = 200_000
     ends = np.stack((np.arange(1, n), np.zeros(n - 1, np.int64)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     star = coo_array((np.ones(2 * n - 2), np.hstack((ends, ends[::-1]))), shape=(n, n))
     assert eliminate(sparse_graph(star)) is not None
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_when_it_is_chosen() -> None:

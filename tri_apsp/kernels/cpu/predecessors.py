@@ -270,7 +270,8 @@ def _check_sources(  # type: ignore[no-untyped-def]
     """
     for i in range(i0, i1):
         k, y = pred[i - i0], d[i, j]
-        if not y < no_edge or i == j or i == k:
+        # Numba has no `in` for a few variables.
+        if not y < no_edge or i == j or i == k:  # noqa: SIM109
             continue
         if k < 0 or d[i, k] + w[k, j] > y + (relative * abs(y) + absolute):
             best = no_edge
