@@ -52,7 +52,7 @@ def study(name: str, folder: Path, *words: str) -> tuple[str, list[dict[str, str
     ],
 )
 def test_a_study_from_end_to_end(name: str, n: int, tmp_path: Path) -> None:
-    page, rows = study(name, tmp_path, "--device", "cpu", "--n", str(n), "--budget", "10")
+    page, rows = study(name, tmp_path, "--device", "cpu", "--n", str(n), "--budget", "60")
     assert {row["outcome"] for row in rows} == {"correct"}
     assert study(name, tmp_path, "--render-only", describe(CPU).slug) == (page, rows)
 
