@@ -38,12 +38,12 @@ __all__ = [
     "SparseGraph",
     "closeness",
     "diameter",
+    "direct_products",
     "distance_blocks",
     "eccentricities",
     "hops",
     "mean_distance",
     "min_plus",
-    "direct_products",
     "pack",
     "prepare",
     "reachability",
@@ -241,8 +241,8 @@ def shortest_paths(
     8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 / 8 edges, and 4
     bytes and three distances for n min(n, 2048) pairs. "mark" takes a copy of the weights and 5
     bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford. For sparse methods see tri_apsp.sparse.run; "auto" counts the edges of dense weights
-    to choose it.
+    Bellman-Ford. For sparse methods see tri_apsp.sparse.run; "auto" counts the edges of dense
+    weights to choose one.
     """
     request = Request.of(
         graph,

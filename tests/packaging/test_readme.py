@@ -6,18 +6,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from tri_apsp.sparse.single_source import SourceMethod
 
 from tri_apsp import errors
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import FORMATS, grid_of, write_graph
 from tri_apsp.interop.networkx_info import FUNCTIONS
-from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS
-from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.request import METHOD_CHOICES
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,7 +63,7 @@ ERRORS = [
 @pytest.mark.parametrize(
     "name",
     [
-        *(*METHODS, *SYSTEMS, JOHNSON, *get_args(SourceMethod), *ENGINES, *ERRORS),
+        *(*METHOD_CHOICES, *SYSTEMS, *ENGINES, *ERRORS),
         *(f".{name}" for name in FORMATS),
         *{name.removesuffix("_length").removesuffix("_path") for name in FUNCTIONS},
     ],

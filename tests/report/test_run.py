@@ -168,7 +168,15 @@ sys.exit(main(["cutoff", "--device", "cpu"]))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("implementations", "threads")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in STUDIES
+    ],
+)
 def test_a_study_on_a_gpu(name: str, tmp_path: Path) -> None:
     if name == "energy":
         pytest.importorskip("pynvml")
