@@ -91,7 +91,8 @@ def grid(n: int) -> Matrix:
 
 
 def negative_cycle(n: int, length: int, seed: int = 0) -> tuple[Matrix, list[int]]:
-    """A random graph of positive weights and one inserted cycle of weight -1; the cycle's vertices."""
+    """A random graph of positive weights and one inserted cycle of weight -1; the cycle's "
+    "vertices."""
     rng = np.random.default_rng([seed, n, 2])
     weights = random_graph(n, seed=seed)
     cycle = [int(v) for v in rng.permutation(n)[:length]]

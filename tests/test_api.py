@@ -331,7 +331,7 @@ BAD_ARGUMENTS = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), BAD_ARGUMENTS, ids=[str(case[0])[:60] for case in BAD_ARGUMENTS]
+    ("arguments", "message"), BAD_ARGUMENTS, ids=[" ".join(case[0]) for case in BAD_ARGUMENTS]
 )
 @pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:

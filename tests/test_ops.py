@@ -360,7 +360,7 @@ class TestGradients:
             ({"sizes": [3]}, "`sizes` must be a dense torch tensor, but is list"),
             ({"check": "no"}, "`check` must be True or False"),
         ],
-        ids=str,
+        ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
     )
     def test_refused(self, options: dict[str, object], message: str) -> None:
         with pytest.raises(InputError, match=message):
@@ -525,8 +525,15 @@ class TestTransforms:
 
 @pytest.mark.gpu
 class TestStreams:
-    @pytest.mark.parametrize("shape", [(1000, 20, 20), (50, 60, 60), (300, 300), (3000, 3000)])
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.int16])
+    @pytest.mark.parametrize(
+        ("shape", "dtype"),
+        [
+            ((1000, 20, 20), torch.float32),
+            ((50, 60, 60), torch.int16),
+            ((300, 300), torch.float32),
+            pytest.param((3000, 3000), torch.int16, marks=pytest.mark.slow),
+        ],
+    )
     def test_capture(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         """A CUDA graph solves what lies in its input at each replay."""
         weights = torch.randint(1, 50, shape, device="cuda").to(dtype)

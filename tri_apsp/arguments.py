@@ -41,7 +41,8 @@ __all__ = [
 _OTHER_GRAPHS = {
     "graph": (
         " or a sparse graph",
-        "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file with read_graph",
+        "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file "
+        "with read_graph",
     ),
     "adjacency": (
         "",
@@ -84,8 +85,7 @@ class DenseBatch:
 def check_weights(
     weights: object, *, sizes: object | None = None, check: bool = True
 ) -> DenseBatch:
-    """Check the arguments of shortest_paths, without the values of the weights (see tri_apsp.values)
-    and of the sizes.
+    """Check dense weights and the sizes of their graphs, without the values of either.
 
     With `check`, the caller checks both later. Without it, a size out of range is replaced by the
     nearest in range.
@@ -137,7 +137,8 @@ def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
         if tensor.dim() == 1 and name == "graph":
             remedy = "give `offsets` too for packed graphs"
         raise InputError(
-            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; {remedy}."
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape "
+            f"{tuple(tensor.shape)}; {remedy}."
         )
 
 
@@ -150,7 +151,8 @@ def _check_dtype(
     if tensor.dtype not in dtypes:
         *first, last = map(dtype_name, dtypes)
         raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(first)} or {last}, but has {dtype_name(tensor.dtype)}; "
+            f"`{name}` must have one of the dtypes {', '.join(first)} or {last}, but has "
+            f"{dtype_name(tensor.dtype)}; "
             f"{remedy or remedy_for(tensor.dtype)}."
         )
 
@@ -166,8 +168,10 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
     if bool(outside.any()):
         index = int(outside.nonzero()[0])
         raise InputError(
-            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but sizes[{index}] is "
-            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
+            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but "
+            f"sizes[{index}] is "
+            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights "
+            "further."
         )
 
 
@@ -175,18 +179,21 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
     """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
-            f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
+            f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with "
+            "torch.tensor(sizes, "
             "device=weights.device)."
         )
     weights = batch.weights
     if not batch.batched:
         raise InputError(
-            f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape[1:])}; leave sizes out, "
+            "`sizes` must come with weights (batch, n, n), but these have shape "
+            f"{tuple(weights.shape[1:])}; leave sizes out, "
             "or give the weights a batch dimension."
         )
     if sizes.shape != (batch.count,):
         raise InputError(
-            f"`sizes` must have shape ({batch.count},), one size for each graph, but has shape {tuple(sizes.shape)}; reshape it."
+            f"`sizes` must have shape ({batch.count},), one size for each graph, but has shape "
+            f"{tuple(sizes.shape)}; reshape it."
         )
     if sizes.dtype not in _SIZE_DTYPES:
         valid = " or ".join(map(dtype_name, _SIZE_DTYPES))
@@ -195,7 +202,8 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
         )
     if sizes.device != weights.device:
         raise InputError(
-            f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
+            f"`sizes` must be on the device of the weights, {weights.device}, but is on "
+            f"{sizes.device}; move it there."
         )
     return sizes.contiguous()
 
@@ -229,12 +237,14 @@ def check_operands(
         _check_dtype(tensor, name)
         if tensor.device != first.device:
             raise InputError(
-                f"`a` and `{name}` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
+                f"`a` and `{name}` must be on one device, but `a` is on {first.device} and "
+                f"`{name}` on {tensor.device}; "
                 "move one of them."
             )
         if _solved_dtype(tensor) != _solved_dtype(first):
             raise InputError(
-                f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and `{name}` "
+                f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and "
+                f"`{name}` "
                 f"{dtype_name(tensor.dtype)}; convert one of them."
             )
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
@@ -246,7 +256,8 @@ def check_operands(
     )
     if not fits or (batched and shapes["a"][0] != shapes["b"][0]):
         raise InputError(
-            f"`a` and `b` must have shapes (m, k) and (k, n), or (batch, m, k) and (batch, k, n), but have {shapes['a']} "
+            "`a` and `b` must have shapes (m, k) and (k, n), or (batch, m, k) and (batch, k, n), "
+            f"but have {shapes['a']} "
             f"and {shapes['b']}; reshape one of them."
         )
     result = (*shapes["a"][:-1], shapes["b"][-1])
@@ -300,7 +311,8 @@ def check_config(config: object) -> None:
     """
     if config is not None and not isinstance(config, Config):
         raise InputTypeError(
-            f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out."
+            f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or "
+            "leave it out."
         )
 
 
@@ -325,7 +337,8 @@ def check_method(method: object, names: Collection[str]) -> None:
     """
     if method not in names:
         raise InputError(
-            f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of these."
+            f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of "
+            "these."
         )
 
 
@@ -363,7 +376,8 @@ def check_numbering(batch: DenseBatch) -> None:
     most = torch.iinfo(torch.int32).max
     if batch.n > most:
         raise InputError(
-            f"with predecessors, n must be at most {most}, the largest int32, but is {batch.n}; leave them out."
+            f"with predecessors, n must be at most {most}, the largest int32, but is {batch.n}; "
+            "leave them out."
         )
 
 
@@ -412,19 +426,22 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
     except (TypeError, ValueError, RuntimeError) as error:
         if "verflow" in str(error):
             raise InputError(
-                f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range."
+                f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in "
+                "range."
             ) from None
     is_list = found is not None and found.layout == torch.strided and found.dim() == 1
     # An empty list becomes a tensor of floats.
     if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
         raise InputError(
-            f"`{name}` must be a list or a 1-D tensor of integers, but {_other_than_indices(values, found)}."
+            f"`{name}` must be a list or a 1-D tensor of integers, but "
+            f"{_other_than_indices(values, found)}."
         )
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):
         raise InputError(
-            f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range."
+            f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers "
+            "in range."
         )
     return found
 

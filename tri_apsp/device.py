@@ -102,7 +102,8 @@ def resolve(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
         found = cuda_count()
         raise InputError(
-            f"device {name} must exist, but this machine has {counted(found, 'usable CUDA device')}; use cpu or auto."
+            f"device {name} must exist, but this machine has "
+            f"{counted(found, 'usable CUDA device')}; use cpu or auto."
         )
     return device
 
@@ -355,7 +356,8 @@ def check_device(tensor: torch.Tensor, name: str) -> None:
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that a new allocation on `device` could get now, torch's own cache included."""
+    """Return the bytes that a new allocation on `device` could get now, torch's own cache "
+    "included."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -423,7 +425,8 @@ def _too_large(
     what: str, size: float, free: int, device: torch.device, advice: str
 ) -> TooLargeError:
     return TooLargeError(
-        f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} has "
+        f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} "
+        "has "
         f"{byte_size(free)} free{advice}."
     )
 

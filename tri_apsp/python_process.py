@@ -6,7 +6,10 @@ import sys
 
 __all__ = ["module_command"]
 
-_CODE = "import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+_CODE = (
+    "import runpy, sys; sys.path[:] = {path!r}; "
+    "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+)
 
 
 def module_command(module: str) -> list[str]:

@@ -266,7 +266,8 @@ def _refuse_combinations(given: set[str]) -> None:
         for other in sorted(given):
             if other.split("=")[0] in others:
                 raise InputError(
-                    f"`{other}` must not be given with `{option}`, {because}; leave one of them out."
+                    f"`{other}` must not be given with `{option}`, {because}; leave one of them "
+                    "out."
                 )
 
 

@@ -139,7 +139,8 @@ class Result:
         graphs = as_indices(graph if several else [graph], "graph", batch, device)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
-                "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
+                "`sources`, `targets` and `graph`, unless it is one number, must have one length, "
+                "but have "
                 f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
             )
         rows, distances = (
@@ -165,7 +166,8 @@ class Result:
         predecessors = self._predecessors("next hops")
         if self.sources is not None:
             raise InputError(
-                "next hops need the paths from every vertex, but the result has chosen sources; solve without `sources`."
+                "next hops need the paths from every vertex, but the result has chosen sources; "
+                "solve without `sources`."
             )
         return find_next_hops(predecessors).view(self.distances.shape)
 
@@ -181,7 +183,8 @@ class Result:
         rows = row_of[sources]
         if bool((rows < 0).any()):
             raise InputError(
-                f"the source of a path must be one of the result's {len(self.sources)} sources, but one is "
+                f"the source of a path must be one of the result's {len(self.sources)} sources, "
+                "but one is "
                 f"{int(sources[rows < 0][0])}; solve from it too."
             )
         if self.nearest is not None:
@@ -189,8 +192,10 @@ class Result:
             wrong = (nearest >= 0) & (nearest != sources)
             if bool(wrong.any()):
                 raise InputError(
-                    "with min_only, the source of a path must be the nearest to its target, which is "
-                    f"{int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is {int(sources[wrong][0])}; give that one."
+                    "with min_only, the source of a path must be the nearest to its target, which "
+                    "is "
+                    f"{int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is "
+                    f"{int(sources[wrong][0])}; give that one."
                 )
         return rows
 
@@ -198,11 +203,13 @@ class Result:
         """Return the predecessors (batch, n, n)."""
         if self.predecessors is None:
             raise InputError(
-                f"{wanted} need predecessors, but the result has none; solve with predecessors=True."
+                f"{wanted} need predecessors, but the result has none; solve with "
+                "predecessors=True."
             )
         if self.predecessors.dim() == 1:
             raise InputError(
-                f"{wanted} need a result of matrices, but this one is packed; give its predecessors to tri_apsp.unpack, with "
+                f"{wanted} need a result of matrices, but this one is packed; give its "
+                "predecessors to tri_apsp.unpack, with "
                 "fill=-1, and follow these."
             )
         return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]

@@ -81,12 +81,14 @@ def no_edge(dtype: torch.dtype) -> float | int:
     """
     if not isinstance(dtype, torch.dtype):
         raise InputError(
-            f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these."
+            f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of "
+            "these."
         )
     if dtype not in _NO_EDGE:
         valid = ", ".join(DTYPES_BY_NAME)
         raise InputError(
-            f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them."
+            f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert "
+            "them."
         )
     return _NO_EDGE[dtype]
 
@@ -121,12 +123,14 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     """
     if dtype.is_complex if isinstance(dtype, torch.dtype) else dtype.kind == "c":
         return "give its .real, or abs() of it"
-    return f"convert it with {'.to(torch.float32)' if isinstance(dtype, torch.dtype) else '.astype(np.float32)'}"
+    is_torch = isinstance(dtype, torch.dtype)
+    return f"convert it with {'.to(torch.float32)' if is_torch else '.astype(np.float32)'}"
 
 
 @cache
 def floor(dtype: torch.dtype) -> float | int:
-    """Return the least value that a matrix may hold: the sum of two such values does not overflow."""
+    """Return the least value that a matrix may hold: the sum of two such values does not "
+    "overflow."""
     return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
 
 

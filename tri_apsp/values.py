@@ -71,11 +71,13 @@ def check_values(
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace it, by inf for no edge."
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace "
+            "it, by inf for no edge."
         )
     if lowest == -float("inf"):
         raise InputError(
-            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, sizes)}; replace it by "
+            f"`{name}` must be greater than minus infinity, but is -inf at "
+            f"{_where(tensor == lowest, sizes)}; replace it by "
             "a finite weight."
         )
     if not tensor.is_floating_point():
@@ -83,8 +85,10 @@ def check_values(
         for value in (lowest, highest):
             if abs(value) > limit:
                 raise InputError(
-                    f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
+                    f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, "
+                    f"{limit}], where {limit} means no "
+                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; give "
+                    "tri_apsp.no_edge(dtype) for missing "
                     f"edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return Bounds(lowest, found.highest_below)
@@ -118,7 +122,8 @@ def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
     least = floor(dtype) / n
     if lowest < least:
         raise DistanceRangeError(
-            f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the sum of any path fits, but "
+            f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the "
+            "sum of any path fits, but "
             f"one is {lowest:.4g}; {remedy_beyond(dtype)}."
         )
 

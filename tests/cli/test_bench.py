@@ -290,7 +290,10 @@ def test_scipy_must_fit_the_memory_too(cli, monkeypatch):
     monkeypatch.setattr("tri_apsp.cli.bench.measure", lambda *args, **kwargs: iter(()))
     words = ["bench", "--device", "cpu", "--n", 1000, "--dtype", "int16"]
     outcome = cli(*words)
-    message = "SciPy's solve of int16 nonnegative, n = 1000 must fit the memory of its device, but needs 36.2 MiB and cpu has 19.1"
+    message = (
+        "SciPy's solve of int16 nonnegative, n = 1000 must fit the memory of its device, but "
+        "needs 36.2 MiB and cpu has 19.1"
+    )
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.startswith(f"error: {message} MiB free; lower --scipy-up-to")
     assert cli(*words, "--scipy-up-to", 999).status == 0
@@ -329,8 +332,8 @@ def test_fraction_of_the_bound(cli, monkeypatch, words):
         assert math.isclose(row["bound_fraction"], row["ops_per_second"] / limit)
     header, table = cli(*command).out.split("\n\n")
     assert (
-        "at 1.98 GHz: float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3"
-        in header
+        "at 1.98 GHz: float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 "
+        "nonnegative 85.3" in header
     )
     assert all("%" in line for line in table.splitlines()[1:])
 

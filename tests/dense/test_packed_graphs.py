@@ -228,7 +228,6 @@ class TestErrors:
             ({"graph": [1.0] * 13, "out": torch.empty(13)}, "one dimension.* but is list"),
             ({"offsets": None}, "must be square"),
         ],
-        ids=str,
     )
     def test_other_arguments(self, options: dict[str, object], message: str) -> None:
         given = {"graph": torch.rand(13), "offsets": torch.tensor([0, 4, 13])}

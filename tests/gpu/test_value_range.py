@@ -262,8 +262,8 @@ class TestOnTheGpu:
         [
             (torch.float32, 63),
             (torch.float32, 1000),
-            (torch.int16, 63),
-            (torch.float64, 1000),
+            pytest.param(torch.int16, 63, marks=pytest.mark.slow),
+            pytest.param(torch.float64, 1000, marks=pytest.mark.slow),
             pytest.param(torch.int16, 1000, marks=pytest.mark.slow),
         ],
         ids=str,

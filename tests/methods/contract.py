@@ -192,10 +192,10 @@ class GpuMethodContract(MethodContract):
     device = "cuda"
     sizes = (0, 1, 2, 65, 131, 257)
 
-    @pytest.mark.parametrize("n", [1, 63, 100, 1000, 3353, 4097])
+    @pytest.mark.parametrize("n", [1, 63, 1000, 3353])
     def test_bit_for_bit_with_the_cpu_engine(self, n: int) -> None:
         """In small blocks and in the default ones."""
-        every = n in (63, 1000)
+        every = n == 63
         for make in (cases.random_graph, cases.negative_graph):
             weights = make(n, degree=5)
             for dtype in self.dtypes if every else cases.QUICK_DTYPES:

@@ -52,7 +52,7 @@ def study(name: str, folder: Path, *words: str) -> tuple[str, list[dict[str, str
     ],
 )
 def test_a_study_from_end_to_end(name: str, n: int, tmp_path: Path) -> None:
-    page, rows = study(name, tmp_path, "--device", "cpu", "--n", str(n), "--budget", "10")
+    page, rows = study(name, tmp_path, "--device", "cpu", "--n", str(n), "--budget", "60")
     assert {row["outcome"] for row in rows} == {"correct"}
     assert study(name, tmp_path, "--render-only", describe(CPU).slug) == (page, rows)
 
@@ -168,7 +168,15 @@ sys.exit(main(["cutoff", "--device", "cpu"]))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("implementations", "threads")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in STUDIES
+    ],
+)
 def test_a_study_on_a_gpu(name: str, tmp_path: Path) -> None:
     if name == "energy":
         pytest.importorskip("pynvml")

@@ -38,7 +38,10 @@ def worker() -> Iterator[Worker]:
 
 
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
-@pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("int16", "any")])
+@pytest.mark.parametrize(
+    ("dtype", "sign"),
+    [("float32", "nonnegative"), pytest.param("int16", "any", marks=pytest.mark.slow)],
+)
 def test_every_kernel_is_measured(
     worker: Worker, engine: str, kernel: str, dtype: str, sign: str
 ) -> None:

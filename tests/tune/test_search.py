@@ -97,7 +97,7 @@ def new_study() -> optuna.Study:
     return optuna.create_study()
 
 
-@pytest.mark.parametrize(("sweep", "seeds"), zip(RECORDED, (1, 3), strict=True))
+@pytest.mark.parametrize(("sweep", "seeds"), list(zip(RECORDED, (1, 3), strict=True)))
 def test_a_hundred_trials_come_within_3_percent_of_the_best_of_all(sweep: str, seeds: int) -> None:
     for seed in range(seeds):
         replay = Recorded(sweep)

@@ -162,10 +162,8 @@ def test_tiles_of_exponents(tiles, capability, message):
 
 def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
-    assert (
-        reason
-        == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
-    )
+    names = ", ".join(METHOD_NAMES)
+    assert reason == f"method must be one of {names}, but is 'dijkstra'; choose one of these."
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)

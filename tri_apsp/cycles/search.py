@@ -14,7 +14,7 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
-__all__ = ["CycleSearch", "Margins", "NegativeCycle", "DenseCycleSearch"]
+__all__ = ["CycleSearch", "DenseCycleSearch", "Margins", "NegativeCycle"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the
 # largest weight, for each edge.

@@ -14,7 +14,7 @@ from tri_apsp.graphs.sparse import SparseGraph, canonical
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import raise_out_of_range
 
-__all__ = ["SparseComponents", "Reweighted", "reweight"]
+__all__ = ["Reweighted", "SparseComponents", "reweight"]
 
 
 class _SparseSearch(CycleSearch):

@@ -1,4 +1,5 @@
-"""Compiling the kernels of a solve side by side, before its method launches them one after another."""
+"""Compiling the kernels of a solve side by side, before its method launches them one after "
+"another."""
 
 from __future__ import annotations
 

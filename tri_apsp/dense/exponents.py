@@ -26,8 +26,8 @@ from tri_apsp.values import Bounds
 __all__ = [
     "are_supported",
     "by_exponents",
-    "may_multiply_by_exponents",
     "direct_products",
+    "may_multiply_by_exponents",
     "product_threshold",
     "queue_edges_per_vertex",
     "solve_threshold",

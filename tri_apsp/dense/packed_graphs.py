@@ -66,7 +66,8 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or matrices.shape[1] != matrices.shape[2]
     ):
         raise InputError(
-            f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension if need be."
+            f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension "
+            "if need be."
         )
     if (
         not isinstance(sizes, torch.Tensor)
@@ -74,7 +75,8 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or sizes.dtype not in _OFFSET_DTYPES
     ):
         raise InputError(
-            f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each graph, but is {_kind(sizes)}; "
+            f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each "
+            f"graph, but is {_kind(sizes)}; "
             "give torch.tensor(sizes)."
         )
     _require_kernels(matrices.device)
@@ -116,7 +118,8 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
     if fill is None:
         if dtype not in DTYPES:
             raise InputError(
-                f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; give one."
+                f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; "
+                "give one."
             )
         return no_edge(dtype)
     try:
@@ -126,7 +129,8 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
         fits = False
     if not fits:
         raise InputError(
-            f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is {shown(fill)}; give one."
+            f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is "
+            f"{shown(fill)}; give one."
         )
     return found
 
@@ -313,7 +317,8 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
     """Check a packed tensor; return where each graph starts, and its size, of int64 on the host."""
     if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
         raise InputError(
-            f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one graph after another, but is "
+            f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one "
+            "graph after another, but is "
             f"{_kind(values)}; make one with tri_apsp.pack."
         )
     remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
@@ -324,18 +329,21 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
         or not len(offsets)
     ):
         raise InputError(
-            "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each graph begin and the last "
+            "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each "
+            "graph begin and the last "
             f"end, but is {_kind(offsets)}; {remedy}."
         )
     if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
         raise InputError(
-            f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are on {offsets.device}; move "
+            f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are "
+            f"on {offsets.device}; move "
             "them."
         )
     bounds = offsets.cpu().numpy().astype(np.int64)
     if bounds[0] != 0 or bounds[-1] != len(values):
         raise InputError(
-            f"`offsets` must begin with 0 and end with {len(values)}, the length of `{name}`, but begin with {bounds[0]} and "
+            f"`offsets` must begin with 0 and end with {len(values)}, the length of `{name}`, but "
+            f"begin with {bounds[0]} and "
             f"end with {bounds[-1]}; correct them."
         )
     lengths = np.diff(bounds)
@@ -344,7 +352,8 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
     if len(wrong):
         graph = int(wrong[0])
         raise InputError(
-            f"`offsets` must leave a square number of values to each graph, but leave {lengths[graph]} to graph {graph}; "
+            "`offsets` must leave a square number of values to each graph, but leave "
+            f"{lengths[graph]} to graph {graph}; "
             "correct them."
         )
     return bounds[:-1], sizes

@@ -56,7 +56,8 @@ def solve(
     options: Options = Options(),
     progress: Progress | None = None,
 ) -> Result:
-    """Solve dense weights (n, n) or (batch, n, n) by a dense method; see tri_apsp.shortest_paths."""
+    """Solve dense weights (n, n) or (batch, n, n) by a dense method; see "
+    "tri_apsp.shortest_paths."""
     batch = check_weights(weights, sizes=sizes, check=options.check)
     return run(batch, plan_dense(batch, method, config, options), progress=progress)
 
@@ -120,9 +121,7 @@ def _memory(batch: DenseBatch, matrices: float) -> AbstractContextManager[None]:
 
 
 def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Solved:
-    """Stage, count edges and make the engine while a GPU reads the values, check the values, run the
-    method, verify.
-    """
+    """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
     engine_type = engines.type_of(plan.engine)
     make_engine = partial(_engine, batch, make)

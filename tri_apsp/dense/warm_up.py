@@ -115,7 +115,8 @@ def _shape(size: object) -> tuple[int, ...]:
     ]
     if len(numbers) not in (1, 2) or len(counts) != len(numbers) or min(counts) < 0:
         raise InputError(
-            f"`sizes` must hold integers n or pairs (batch, n), but one is {shown(size) if len(numbers) == 1 else size}; "
+            "`sizes` must hold integers n or pairs (batch, n), but one is "
+            f"{shown(size) if len(numbers) == 1 else size}; "
             "give such sizes."
         )
     return (*counts, counts[-1])

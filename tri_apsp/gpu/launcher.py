@@ -5,11 +5,13 @@ to look a kernel up again.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -43,6 +45,7 @@ class Launcher:
     """
 
     def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
+        _load_launchers_apart()
         self._kernel = kernel
         self._constants = constants
         self._constexprs = [constants[name] for name in kernel.arg_names if name in constants]
@@ -125,6 +128,31 @@ def compiling_side_by_side() -> Iterator[None]:
             _STARTED.reset(token)
         for loaded in loading:
             loaded.result()
+
+
+@cache
+def _load_launchers_apart() -> None:
+    """Make Triton 3.6 load the C code of each kernel as a module of its own.
+
+    It loads all under one name. Python then hands the module of that name to each thread that
+    loads known code, and puts the code of the last into it: a kernel may be launched as another.
+    """
+    from triton.runtime import build
+
+    original = getattr(build, "_load_module_from_path", None)
+    if original is None:
+        return
+    lock = Lock()
+
+    def load(name: str, path: str) -> Any:
+        with lock:
+            sys.modules.pop(name, None)
+            try:
+                return original(name, path)
+            finally:
+                sys.modules.pop(name, None)
+
+    build._load_module_from_path = load
 
 
 def _has_hooks() -> bool:

@@ -211,8 +211,10 @@ def sparse_graph(
     """
     if dtype is not None and dtype not in SPARSE_DTYPES:
         raise InputError(
-            f"`dtype` must be one of {', '.join(map(dtype_name, SPARSE_DTYPES))} for a sparse graph, but is "
-            f"{dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)}; choose one of these."
+            f"`dtype` must be one of {', '.join(map(dtype_name, SPARSE_DTYPES))} for a sparse "
+            "graph, but is "
+            f"{dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)}; choose one "
+            "of these."
         )
     if isinstance(graph, SparseGraph):
         given: SparseGraph = graph
@@ -249,8 +251,10 @@ def sparse_graph(
 def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
     if not hasattr(graph, "tocoo"):
         raise InputTypeError(
-            f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) of torch, but is "
-            f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
+            f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) "
+            "of torch, but is "
+            f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of "
+            "NetworkX with "
             "networkx.to_scipy_sparse_array, and an array with from_numpy."
         )
     return edges_of_sparse(graph, f"`{name}`")
@@ -274,7 +278,8 @@ def _dtype_of(matrix: Any, name: str) -> torch.dtype:
     found = DTYPES_BY_NAME.get(matrix.dtype.name)
     if found not in SPARSE_DTYPES:
         raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or bool, but has "
+            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or "
+            "bool, but has "
             f"{matrix.dtype.name}; {remedy_for(matrix.dtype)}."
         )
     return found
@@ -291,13 +296,15 @@ def _entries(
         )
     if graph.requires_grad:
         raise InputError(
-            f"`{name}` must not require a gradient, which only shortest_paths of dense weights has; give {name}.detach()."
+            f"`{name}` must not require a gradient, which only shortest_paths of dense weights "
+            f"has; give {name}.detach()."
         )
     if graph.dtype == torch.int16 and graph.layout == torch.strided:
         graph = cast_weights(graph, torch.int32)
     if graph.dtype not in (*SPARSE_DTYPES, torch.bool):
         raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or bool, but has "
+            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or "
+            "bool, but has "
             f"{dtype_name(graph.dtype)}; {remedy_for(graph.dtype)}."
         )
     n = graph.shape[0]
@@ -324,7 +331,8 @@ def _entries(
         weights = graph[sources, targets]
     else:
         raise InputError(
-            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, but has layout {graph.layout}; "
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
+            f"but has layout {graph.layout}; "
             f"convert it with {name}.to_dense().to_sparse_csr()."
         )
     if weights.dtype == torch.bool:
@@ -344,8 +352,10 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name:
     )
     if not consistent:
         raise InputError(
-            f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, but do not, as happens where "
-            f"{dtype_name(offsets.dtype)} is too small for them; build the tensor with int64 indices."
+            f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, "
+            "but do not, as happens where "
+            f"{dtype_name(offsets.dtype)} is too small for them; build the tensor with int64 "
+            "indices."
         )
 
 
@@ -366,7 +376,8 @@ def _cast(
         if floating:
             raise weight_error(f"`{name}`", weight, source, target)
         raise InputError(
-            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` has {weight} from {source} "
+            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` "
+            f"has {weight} from {source} "
             f"to {target}; {remedy_beyond(weights.dtype)}."
         )
     if weights.dtype == dtype:

@@ -24,7 +24,8 @@ def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
 def refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[torch.Tensor | None, ...]:
     """Raise InputError, as the gradient of an operation of gradients."""
     raise InputError(
-        "gradients of shortest_paths and min_plus must not be differentiated again, since there are no second derivatives; "
+        "gradients of shortest_paths and min_plus must not be differentiated again, since there "
+        "are no second derivatives; "
         "take them without create_graph=True, or call .detach() on them."
     )
 
@@ -39,8 +40,10 @@ def refuse_hidden_derivatives(*tensors: object) -> None:
         refuse_forward_mode(None)
     if torch.compiler.is_compiling() and _is_differentiated():
         raise InputError(
-            "tri_apsp must not be differentiated by torch.func in a graph of torch.compile, which would drop the derivative; "
-            "use backward(), or compile without fullgraph=True, so that this call runs outside of the graph."
+            "tri_apsp must not be differentiated by torch.func in a graph of torch.compile, which "
+            "would drop the derivative; "
+            "use backward(), or compile without fullgraph=True, so that this call runs outside of "
+            "the graph."
         )
 
 
@@ -56,6 +59,7 @@ def _is_differentiated() -> bool:
 def refuse_forward_mode(ctx: Any, *tangents: object) -> NoReturn:
     """Raise InputError, as the product of an operation's Jacobian with tangents."""
     raise InputError(
-        "tri_apsp must be differentiated once and in reverse mode, since it has no second derivatives and no forward mode; use "
+        "tri_apsp must be differentiated once and in reverse mode, since it has no second "
+        "derivatives and no forward mode; use "
         "backward(), torch.func.grad, vjp or jacrev."
     )

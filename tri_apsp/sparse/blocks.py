@@ -29,7 +29,8 @@ _PER_BLOCK = 1 << 25
 
 
 class RowBlock(NamedTuple):
-    """Rows of all distances: those from the sources first, first + 1, ..., as (rows, n) on the CPU."""
+    """Rows of all distances: those from the sources first, first + 1, ..., as (rows, n) on the "
+    "CPU."""
 
     first: int
     distances: torch.Tensor

@@ -1,4 +1,5 @@
-"""Which sparse method "auto" takes: rules that a user can read, with the measurements behind them."""
+"""Which sparse method "auto" takes: rules that a user can read, with the measurements behind "
+"them."""
 
 from __future__ import annotations
 
@@ -26,22 +27,25 @@ class Comparison(NamedTuple):
     reason: str
 
 
-# Times in ms, on two cores of an AMD EPYC: one source by dijkstra, frontier, output_parallel; 64 by many_sources, dijkstra.
+# Times in ms, on two cores of an AMD EPYC: one source by dijkstra, frontier, output_parallel; 64 by
+# many_sources, dijkstra.
 #     random, n = 100000, 8 edges each          28  18   19     409  773
 #     random, n = 10000, 50 edges each         2.7  3.6  4.7     66   98
 #     grid of 300 x 300                         12   25   19     262  381
 #     power law, n = 100000, 2 million edges    31   32   32     414  906
 #     roads of Rome, n = 3353, 8870 edges      0.3  0.5  0.4       3   20
-# 16 sources take 131, 158 and 219 ms by many_sources, and 213, 103 and 227 ms by dijkstra (random, grid, power law).
-# On an H200: one source by output_parallel, input_parallel, frontier; 16 by many_sources.
+# 16 sources take 131, 158 and 219 ms by many_sources, and 213, 103 and 227 ms by dijkstra (random,
+# grid, power law). On an H200: one source by output_parallel, input_parallel, frontier; 16 by
+# many_sources.
 #     random, n = 100000, 8 edges each         0.7  1.1  1.0     3.0
 #     random, n = 1000000, 8 edges each        3.4  5.0  3.8      26
 #     grid of 300 x 300                        8.3   15   11      38
 #     power law, n = 100000, 2 million edges   0.9  1.5  3.6     2.0
 #     roads of Rome                            2.0  3.5  2.5     1.7
 # 1024 sources by many_sources: 23 (random, n = 100000), 240, 22 and 2.5 ms.
-# 64 sources of a grid of 316 x 316 in float64 take 4.3 s by many_sources and 1.4 s by dijkstra: its rows no longer fit the
-# cache of a CPU, and graphs with few edges at each vertex mostly take many rounds.
+# 64 sources of a grid of 316 x 316 in float64 take 4.3 s by many_sources and 1.4 s by dijkstra: its
+# rows no longer fit the cache of a CPU, and graphs with few edges at each vertex mostly take many
+# rounds.
 _ROADS_DEGREE, _CACHE = 5, 32 << 20
 _LEAST_SOURCES = {"cpu": 32, "cuda": 8}
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
@@ -96,16 +100,17 @@ def choose(graph: SparseGraph, rows: int) -> str:
     return "dijkstra" if device == "cpu" or graph.edges < _LEAST_GPU_EDGES else "output_parallel"
 
 
-# All rows, ms on two cores of an AMD EPYC: dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a grid.
+# All rows, ms on two cores of an AMD EPYC: dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a
+# grid.
 #     n = 1024     15     9.0   11   15   22     21
 #     n = 2048     70      37   53   84  116     98
 #     n = 4096    447     215  344  490  766    519
 # On an H200: dense; sparse with 1%, 3%, 10% of the edges.
 #     n = 4096    5.3     6.6  8.5   13
 #     n = 8192     35      22   54   91
-# For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. On an H200 it takes as long as 60 at
-# the density at which both are equally fast; the rest is a margin: where they are close, dense. Below _LEAST_VERTICES, all rows
-# gain a few ms at most.
+# For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. On an
+# H200 it takes as long as 60 at the density at which both are equally fast; the rest is a margin:
+# where they are close, dense. Below _LEAST_VERTICES, all rows gain a few ms at most.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
 # Few rows count as so many: on a GPU, where they need as many rounds, and on a CPU if edge lists
@@ -132,7 +137,8 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
 def dense_or_sparse(
     n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool
 ) -> Comparison:
-    """Compare both for so many rows of a graph; `edges` is None if they are more than most_edges()."""
+    """Compare both for so many rows of a graph; `edges` is None if they are more than "
+    "most_edges()."""
     most = most_edges(n, rows, device, has_lists=has_lists)
     if not most:
         return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")

@@ -43,7 +43,8 @@ class SparseEngine(ABC):
         """Return what "elimination" needs, or raise InputError."""
         if self.elimination is None:
             raise InputError(
-                "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "
+                "method 'elimination' needs a graph that stays sparse while vertices are "
+                "eliminated, as road networks do, but "
                 f'{self.graph.n} vertices with {self.graph.edges} edges do not; give method="auto".'
             )
         return self.elimination

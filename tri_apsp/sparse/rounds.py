@@ -1,4 +1,5 @@
-"""Rounds of kernels on a GPU, after some of which the host reads whether that one changed anything."""
+"""Rounds of kernels on a GPU, after some of which the host reads whether that one changed "
+"anything."""
 
 from __future__ import annotations
 

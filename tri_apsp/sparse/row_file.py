@@ -57,12 +57,14 @@ class RowFile:
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise InputError(
-                f"`out` must be a path, but is {path!r}; name a file that ends in one of {', '.join(_SUFFIXES)}."
+                f"`out` must be a path, but is {path!r}; name a file that ends in one of "
+                f"{', '.join(_SUFFIXES)}."
             )
         self._path = Path(path)
         if self._path.suffix not in _SUFFIXES:
             raise InputError(
-                f"`out` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; name one."
+                f"`out` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; "
+                "name one."
             )
         self._partial = self._path.with_name(self._path.name + ".partial")
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
@@ -140,7 +142,8 @@ class RowFile:
             import zarr
         except ImportError:
             raise InputError(
-                f"`out` needs zarr for {str(self._path)!r}, but it is not installed; run pip install zarr, or name another."
+                f"`out` needs zarr for {str(self._path)!r}, but it is not installed; run pip "
+                "install zarr, or name another."
             ) from None
         if written:
             array = zarr.open_array(str(self._path), mode="r+")
@@ -169,7 +172,8 @@ class RowFile:
     def _refusal(self, error: Exception) -> InputError:
         reason = getattr(error, "strerror", None) or error
         return InputError(
-            f"`out` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another."
+            f"`out` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; "
+            "name another."
         )
 
     def _check_space(self, graph: SparseGraph) -> None:
@@ -178,7 +182,8 @@ class RowFile:
         free = shutil.disk_usage(self._path.parent).free
         if self._path.suffix == ".npy" and size > free:
             raise InputError(
-                f"`out` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; name another place, or a "
+                f"`out` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; "
+                "name another place, or a "
                 ".zarr folder, which is compressed."
             )
 
@@ -198,7 +203,8 @@ class RowFile:
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._partial.name!r}" if self._partial.exists() else ""
         return InputError(
-            "`out` must be a new file, or one that an interrupted call with the same graph left, but "
+            "`out` must be a new file, or one that an interrupted call with the same graph left, "
+            "but "
             f"{str(self._path)!r} {what}; remove it{also}, or name another."
         )
 

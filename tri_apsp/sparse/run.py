@@ -1,4 +1,5 @@
-"""A sparse plan carried out: potentials where weights are negative, a row method, and the result."""
+"""A sparse plan carried out: potentials where weights are negative, a row method, and the "
+"result."""
 
 from __future__ import annotations
 

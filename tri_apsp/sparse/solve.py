@@ -159,7 +159,8 @@ class SparseSolver:
         if self._method == "elimination":
             if not exact:
                 raise InputError(
-                    f"method 'elimination' finds predecessors only of integer weights, but these are "
+                    "method 'elimination' finds predecessors only of integer weights, but these "
+                    "are "
                     f'{dtype_name(graph.dtype)}; give method="auto", or leave predecessors out.'
                 )
             self._engine_of("elimination").require_elimination()
