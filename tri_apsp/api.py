@@ -195,8 +195,9 @@ def shortest_paths(
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
-            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known. None:
-            a new tensor. Not with `overwrite`.
+            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known (a
+            batch not as .csv, packed graphs only into a tensor). None: a new tensor. Not with
+            `overwrite`.
         overwrite: solve in the memory of dense weights, which then hold the distances (undefined
             values after an error). A cycle of floats that rounding makes lighter than 0 then
             raises, since the original weights were overwritten.
