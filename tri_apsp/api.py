@@ -230,7 +230,8 @@ def shortest_paths(
         DistanceRangeError: a distance does not fit the dtype. Distances must be less than
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge -
             2q) with q = no_edge // 4, so that none is confused with a walk over a missing edge; by
-            methods of sparse graphs, between -no_edge and no_edge. Floats must be at least -finfo(dtype).max / (4 n), so that the sum of any path fits.
+            methods of sparse graphs, between -no_edge and no_edge. Floats must be at least
+            -finfo(dtype).max / (4 n), so that the sum of any path fits.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
 
