@@ -65,7 +65,7 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({"method": "squaring"}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
-        ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "kleene would not divide")),
+        ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "no recursion")),
         ({"method": "johnson"}, ("sparse", "many_sources", BY_NAME)),
         ({"method": "frontier"}, ("sparse", "frontier", BY_NAME)),
         ({"sources": 3, "limit": 2}, ("sparse", "dijkstra", "for chosen rows")),
