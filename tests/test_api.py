@@ -229,6 +229,23 @@ def test_bad_graphs(graph: object, message: str) -> None:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tri_apsp.shortest_paths([[0.0]]),
+        lambda: tri_apsp.hops([[0.0]]),
+        lambda: tri_apsp.min_plus(FIVE, 1),
+        lambda: tri_apsp.reachability(None),
+        lambda: tri_apsp.shortest_paths(FIVE, predecessors=1),
+        lambda: tri_apsp.shortest_paths(FIVE, config={"cutoff": 64}),
+    ],
+)
+def test_a_wrong_type_is_also_a_type_error(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert isinstance(caught.value, InputError)
+
+
 BATCH = torch.zeros(2, 4, 4)
 INT16_GRAPH = torch.zeros(4, 4, dtype=torch.int16)
 # The arguments beside a graph of four vertices, and part of the message.

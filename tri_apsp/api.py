@@ -71,19 +71,22 @@ def select(
     """Return the plan of shortest_paths(graph), without running it: method, engine, configuration,
     reason and memory.
 
-    The rules are in tri_apsp.methods.auto, and those between dense and sparse methods in
-    tri_apsp.sparse.choice. A sparse plan may still find, when it runs, that the graph stays sparse
-    under elimination; Result.plan has the method that ran.
+    The rules are in tri_apsp.methods.auto for dense methods, and in tri_apsp.sparse.choice for
+    methods of sparse graphs and for the choice between both. Whether a graph stays sparse under
+    "elimination" is only known when it runs: Result.plan has the method that ran.
 
     Args:
         graph to predecessors: as for shortest_paths.
-        read_values: also read dense weights: count their edges, and look for a negative one. From
-            8192 vertices on, on an NVIDIA GPU, the values decide `exponents` too, for which a
-            sparse graph is made dense. Without it, dense weights are taken to have many edges and
-            no negative weight, so that the answer may differ.
+        read_values: read dense weights too: count their edges, and look for a negative one.
+            Otherwise dense weights are taken to have many edges and no negative weight, so that the
+            plan may differ from the one that runs. From 8192 vertices on, on a GPU of compute
+            capability 9.x, the values also decide Plan.exponents.
 
     Raises:
-        As shortest_paths; values are not checked.
+        As shortest_paths; values of dense weights are not checked.
+
+    Cost: with `read_values`, a pass over dense weights, and a dense copy of a sparse graph where
+    exponents are decided; without it, none for dense weights.
     """
     check_flags(read_values=read_values)
     request = Request.of(
@@ -106,15 +109,22 @@ def prepare(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> SparseGraph:
-    """Convert a graph once for many calls: every function of sparse graphs takes the result.
+    """Convert a graph once for many calls of shortest_paths and the other functions of sparse
+    graphs, which otherwise convert it in each call.
 
     Args:
         graph: as for shortest_paths, without a batch.
-        dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph.
+        dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph,
+            float32 for bool.
         device: where the edges go; None: that of a tensor, else the CPU.
+
+    Returns:
+        SparseGraph; `n`, `edges`, `dtype` and `device` describe it. It keeps one edge for each pair
+        of vertices, the lightest, and loops only if they are negative.
 
     Raises:
         InputError: a graph that breaks a rule of shortest_paths.
+        DistanceRangeError: a weight that `dtype` cannot hold.
         TooLargeError: the edges, while they are sorted, do not fit the memory.
 
     Cost: a sort of the edges, unless they are sorted.
@@ -150,9 +160,11 @@ def shortest_paths(
             solved in float32. Or a sparse graph: a torch tensor of layout sparse_csr, sparse_csc or
             sparse_coo; a SciPy sparse array; or what prepare() returns. Stored entries are edges, a
             stored 0 too, except in SciPy's formats bsr and dia, which pad with zeros; of several at
-            one place the smallest counts.
-        sources: the vertices whose rows of the distances are wanted; one may occur more than once.
-            None: all. Not with a batch.
+            one place the smallest counts. Weights of sparse graphs are float32, float64, int32 or
+            int64.
+        sources: the vertices whose rows of the distances are wanted, an integer, a list or a
+            tensor; one may occur more than once. None: all. Not with a batch, `overwrite` or
+            check=False.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
             the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
             of graph[i]. The values outside that block are ignored, and the result is no_edge there,
@@ -165,32 +177,35 @@ def shortest_paths(
             offsets on a GPU, the host waits.
         method: "auto", or one of
             - "floyd_warshall", "kleene", "squaring", "iterative": dense methods;
-            - "johnson": by edges, by the row method that the rules of tri_apsp.sparse.choice find;
             - "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
-              "elimination": row methods of sparse graphs. All give the same distances, to the last
-              bit, but for "elimination", which adds up the floats of a path in another order. It
+              "elimination": methods of sparse graphs, which solve row by row. All give the same
+              bits, except "elimination", which adds up the floats of a path in another order. It
               takes graphs that stay sparse while their vertices are eliminated one after another,
-              as road networks do, and finds predecessors only for integers.
-            See select() for what "auto" takes.
+              as road networks do, and finds predecessors only for integers;
+            - "johnson": the method of sparse graphs that fits best; Result.method is its name.
+            select() shows what "auto" takes, and why.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
-            are filled in. With tiles or cutoffs, "auto" takes a dense method; with a sparse method
-            it may only name the engine.
-        limit: the farthest distance of interest; vertices beyond it count as unreachable. Needs
-            `sources`.
-        min_only: one row: the distance from the nearest of the sources.
+            are filled in, and a field that the engine or the method does not use is refused. With
+            tiles or cutoffs, "auto" takes a dense method; with a method of sparse graphs, `config`
+            may only name the engine.
+        limit: the farthest distance of interest, a number that is not negative; vertices beyond it
+            count as unreachable. Needs `sources`; solved by a method of sparse graphs.
+        min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
+            a method of sparse graphs.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
-            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known. None:
-            a new tensor. Not with `overwrite`.
+            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known (a
+            batch not as .csv, packed graphs only into a tensor). None: a new tensor. Not with
+            `overwrite`.
         overwrite: solve in the memory of dense weights, which then hold the distances (undefined
             values after an error). A cycle of floats that rounding makes lighter than 0 then
             raises, since the original weights were overwritten.
-        check: check for invalid values, negative cycles and integer distances out of range. Without
-            it the call neither reads a value nor blocks until the GPU is done; then the result for
-            NaN is undefined, a negative cycle is not reported, and integer weights must not be
-            negative. The shape, dtype and device of `sizes` are always checked; without `check`, a
-            size out of range counts as the nearest one in range.
+        check: check for invalid values, negative cycles and integer distances out of range. False:
+            the call reads no value and does not block until the GPU is done, a dense method runs,
+            the result for NaN is undefined, a negative cycle is not reported, integer weights must
+            not be negative, and a size out of range counts as the nearest one in range. The shape,
+            dtype and device of `sizes` are always checked.
         predecessors: also find the vertex before the last on a shortest path of each pair; see
             Result. Not with `overwrite`, which destroys the weights.
         negative_cycles: "raise" an error if a source leads to one; or "mark" the pairs (i, j) with
@@ -208,7 +223,8 @@ def shortest_paths(
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
             hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
             an unknown method or engine, options that exclude each other. The weights are then
-            unchanged, with overwrite too. A wrong type is an InputTypeError, also a TypeError.
+            unchanged, with overwrite too. InputTypeError, which is also a TypeError: a graph, a
+            configuration or a flag of another type.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
             weight.
         DistanceRangeError: a distance does not fit the dtype. Distances must be less than
@@ -218,31 +234,39 @@ def shortest_paths(
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
 
-    Gradients: `distances` are differentiable with respect to weights of floats. The gradient of a
-    distance is added to every edge of one shortest path (a subgradient, if there are several): to
-    the edge itself if it is a shortest path, else to the path that `predecessors` name, or would
-    name; without them, for graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to the path
-    whose largest intermediate vertex is smallest. The best engine for the weights computes it,
-    whatever `config` names. Every run gives the same bits; of 2^c gradients of a graph, each keeps
-    its bits down to 2^(c - 62) times the largest. Second derivatives and forward mode raise
-    InputError; but torch.compile hides dual tensors, whose tangents become None. Weights that
-    require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch
-    of what it maps over) are solved by a dense method, without `sources` and `overwrite`, and but
-    for gradients without `offsets`; the result's method, engine and configuration are fixed when
-    the call is traced. A call with check=False can be captured into a CUDA graph, after an earlier
-    call has compiled its kernels.
+    Gradients: `distances` are differentiable with respect to dense weights of floats. The gradient
+    of a distance is added to every edge of one shortest path (a subgradient, if there are several):
 
-    Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the
-    result at most 5% of the matrix, or 1% of a GPU's memory, as workspace ("squaring": one more
-    matrix). If 16 does not divide n, a GPU also takes one more matrix, whose rows are aligned,
-    because such a solve is much faster; not with `overwrite`, or if memory is short. `predecessors`
-    takes at most n^3 / 4 further operations, mostly far fewer; where cycles weigh 0, as many for
-    each further edge of the paths, or a breadth-first search for each source. As workspace it takes
-    8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 / 8 edges, and 4
-    bytes and three distances for n min(n, 2048) pairs. "mark" takes a copy of the weights and 5
-    bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford. For sparse methods see tri_apsp.sparse.run; "auto" counts the edges of dense
-    weights to choose one.
+        - to the edge (i, j) itself, if it is a shortest path;
+        - else to the path that `predecessors` name, or would name; without `predecessors`, for
+          graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to the path whose largest
+          intermediate vertex is smallest.
+
+    The best engine for the weights computes it, whatever `config` names. Gradients are summed in
+    62-bit fixed point, so that every run gives the same bits. Second derivatives and forward mode
+    raise InputError, except that torch.compile drops tangents without an error.
+
+    Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap
+    makes a batch of what it maps over) are solved by a dense method. They take no `sources`, `out`
+    and `overwrite`; `offsets` only for gradients. torch.compile fixes the result's method, engine
+    and configuration in the trace. A call with check=False can be captured into a CUDA graph, after
+    an earlier call has compiled its kernels.
+
+    Cost of dense methods, for each graph; tri_apsp.sparse.run states that of methods of sparse
+    graphs:
+
+        - distances: n^3 min-plus operations ("squaring": up to log2 n times as many). Workspace: at
+          most 5% of the matrix, or 1% of a GPU's memory ("squaring": one more matrix). If 16 does
+          not divide n, a GPU takes one more matrix, whose rows are aligned; not with `overwrite`,
+          or if memory is short.
+        - `predecessors`: at most n^3 / 4 further operations, mostly far fewer; where cycles weigh
+          0, as many for each further edge of the paths, or a breadth-first search for each source.
+          Workspace: 8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 /
+          8 edges, and 4 bytes and three distances for n min(n, 2048) pairs.
+        - "mark": a copy of the weights and 5 bytes for each pair; if there is a negative cycle,
+          another solve, the reachability, and Bellman-Ford.
+        - "auto": one pass that counts the edges of dense weights, where a method of sparse graphs
+          may be faster.
     """
     request = Request.of(
         graph,
@@ -278,8 +302,8 @@ def distance_blocks(
     dtype: torch.dtype | None = None,
     progress: bool = False,
 ) -> Iterator[RowBlock]:
-    """Yield all distances of a sparse graph in blocks of rows, and write them to a file if one is
-    named.
+    """Yield all distances of a graph in blocks of rows, which need not fit the memory together, and
+    write them to a file if one is named.
 
         for first, distances in tri_apsp.distance_blocks(graph, out="distances.npy"):
             print(first + len(distances), "rows")
@@ -288,7 +312,8 @@ def distance_blocks(
     written), while those before them are copied from the GPU and written.
 
     Args:
-        graph, method, negative_cycles, dtype: as shortest_paths; the method is one of rows.
+        graph, negative_cycles, dtype: as for shortest_paths, without a batch.
+        method: "auto", or a method of sparse graphs other than "johnson".
         rows_per_block: rows of a block; None: as many as hold about 33 million distances.
         out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until
             all rows are written, the file NAME.partial beside it holds how many are, and the same
@@ -299,6 +324,9 @@ def distance_blocks(
             integer dtype.
         progress: show a bar on stderr.
 
+    Yields:
+        RowBlock: `first`, the vertex of the first row, and `distances`, (rows, n) on the CPU.
+
     Raises:
         InputError: as shortest_paths; `out` is another file or cannot be written, also with a later
             block.
@@ -306,8 +334,9 @@ def distance_blocks(
         DistanceRangeError: as shortest_paths, with the block of the first distance that does not
             fit.
 
-    Cost: that of all rows by a sparse method; memory for three blocks, and those that the caller
-    keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free memory.
+    Cost: that of all rows by a method of sparse graphs; memory for three blocks, and those that the
+    caller keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free
+    memory.
     """
     return blocks.distance_blocks(
         sparse_graph(graph, dtype=dtype),
@@ -345,9 +374,10 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
 
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice
     that. Large operands on a GPU are copied to aligned rows if 16 does not divide k or n and memory
-    suffices, because such a product is faster. From m, n and k of 4096 on, an NVIDIA GPU multiplies
-    small integers from 0 on by exponents (see README, Methods), if 2 k (m + n) bytes of
-    workspace for each product are free; the result is the same.
+    suffices, because such a product is faster. From m, n and k of 4096 on, a GPU of compute
+    capability 9.x multiplies non-negative integers of a small range by exponents (see README,
+    Products by exponents), if 2 k (m + n) bytes of workspace for each product are free; the result
+    is the same.
     """
     if needs_operation(a, b, c):
         from tri_apsp import ops

@@ -13,7 +13,7 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.device import check_device, require_memory
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
@@ -307,10 +307,10 @@ def check_config(config: object) -> None:
     """Check the type of a configuration.
 
     Raises:
-        InputError: it is neither a Config nor None.
+        InputTypeError: it is neither a Config nor None.
     """
     if config is not None and not isinstance(config, Config):
-        raise InputError(
+        raise InputTypeError(
             f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or "
             "leave it out."
         )
@@ -320,11 +320,11 @@ def check_flags(**flags: object) -> None:
     """Check options that are on or off.
 
     Raises:
-        InputError: one is no bool.
+        InputTypeError: one is no bool.
     """
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
-            raise InputError(
+            raise InputTypeError(
                 f"`{name}` must be True or False, but is {shown(value)}; give one of these."
             )
 
@@ -386,7 +386,7 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         other, remedy = _OTHER_GRAPHS.get(
             name, ("", "convert it with from_numpy, from_scipy or from_networkx")
         )
-        raise InputError(
+        raise InputTypeError(
             f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}."
         )
     if value.layout != torch.strided:

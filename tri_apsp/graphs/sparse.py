@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_device, check_memory, require_memory
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import edges_of_sparse
@@ -250,7 +250,7 @@ def sparse_graph(
 
 def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
     if not hasattr(graph, "tocoo"):
-        raise InputError(
+        raise InputTypeError(
             f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) "
             "of torch, but is "
             f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of "
