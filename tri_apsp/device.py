@@ -404,10 +404,8 @@ def check_memory(
     per_value = dtype.itemsize * matrices
     per_graph, free = n * n * per_value, free_memory(device)
     if batch * per_graph > free:
-        fit, remedy = (
-            f"{'one of ' if batch > 1 else ''}{counted(int((free / per_value) ** 0.5), 'vertex', 'vertices')}",
-            "a smaller graph",
-        )
+        largest = counted(int((free / per_value) ** 0.5), "vertex", "vertices")
+        fit, remedy = f"{'one of ' if batch > 1 else ''}{largest}", "a smaller graph"
         if batch > 1 and per_graph <= free:
             fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
         graphs, copies = (

@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Interrupt())
     ("words", "module"),
     [
         *(("solve graph.gr", name) for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")),
-        ("tune --list", "optuna"),
+        ("tune --show", "optuna"),
         ("report index", "matplotlib"),
     ],
 )
@@ -57,4 +57,5 @@ def test_while_scipy_runs(number):
         os.killpg(bench.pid, number)  # as a terminal and `timeout` do
         _, err = bench.communicate(timeout=20)
     assert (bench.returncode, err) == (INTERRUPTED, b"")
-    assert not any(process.is_running() for process in found)
+    alive = [process for process in found if process.is_running()]
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in alive)

@@ -48,7 +48,7 @@ def test_a_reader_that_exits(five):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("words", [["solve", "{}"], BENCH, ["--help"], ["tune", "--list"]])
+@pytest.mark.parametrize("words", [["solve", "{}"], BENCH, ["--help"], ["tune", "--show"]])
 def test_a_full_disk(five, words):
     """The error is one line, whenever Python writes the output."""
     with Path("/dev/full").open("w") as full:
