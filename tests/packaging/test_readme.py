@@ -60,7 +60,7 @@ def test_every_python_name_exists_after_the_import_shown():
     [
         *(*METHOD_CHOICES[1:], *ENGINES, *errors.__all__),
         *(f".{name}" for name in FORMATS),
-        *{name.removesuffix("_length").removesuffix("_path") for name in FUNCTIONS},
+        *sorted({name.removesuffix("_length").removesuffix("_path") for name in FUNCTIONS}),
     ],
 )
 def test_every_name_is_explained(name):
