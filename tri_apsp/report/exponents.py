@@ -13,7 +13,7 @@ import torch
 from tri_apsp.api import hops, min_plus, shortest_paths
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
 from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
@@ -44,7 +44,7 @@ _DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min
 _TORCH = "torch, bfloat16, powers of two"
 _PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
-_METHODS: dict[str, MethodChoice] = {
+_METHODS: dict[str] = {
     "by exponents, floyd_warshall": "floyd_warshall",
     "by exponents, squaring": "squaring",
 }

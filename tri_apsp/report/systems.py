@@ -19,7 +19,7 @@ from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
@@ -384,7 +384,7 @@ def _squaring_call(task: TuningTask, values: Values, weights: torch.Tensor) -> S
     config = Config(engine=task.engine)
     if values["call"] == _EVERY:
         return lambda: (_square(weights, config), None)
-    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
+    method: str = "squaring" if values["call"] == _EARLY else "auto"
     return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
 
 
