@@ -44,7 +44,7 @@ _DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min
 _TORCH = "torch, bfloat16, powers of two"
 _PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
-_METHODS: dict[str] = {
+_METHODS: dict[str, str] = {
     "by exponents, floyd_warshall": "floyd_warshall",
     "by exponents, squaring": "squaring",
 }

@@ -58,6 +58,7 @@ from tri_apsp.report.study import (
     grouped,
     solve_cases,
 )
+from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -384,7 +385,7 @@ def _squaring_call(task: TuningTask, values: Values, weights: torch.Tensor) -> S
     config = Config(engine=task.engine)
     if values["call"] == _EVERY:
         return lambda: (_square(weights, config), None)
-    method: str = "squaring" if values["call"] == _EARLY else "auto"
+    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
     return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
 
 
