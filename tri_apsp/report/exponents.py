@@ -31,6 +31,7 @@ from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
+from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
@@ -44,7 +45,7 @@ _DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min
 _TORCH = "torch, bfloat16, powers of two"
 _PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
-_METHODS: dict[str, str] = {
+_METHODS: dict[str, MethodChoice] = {
     "by exponents, floyd_warshall": "floyd_warshall",
     "by exponents, squaring": "squaring",
 }
