@@ -12,8 +12,8 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
-from tri_apsp.tune.plan import Plan, Settings
-from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.plan import Settings, SweepPlan
+from tri_apsp.tune.progress import SweepProgress
 from tri_apsp.tune.results import SweepResult
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.tasks import TuningTask
@@ -99,5 +99,7 @@ SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 
 def run_sweep(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> SweepResult:
     """Tune `tasks`, or PRODUCT, on `pool`."""
-    plan = Plan(tasks or (PRODUCT,), (torch.device("cpu"),), Settings(**{"trials": 200} | settings))
-    return sweep(plan, lambda: pool, Progress(plan, shown=False))
+    plan = SweepPlan(
+        tasks or (PRODUCT,), (torch.device("cpu"),), Settings(**{"trials": 200} | settings)
+    )
+    return sweep(plan, lambda: pool, SweepProgress(plan, shown=False))

@@ -24,7 +24,6 @@ __all__ = [
     "CpuTiles",
     "GpuConfig",
     "GpuTiles",
-    "MethodChoice",
     "MethodName",
     "NvidiaConfig",
     "PortableConfig",
@@ -33,9 +32,6 @@ __all__ = [
 ]
 
 MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
-
-MethodChoice: TypeAlias = Literal["auto", MethodName]
-"""What a caller may ask for."""
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may

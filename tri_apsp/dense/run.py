@@ -36,7 +36,7 @@ Progress = Callable[[float], None]
 """Receives the fraction of a solve that is done; each call synchronizes with the device."""
 
 
-class Solved(NamedTuple):
+class Attempt(NamedTuple):
     """The distances (batch, n, n) of one solve, or as far as it went until a diagonal value became
     negative; predecessors, if they were asked for; and the plan, for the values that were read.
     """
@@ -120,7 +120,7 @@ def _memory(batch: DenseBatch, matrices: float) -> AbstractContextManager[None]:
     return memory_for_matrices(batch.n, batch.count, weights.dtype, weights.device, matrices)
 
 
-def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Solved:
+def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
     engine_type = engines.type_of(plan.engine)
@@ -129,7 +129,7 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
         closed = solve_in_one_launch(batch, plan, partial(make_engine, plan, weights))
         distances, bounds, engine = closed.distances, closed.bounds, closed.engine
         if closed.is_negative:
-            return Solved(distances, True, None, plan)
+            return Attempt(distances, True, None, plan)
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
@@ -162,15 +162,15 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
             method.solve(staged.matrix, engine, _observer(batch, plan, engine, checks, progress))
             early.finish()
         except NegativeDiagonalError:
-            return Solved(staged.distances, True, None, plan)
+            return Attempt(staged.distances, True, None, plan)
         distances = staged.distances if plan.in_place else staged.distances.contiguous()
         del staged  # frees a padded matrix before verification may allocate
         if bounds is not None and not verify(
             distances, bounds, engine, partial(_close, method, engine)
         ):
-            return Solved(distances, True, None, plan)
+            return Attempt(distances, True, None, plan)
     found = find_predecessors(batch, distances, bounds, engine) if options.predecessors else None
-    return Solved(distances, False, found, plan)
+    return Attempt(distances, False, found, plan)
 
 
 def _observer(

@@ -13,7 +13,7 @@ import torch
 from tri_apsp.api import hops, min_plus, shortest_paths
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
 from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
@@ -31,6 +31,7 @@ from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
+from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask

@@ -19,7 +19,7 @@ from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config, MethodChoice
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
@@ -58,6 +58,7 @@ from tri_apsp.report.study import (
     grouped,
     solve_cases,
 )
+from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask

@@ -76,7 +76,7 @@ def tune(
     # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.plan import Settings, plan
     from tri_apsp.tune.pool import Workers
-    from tri_apsp.tune.progress import Progress
+    from tri_apsp.tune.progress import SweepProgress
     from tri_apsp.tune.sweep import sweep
 
     directory = None if save_dir is None else Path(save_dir)
@@ -100,4 +100,4 @@ def tune(
             force,
         )
     )
-    return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))
+    return sweep(planned, lambda: Workers(planned.devices), SweepProgress(planned, shown=progress))

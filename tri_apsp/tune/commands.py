@@ -22,9 +22,9 @@ from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.decision import baselines_of, beats
 from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.plan import Plan, Settings, plan
+from tri_apsp.tune.plan import Settings, SweepPlan, plan
 from tri_apsp.tune.pool import Workers
-from tri_apsp.tune.progress import Progress, format_config, milliseconds, print_summary
+from tri_apsp.tune.progress import SweepProgress, format_config, milliseconds, print_summary
 from tri_apsp.tune.rows import write_rows
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.tasks import TuningTask, size_at
@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
     return _ACTIONS[args.action](args, planned)
 
 
-def _tune(args: argparse.Namespace, planned: Plan) -> int:
+def _tune(args: argparse.Namespace, planned: SweepPlan) -> int:
     if args.report is not None:
         make_folder(args.report, "--report")
     if not args.json:
         tasks = counted(len(planned.tasks), "task")
         print(f"{device_line(planned.devices[0])}: {tasks}", file=sys.stderr)
-    progress = Progress(planned, shown=not args.json)
+    progress = SweepProgress(planned, shown=not args.json)
     result = sweep(planned, lambda: Workers(planned.devices), progress)
     if args.report is not None:
         write_rows(result, planned.settings, args.report)
@@ -69,7 +69,7 @@ def _tune(args: argparse.Namespace, planned: Plan) -> int:
     return FAILED if any(done.error for done in result.results) else 0
 
 
-def _dry_run(args: argparse.Namespace, planned: Plan) -> int:
+def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
     device, settings = planned.devices[0], planned.settings
     facts, rows = describe(device), []
     for task in planned.tasks:
@@ -89,7 +89,7 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace, planned: Plan) -> int:
+def _show(args: argparse.Namespace, planned: SweepPlan) -> int:
     """Print the entries that are used here and were asked for; return 0."""
     entries = list(_entries(args, planned))
     rows = [
@@ -105,7 +105,7 @@ def _show(args: argparse.Namespace, planned: Plan) -> int:
     return 0
 
 
-def _verify(args: argparse.Namespace, planned: Plan) -> int:
+def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
     """Time each saved configuration and the default again, print the state of each, and return the
     exit status.
     """
@@ -146,7 +146,9 @@ def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
     return _STALE if steady and beats(default.times, saved.times) else _NOISE
 
 
-def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TuningTask, Entry]]:
+def _entries(
+    args: argparse.Namespace, planned: SweepPlan
+) -> Iterator[tuple[Path, TuningTask, Entry]]:
     """Yield path, task and entry of all entries that are used here and were asked for; the first
     file of a task decides.
 

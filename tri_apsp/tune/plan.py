@@ -18,7 +18,7 @@ from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import EFFORTS, MATRICES, TuningTask, default_tasks, is_required
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
+__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Settings", "SweepPlan", "plan"]
 
 
 SAMPLERS = ("tpe", "random", "grid")
@@ -106,7 +106,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """The tasks of a sweep, in their order, and the devices to measure on, of one model."""
 
     tasks: tuple[TuningTask, ...]
@@ -114,7 +114,7 @@ class Plan:
     settings: Settings
 
 
-def plan(settings: Settings) -> Plan:
+def plan(settings: Settings) -> SweepPlan:
     """Return the plan of a sweep.
 
     Raises:
@@ -144,7 +144,7 @@ def plan(settings: Settings) -> Plan:
             "a sweep must have something to tune, but nothing that was asked for fits this device; "
             "ask for less."
         )
-    return Plan(usable, devices, settings)
+    return SweepPlan(usable, devices, settings)
 
 
 def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:

@@ -16,13 +16,13 @@ from tri_apsp.console.output import flat_fields, print_fields
 from tri_apsp.console.progress import terminal_shape
 from tri_apsp.messages import counted
 from tri_apsp.tune.outcome import OutcomeKind
-from tri_apsp.tune.plan import Plan
+from tri_apsp.tune.plan import SweepPlan
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
 from tri_apsp.tune.search import SearchResult
 from tri_apsp.tune.tasks import TuningTask
 
 __all__ = [
-    "Progress",
+    "SweepProgress",
     "failures_line",
     "format_config",
     "milliseconds",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class Progress:
+class SweepProgress:
     """Shows the progress of a sweep on stderr.
 
     Args:
@@ -39,7 +39,7 @@ class Progress:
         shown: whether to show anything.
     """
 
-    def __init__(self, plan: Plan, *, shown: bool) -> None:
+    def __init__(self, plan: SweepPlan, *, shown: bool) -> None:
         self._tasks, self._shown, self._done = len(plan.tasks), shown, 0
         self._bar: tqdm[None] | None = None
         self._task, self._end = "", 0.0

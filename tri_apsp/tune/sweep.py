@@ -29,9 +29,9 @@ from tri_apsp.tune.decision import (
 )
 from tri_apsp.tune.measurement import protocol_of, round_seconds
 from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.plan import Plan
+from tri_apsp.tune.plan import SweepPlan
 from tri_apsp.tune.pool import Workers
-from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.progress import SweepProgress
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
 from tri_apsp.tune.search import Evaluated, Search, SearchResult, known_trials
 from tri_apsp.tune.studies import open_storage, open_study
@@ -45,7 +45,9 @@ __all__ = ["sweep"]
 _PREPARATION_SECONDS, _FINAL_SHARE, _FINAL_RUNS = 3.0, 0.25, 7
 
 
-def sweep(plan: Plan, make_pool: Callable[[], Workers], progress: Progress) -> SweepResult:
+def sweep(
+    plan: SweepPlan, make_pool: Callable[[], Workers], progress: SweepProgress
+) -> SweepResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
     Ctrl-C ends the sweep: the results so far are kept, that of the present task marked as
@@ -96,7 +98,7 @@ def sweep(plan: Plan, make_pool: Callable[[], Workers], progress: Progress) -> S
     return SweepResult(facts, tuple(results), time.monotonic() - start, interrupted)
 
 
-def _require_replaceable(plan: Plan) -> None:
+def _require_replaceable(plan: SweepPlan) -> None:
     """Refuse, before hours of work, a sweep whose winners could not be saved."""
     device, settings = describe(plan.devices[0]), plan.settings
     tuned.require_writable(device.slug, settings.save_dir)
@@ -109,7 +111,9 @@ def _require_replaceable(plan: Plan) -> None:
 class _Tuner:
     """Tunes tasks with the same storage, pool and files."""
 
-    def __init__(self, plan: Plan, storage: BaseStorage, pool: Workers, progress: Progress) -> None:
+    def __init__(
+        self, plan: SweepPlan, storage: BaseStorage, pool: Workers, progress: SweepProgress
+    ) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.devices[0])
         self._driver = driver_version(plan.devices[0])
