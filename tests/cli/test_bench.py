@@ -185,6 +185,7 @@ def test_batches_and_signs(cli, scipy_up_to):
         assert (row["scipy_seconds"] is None) == (scipy_up_to == 0)
 
 
+@pytest.mark.slow
 def test_batches_of_small_graphs(cli, tmp_path):
     file = tmp_path / "rows.jsonl"
     words = (

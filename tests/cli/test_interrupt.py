@@ -32,6 +32,7 @@ sys.meta_path.insert(0, Interrupt())
         ("report index", "matplotlib"),
     ],
 )
+@pytest.mark.slow
 def test_while_a_module_is_imported(tmp_path, words, module):
     (tmp_path / "sitecustomize.py").write_text(HOOK)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -44,6 +45,7 @@ def test_while_a_module_is_imported(tmp_path, words, module):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_while_scipy_runs(number):
     """SciPy's loop would handle no signal until it ends."""
     words = ["bench", "--device", "cpu", "--n", "3000", "--scipy-up-to", "3000"]

@@ -29,6 +29,7 @@ def test_solve(process, five, tmp_path):
     assert (tmp_path / "d.csv").read_text().splitlines()[4] == "inf,inf,inf,inf,0"
 
 
+@pytest.mark.slow
 def test_negative_cycle(process, save, tmp_path):
     path = save("g.gr", "p sp 3 2\na 1 2 3\na 2 1 -4\n")
     outcome = process("solve", path, "-o", tmp_path / "d.npy")
@@ -37,6 +38,7 @@ def test_negative_cycle(process, save, tmp_path):
     assert not (tmp_path / "d.npy").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_exits(five):
     command = [sys.executable, "-m", "tri_apsp", "solve", five]
     with subprocess.Popen(
@@ -49,6 +51,7 @@ def test_a_reader_that_exits(five):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("words", [["solve", "{}"], BENCH, ["--help"], ["tune", "--show"]])
+@pytest.mark.slow
 def test_a_full_disk(five, words):
     """The error is one line, whenever Python writes the output."""
     with Path("/dev/full").open("w") as full:
@@ -60,6 +63,7 @@ def test_a_full_disk(five, words):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.slow
 def test_standard_input(five, pack):
     words = ["solve", "-", "--format", "gr"]
     done = run(*words, input=pack(five.read_bytes()), stdout=subprocess.PIPE)
@@ -75,6 +79,7 @@ def test_standard_input(five, pack):
         ("solve -", BAD_INPUT, "error: standard input must come with its format, but none is "),
     ],
 )
+@pytest.mark.slow
 def test_closed_streams(five, words, status, error):
     command = f"'{sys.executable}' -m tri_apsp {words.format(five)}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

@@ -72,6 +72,7 @@ print(torch.get_num_threads())
         ),
     ],
 )
+@pytest.mark.slow
 def test_the_environment_sets_the_threads(
     argument: str, variables: dict[str, str], threads: str
 ) -> None:
@@ -96,6 +97,7 @@ print(len(kernel.inspect_asm(kernel.signatures[0])))
 """
 
 
+@pytest.mark.compiled
 def test_the_boolean_product_compiles_to_little_code(tmp_path: Path) -> None:
     """A loop of unknown length in the tables was unrolled 64 times, to 350,000 characters, which
     took 8 s instead of 1.5 s.
@@ -121,6 +123,7 @@ print(sum(len(re.findall({MASKED_STORE!r}, code)) for code in codes))
 """
 
 
+@pytest.mark.compiled
 def test_small_graphs_of_floats_are_stored_without_masks(tmp_path: Path) -> None:
     """LLVM stored each minimum through a mask, which took six times as long on a CPU with AVX2."""
     for store in ("\tvmaskmovps\t%ymm7, %ymm8, -32(%r14,%rbx)", "\tvmovupd\t%zmm3, 64(%rax) {%k1}"):
