@@ -91,8 +91,7 @@ def grid(n: int) -> Matrix:
 
 
 def negative_cycle(n: int, length: int, seed: int = 0) -> tuple[Matrix, list[int]]:
-    """A random graph of positive weights and one inserted cycle of weight -1; the cycle's "
-    "vertices."""
+    """A random graph with one cycle of weight -1, and the vertices of that cycle."""
     rng = np.random.default_rng([seed, n, 2])
     weights = random_graph(n, seed=seed)
     cycle = [int(v) for v in rng.permutation(n)[:length]]

@@ -356,8 +356,7 @@ def check_device(tensor: torch.Tensor, name: str) -> None:
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that a new allocation on `device` could get now, torch's own cache "
-    "included."""
+    """Return the bytes that a new allocation on `device` can get, with torch's own cache."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -129,8 +129,7 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
 
 @cache
 def floor(dtype: torch.dtype) -> float | int:
-    """Return the least value that a matrix may hold: the sum of two such values does not "
-    "overflow."""
+    """Return the least value of a matrix: the sum of two such values does not overflow."""
     return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
 
 

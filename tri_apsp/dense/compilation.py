@@ -1,5 +1,4 @@
-"""Compiling the kernels of a solve side by side, before its method launches them one after "
-"another."""
+"""Compiling the kernels of a solve side by side, before its method launches them."""
 
 from __future__ import annotations
 

@@ -56,8 +56,7 @@ def solve(
     options: Options = Options(),
     progress: Progress | None = None,
 ) -> Result:
-    """Solve dense weights (n, n) or (batch, n, n) by a dense method; see "
-    "tri_apsp.shortest_paths."""
+    """Solve dense weights by a dense method; see tri_apsp.shortest_paths."""
     batch = check_weights(weights, sizes=sizes, check=options.check)
     return run(batch, plan_dense(batch, method, config, options), progress=progress)
 

@@ -38,8 +38,7 @@ def solve_packed(request: Request, *, wanted: bool) -> Result:
 
 
 class _PackedSolve(torch.autograd.Function):
-    """A solve of packed graphs: returns the distances, which have a gradient, and the whole "
-    "result."""
+    """A solve of packed graphs: the distances, which have a gradient, and the whole result."""
 
     @staticmethod
     def forward(

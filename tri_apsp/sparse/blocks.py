@@ -29,8 +29,7 @@ _PER_BLOCK = 1 << 25
 
 
 class RowBlock(NamedTuple):
-    """Rows of all distances: those from the sources first, first + 1, ..., as (rows, n) on the "
-    "CPU."""
+    """The distances (rows, n) from the sources first, first + 1, ..., on the CPU."""
 
     first: int
     distances: torch.Tensor

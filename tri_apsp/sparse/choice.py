@@ -1,5 +1,4 @@
-"""Which sparse method "auto" takes: rules that a user can read, with the measurements behind "
-"them."""
+"""Which sparse method "auto" takes: readable rules, with the measurements behind them."""
 
 from __future__ import annotations
 
@@ -137,8 +136,7 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
 def dense_or_sparse(
     n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool
 ) -> Comparison:
-    """Compare both for so many rows of a graph; `edges` is None if they are more than "
-    "most_edges()."""
+    """Compare both for `rows` of a graph; `edges` is None if there are more than most_edges()."""
     most = most_edges(n, rows, device, has_lists=has_lists)
     if not most:
         return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")

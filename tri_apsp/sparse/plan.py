@@ -53,8 +53,7 @@ def plan_sparse(
     min_only: bool = False,
     options: Options = Options(),
 ) -> SparsePlan:
-    """Return what solves rows of a graph; `reason` is why it is sparse. The arguments are "
-    "checked."""
+    """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
     rows = 1 if min_only else graph.n if sources is None else len(sources)
     method, engine = choice, engine_name(graph.device)
     if choice == "auto":

@@ -1,5 +1,4 @@
-"""Rounds of kernels on a GPU, after some of which the host reads whether that one changed "
-"anything."""
+"""Rounds of kernels on a GPU; after some, the host reads whether that one changed anything."""
 
 from __future__ import annotations
 

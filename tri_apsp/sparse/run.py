@@ -1,5 +1,4 @@
-"""A sparse plan carried out: potentials where weights are negative, a row method, and the "
-"result."""
+"""A sparse plan carried out: potentials where weights are negative, then a row method."""
 
 from __future__ import annotations
 

@@ -354,8 +354,7 @@ def kernel_warps(kernel: Any, block: int = 0) -> int:
 def kernel_constants(
     kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False
 ) -> dict[str, Any]:
-    """Return the constants of a kernel; `block` is its VERTICES, or the BLOCK of "
-    "_pull_rows_kernel."""
+    """Return the constants of a kernel; `block`: its VERTICES, or BLOCK of _pull_rows_kernel."""
     missing = no_edge(dtype)
     known: dict[Any, dict[str, Any]] = {
         kernels._pull_kernel: {"NO_EDGE": missing, "VERTICES": block, "LANES": lanes},
