@@ -133,28 +133,16 @@ def _compare(request: Request) -> Comparison:
 
 def _require_sparse(request: Request) -> None:
     """Refuse what sparse methods do not take."""
-    option = next(
-        name
-        for name, is_given in (
-            ("limit", request.limit is not None),
-            ("min_only", request.min_only),
-            (f"method={request.method!r}", True),
-        )
-        if is_given
-    )
+    option = f"method={request.method!r}"
+    if request.limit is not None or request.min_only:
+        option = "min_only" if request.limit is None else "limit"
     if request.method in METHODS:
         raise InputError(
             f"`{option}` is for methods of sparse graphs, but method {request.method!r} is dense; "
             'give method="auto".'
         )
-    only_dense = (
-        "a batch"
-        if request.is_batch
-        else ""
-        if request.dtype in SPARSE_DTYPES
-        else dtype_name(request.dtype)
-    )
-    if only_dense:
+    if request.is_batch or request.dtype not in SPARSE_DTYPES:
+        only_dense = "a batch" if request.is_batch else dtype_name(request.dtype)
         names = ", ".join(map(dtype_name, SPARSE_DTYPES))
         raise InputError(
             f"`{option}` needs one graph in {names}, but {only_dense} is for dense methods; give "

@@ -40,7 +40,8 @@ __all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices"]
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
 """The methods of shortest_paths."""
 
-METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), JOHNSON, *ROW_METHODS)
+_SPARSE_METHODS = (JOHNSON, *ROW_METHODS)
+METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), *_SPARSE_METHODS)
 
 Vertices: TypeAlias = "int | Sequence[int] | torch.Tensor"
 """A vertex, or several."""
@@ -112,7 +113,7 @@ class Request:
             "out": out is not None,
             "overwrite": overwrite,
             "check=False": not check,
-            f"method={method!r}": method == JOHNSON or method in ROW_METHODS,
+            f"method={method!r}": method in _SPARSE_METHODS,
         }
         sparse_graph_given = is_sparse(graph)
         if sparse_graph_given:
@@ -217,8 +218,7 @@ class Request:
     @property
     def needs_sparse(self) -> bool:
         """Whether only a sparse plan has what was asked for."""
-        by_name = self.method == JOHNSON or self.method in ROW_METHODS
-        return by_name or self.limit is not None or self.min_only
+        return self.method in _SPARSE_METHODS or self.limit is not None or self.min_only
 
     @property
     def needs_dense(self) -> bool:

@@ -11,15 +11,13 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_method, check_numbering
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.cycles.dense import matrices_of_marking
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import Options, Plan
 
 __all__ = ["DensePlan", "plan_dense", "plan_with"]
 
 _GIVEN = "asked for by name"
-# Bytes per pair that marking takes beside a solve and a copy of the weights: reachability, of bool,
-# and of float32.
-_MARKING_BYTES = 1 + 4
 _PLANS: dict[Any, DensePlan] = {}
 # The most plans kept.
 _MAX_PLANS = 1024
@@ -103,13 +101,11 @@ def plan_dense(
     Cost: some microseconds if an earlier call had the same arguments.
     """
     weights = batch.weights
-    in_place = options.overwrite and weights.stride(-1) == 1
     key = (
         weights.shape,
         weights.stride(),
         weights.dtype,
         weights.device,
-        in_place,
         batch.sizes is None,
         method,
         None if config is None else repr(config),
@@ -140,7 +136,7 @@ def _plan(batch: DenseBatch, method: str, config: Config | None, options: Option
     )
     chosen, complete, reason = _choose(call, method, config)
     plan = plan_with(batch, chosen, complete, options=options, reason=reason)
-    return dataclasses.replace(plan, call=call, given=(method, config), nonnegative=options.check)
+    return dataclasses.replace(plan, call=call, given=(method, config))
 
 
 def plan_with(
@@ -175,7 +171,7 @@ def plan_with(
         index = torch.int32.itemsize / weights.itemsize
         matrices = max(matrices, 1 + index + engine_type.predecessors_workspace(weights))
     if options.negative_cycles == "mark":
-        matrices += 1 + _MARKING_BYTES / weights.itemsize
+        matrices += matrices_of_marking(weights.dtype)
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
