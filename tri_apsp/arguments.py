@@ -16,7 +16,7 @@ from tri_apsp.device import check_device, require_memory
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
-from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
+from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
 
 __all__ = [
     "INDEX_DTYPES",
@@ -241,7 +241,7 @@ def check_operands(
                 f"`{name}` on {tensor.device}; "
                 "move one of them."
             )
-        if _solved_dtype(tensor) != _solved_dtype(first):
+        if solved_dtype(tensor.dtype) != solved_dtype(first.dtype):
             raise InputError(
                 f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and "
                 f"`{name}` "
@@ -398,10 +398,6 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         )
     check_device(value, name)
     return value
-
-
-def _solved_dtype(tensor: torch.Tensor) -> torch.dtype:
-    return torch.float32 if tensor.dtype == torch.bool else tensor.dtype
 
 
 def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
+from tri_apsp.arguments import DenseBatch
 from tri_apsp.device import check_memory, is_small, require_memory
 from tri_apsp.errors import TooLargeError
 
@@ -28,13 +29,18 @@ def memory_for(
 
 
 def memory_for_matrices(
-    n: int, count: int, dtype: torch.dtype, device: torch.device, matrices: float
+    batch: DenseBatch, matrices: float, dtype: torch.dtype | None = None
 ) -> AbstractContextManager[None]:
-    """As memory_for, for `matrices` times (count, n, n) values; see check_memory."""
-    size = matrices * count * n * n * dtype.itemsize
-    return _MemoryGuard(
-        lambda: check_memory(n, count, dtype, device, matrices=matrices), size, device
-    )
+    """As memory_for, for `matrices` matrices per graph, of the dtype of the weights or of `dtype`;
+    see check_memory.
+    """
+    weights = batch.weights
+    dtype, device = dtype or weights.dtype, weights.device
+
+    def check() -> None:
+        check_memory(batch.n, batch.count, dtype, device, matrices=matrices)
+
+    return _MemoryGuard(check, matrices * weights.numel() * dtype.itemsize, device)
 
 
 class _MemoryGuard:

@@ -32,7 +32,7 @@ from tri_apsp.graphs.cast import cast_weights
 from tri_apsp.graphs.sparse import SparseGraph, is_sparse, sparse_graph
 from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.semirings import dtype_name, no_edge, solved_dtype
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
 __all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices"]
@@ -204,8 +204,7 @@ class Request:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype that the graph is solved in."""
-        dtype = self._given.dtype
-        return torch.float32 if dtype == torch.bool else dtype
+        return solved_dtype(self._given.dtype)
 
     @property
     def device(self) -> torch.device:

@@ -34,6 +34,7 @@ __all__ = [
     "no_edge",
     "remedy_beyond",
     "remedy_for",
+    "solved_dtype",
 ]
 
 DTYPES: tuple[torch.dtype, ...] = (
@@ -100,6 +101,11 @@ def from_bool(edges: torch.Tensor) -> torch.Tensor:
     return torch.full(
         edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device
     ).masked_fill_(edges, 1)
+
+
+def solved_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype that weights are solved in: float32 for bool, else their own."""
+    return torch.float32 if dtype == torch.bool else dtype
 
 
 def minus_infinity(dtype: torch.dtype) -> float | int:

@@ -24,7 +24,7 @@ def closure(adjacency: torch.Tensor) -> torch.Tensor:
     batch = check_adjacency(adjacency)
     graphs, device = batch.weights, batch.weights.device
     with (
-        memory_for_matrices(batch.n, batch.count, torch.bool, device, matrices_of_closure(batch.n)),
+        memory_for_matrices(batch, matrices_of_closure(batch.n), torch.bool),
         current(device),
     ):
         if graphs.dtype in DTYPES and graphs.numel():

@@ -62,10 +62,10 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
     Cost: n^2 operations.
     """
     weights = batch.weights
-    missing = no_edge(weights.dtype)
-    bounds = check_graphs(weights, None, value_range(weights, missing))
-    if bounds.lowest >= 0:
+    if not weights.numel() or not bool(weights.amin() < 0):  # staging checks the values, NaN too
         return batch
+    missing = no_edge(weights.dtype)
+    check_graphs(weights, None, value_range(weights, missing))
     edges = weights[0]
     reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
     found = torch.unique(sources.to(weights.device))
@@ -77,7 +77,7 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
         found = (targets & ~reached).nonzero().flatten()
     if bool(reached.all()):
         return batch
-    with memory_for_matrices(batch.n, 1, weights.dtype, weights.device, 1):
+    with memory_for_matrices(batch, 1):
         return DenseBatch(weights.masked_fill(~reached[:, None], missing), batch.batched)
 
 
@@ -128,10 +128,8 @@ class DenseCycles:
             item, cycle = next(iter(found.items()))
             shown = self._shown(item)
             raise NegativeCycleError(cycle.vertices, shown, weight=cycle.weight, graphs=graphs)
-        weights = self._batch.weights
-        n, count = self._batch.n, self._batch.count
-        matrices = matrices_of_marking(weights.dtype)
-        with memory_for_matrices(n, count, weights.dtype, weights.device, matrices):
+        matrices = matrices_of_marking(self._batch.weights.dtype)
+        with memory_for_matrices(self._batch, matrices):
             self._remove_components(graphs, found)
         return self._batch
 
@@ -189,7 +187,7 @@ class DenseCycles:
         """
         batch = self._batch
         weights = batch.weights
-        with memory_for_matrices(batch.n, batch.count, weights.dtype, weights.device, 1):
+        with memory_for_matrices(batch, 1):
             weights = weights.clone(memory_format=torch.contiguous_format)
         _reweight(weights, potentials, lowest=0)
         self._potentials = potentials

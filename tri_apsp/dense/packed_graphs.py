@@ -24,7 +24,7 @@ from tri_apsp.messages import shown
 from tri_apsp.paths.gradient import weights_gradient
 from tri_apsp.plan import Options, Plan
 from tri_apsp.result import Result
-from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge, solved_dtype
 
 __all__ = ["PackedPlan", "pack", "packed_gradient", "plan_packed", "run_packed", "unpack"]
 
@@ -172,7 +172,7 @@ def plan_packed(
     starts, sizes = _checked(weights, offsets, "graph")
     assert isinstance(weights, torch.Tensor)
 
-    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+    dtype = solved_dtype(weights.dtype)
 
     def plan(group: _Group | None) -> DensePlan:
         shape = (0, 0, 0) if group is None else (len(group.graphs), group.n, group.n)
@@ -204,7 +204,7 @@ def run_packed(weights: torch.Tensor, plan: PackedPlan) -> Result:
         As shortest_paths; the graph is named as the caller numbers it.
     """
     device = weights.device
-    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+    dtype = solved_dtype(weights.dtype)
     wanted = plan.options.predecessors
     size = len(weights) * (dtype.itemsize + (torch.int32.itemsize if wanted else 0))
     with memory_for("distances of packed graphs", size, device, _FEWER):

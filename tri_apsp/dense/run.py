@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
@@ -85,7 +84,7 @@ def run(
     """
     options, device = plan.options, batch.weights.device
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
-    with _memory(batch, plan.matrices), current(device):
+    with memory_for_matrices(batch, plan.matrices), current(device):
         if sources is not None:
             batch = without_unreached(batch, sources)
         solved, first = solve_once(batch), None
@@ -96,7 +95,7 @@ def run(
                     cycles.raise_without_weights(solved.distances)
                 instead = cycles.next_batch(solved.distances)
                 del solved  # frees its memory
-                with _memory(instead, plan.matrices):
+                with memory_for_matrices(instead, plan.matrices):
                     solved = solve_once(instead)
             first = cycles.finish(solved.distances, solved.predecessors)
         distances, predecessors = solved.distances, solved.predecessors
@@ -112,11 +111,6 @@ def run(
     if plan.call is not None:
         tuned.issue_warnings(plan.call, solved.plan.config)
     return Result(distances, solved.plan, predecessors, first, sources)
-
-
-def _memory(batch: DenseBatch, matrices: float) -> AbstractContextManager[None]:
-    weights = batch.weights
-    return memory_for_matrices(batch.n, batch.count, weights.dtype, weights.device, matrices)
 
 
 def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Attempt:

@@ -33,6 +33,7 @@ from tri_apsp.paths.gradient import product_gradients, weights_gradient
 from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
+from tri_apsp.semirings import solved_dtype
 from tri_apsp.transitive_closure import closure
 
 __all__ = ["min_plus", "reachability", "shortest_paths"]
@@ -101,8 +102,7 @@ def _plan(
 ) -> tuple[DensePlan, str]:
     """Return the plan, and the constants of the configuration as text for the operation."""
     text = json.dumps(config)
-    dtype = torch.float32 if dtype == torch.bool else dtype
-    like = torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape)
+    like = torch.empty((1,) * len(shape), dtype=solved_dtype(dtype), device=device).expand(shape)
     return plan_dense(check_weights(like), method, _config(text)), text
 
 
@@ -181,7 +181,7 @@ def _(
     predecessors: bool,
     negative_cycles: str,
 ) -> tuple[Tensor, Tensor]:
-    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+    dtype = solved_dtype(weights.dtype)
     found = weights.new_empty(weights.shape if predecessors else (0,), dtype=torch.int32)
     return weights.new_empty(weights.shape, dtype=dtype), found
 
@@ -345,7 +345,7 @@ def _min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
 
 @_min_plus.register_fake
 def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
-    dtype = torch.float32 if a.dtype == torch.bool else a.dtype
+    dtype = solved_dtype(a.dtype)
     return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
 
 

@@ -4,8 +4,6 @@ minimum.
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 
 from tri_apsp import engines, tuned
@@ -54,16 +52,15 @@ def weights_gradient(
     if not gradient.numel():
         return gradient.new_empty(weights.shape)
     engine = _engine(batch)
-    memory = partial(memory_for_matrices, batch.n, batch.count, weights.dtype, weights.device)
     if predecessors is None:
-        with memory(1), current(weights.device):
+        with memory_for_matrices(batch, 1), current(weights.device):
             found = engine.weights_gradient(gradient, batch.weights, distances)
         if found is not None:
             return found.reshape(weights.shape)
     matrices = 1 + max(
         _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(batch.weights)
     )
-    with memory(matrices), current(weights.device):
+    with memory_for_matrices(batch, matrices), current(weights.device):
         if predecessors is None:
             predecessors = predecessors_without_bounds(batch, distances, engine, check=check)
         return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(
