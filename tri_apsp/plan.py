@@ -5,7 +5,7 @@ out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tri_apsp.configs import CompleteConfig
 
@@ -15,8 +15,7 @@ NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What a caller wants of the distances; tri_apsp.shortest_paths documents each."""
 
     overwrite: bool = False

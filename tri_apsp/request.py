@@ -103,22 +103,22 @@ class Request:
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
         check_flags(min_only=min_only)
-        given = {
-            "sources": sources is not None,
-            "sizes": sizes is not None,
-            "offsets": offsets is not None,
-            "limit": limit is not None,
-            "min_only": min_only,
-            "dtype": dtype is not None,
-            "out": out is not None,
-            "overwrite": overwrite,
-            "check=False": not check,
-            f"method={method!r}": method in _SPARSE_METHODS,
-        }
         sparse_graph_given = is_sparse(graph)
-        if sparse_graph_given:
-            given["a sparse graph"] = True
-        _refuse_combinations({name for name, is_given in given.items() if is_given})
+        if offsets is not None or sizes is not None or overwrite or not check:  # see _EXCLUSIVE
+            given = {
+                "sources": sources is not None,
+                "sizes": sizes is not None,
+                "offsets": offsets is not None,
+                "limit": limit is not None,
+                "min_only": min_only,
+                "dtype": dtype is not None,
+                "out": out is not None,
+                "overwrite": overwrite,
+                "check=False": not check,
+                f"method={method!r}": method in _SPARSE_METHODS,
+                "a sparse graph": sparse_graph_given,
+            }
+            _refuse_combinations({name for name, is_given in given.items() if is_given})
         batch = sparse = None
         if sparse_graph_given:
             sparse = sparse_graph(graph, dtype=dtype)

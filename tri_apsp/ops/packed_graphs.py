@@ -27,7 +27,7 @@ def solve_packed(request: Request, *, wanted: bool) -> Result:
     """As tri_apsp.shortest_paths of packed graphs; `wanted` tells whether to find predecessors,
     even if the caller does not want them.
     """
-    options = dataclasses.replace(request.options, predecessors=wanted)
+    options = request.options._replace(predecessors=wanted)
     operation: Any = _PackedSolve.apply
     distances, result = operation(
         request.weights, request.offsets, request.method, request.config, options
