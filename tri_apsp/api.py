@@ -1,7 +1,5 @@
 """The public functions: documentation, and one call each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Literal

@@ -2,8 +2,6 @@
 changes a tensor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
@@ -17,25 +15,6 @@ from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
-
-__all__ = [
-    "INDEX_DTYPES",
-    "DenseBatch",
-    "as_indices",
-    "check_adjacency",
-    "check_config",
-    "check_flags",
-    "check_method",
-    "check_numbering",
-    "check_operands",
-    "check_options",
-    "check_overlap",
-    "check_overwrite",
-    "check_size_values",
-    "check_weights",
-    "sources_of",
-    "with_sizes",
-]
 
 # What arguments may be besides a tensor, and what to do about anything else.
 _OTHER_GRAPHS = {

@@ -3,8 +3,6 @@
 No other module queries or synchronizes CUDA devices, or asks for the free memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import os
@@ -22,36 +20,6 @@ import torch
 
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.messages import counted
-
-__all__ = [
-    "Device",
-    "assume",
-    "byte_size",
-    "check_device",
-    "check_memory",
-    "copy_to_cpu",
-    "cpu_count",
-    "cuda_count",
-    "current",
-    "current_gpu",
-    "describe",
-    "driver_version",
-    "fits_memory",
-    "free_memory",
-    "installed_version",
-    "is_captured",
-    "is_small",
-    "nvml_uuid",
-    "profiled",
-    "raw_stream",
-    "record_event",
-    "require_memory",
-    "resolve",
-    "run_concurrently",
-    "synchronize",
-    "synchronize_stream",
-    "triton_version",
-]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,10 @@
 or a subclass of tensors.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
-
-__all__ = ["has_functorch_wrapper", "has_tangent", "needs_operation"]
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 

@@ -5,8 +5,6 @@ thread polls the counter meanwhile, and the power is the energy between two step
 between them. Over a second, that is within 1 to 2%. No setting of the GPU is changed.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +16,6 @@ import torch
 from tri_apsp.device import describe, nvml_uuid
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.messages import remedy_of_extra
-
-__all__ = ["EnergyMeter", "Reading"]
 
 # Seconds of work before a measurement, in which the power rises to its level.
 _WARM_UP_SECONDS = 0.25

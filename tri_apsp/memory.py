@@ -2,8 +2,6 @@
 allocation fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -12,8 +10,6 @@ import torch
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.device import check_memory, is_small, require_memory
 from tri_apsp.errors import TooLargeError
-
-__all__ = ["memory_for", "memory_for_matrices"]
 
 
 def memory_for(

@@ -2,13 +2,9 @@
 names.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from numbers import Number
-
-__all__ = ["counted", "remedy_of_extra", "remedy_of_sparse", "shown", "warn_caller"]
 
 _PACKAGE = __name__.partition(".")[0]
 

@@ -2,14 +2,10 @@
 out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tri_apsp.configs import CompleteConfig
-
-__all__ = ["NegativeCycles", "Options", "Plan"]
 
 NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""

@@ -1,7 +1,5 @@
 """From a request to its plan, and from the plan to the result."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 
@@ -26,8 +24,6 @@ from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
 from tri_apsp.sparse.choice import Comparison, dense_or_sparse, most_edges
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
-
-__all__ = ["plan_of", "run", "select"]
 
 # Values that are counted at a time.
 _AT_A_TIME = 1 << 26

@@ -1,10 +1,6 @@
 """The command that runs a module of this package in another Python process."""
 
-from __future__ import annotations
-
 import sys
-
-__all__ = ["module_command"]
 
 _CODE = (
     "import runpy, sys; sys.path[:] = {path!r}; "

@@ -2,8 +2,6 @@
 package.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -27,7 +27,7 @@ from tri_apsp.arguments import (
 from tri_apsp.configs import Config, MethodName
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import DISTANCE_FORMATS, check_output
+from tri_apsp.graphs import DISTANCE_FORMATS, DenseGraph, check_output
 from tri_apsp.graphs.cast import cast_weights
 from tri_apsp.graphs.sparse import SparseGraph, is_sparse, sparse_graph
 from tri_apsp.messages import shown
@@ -35,15 +35,13 @@ from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.semirings import dtype_name, no_edge, solved_dtype
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
-__all__ = ["METHOD_CHOICES", "MethodChoice", "Request", "Vertices"]
-
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
 """The methods of shortest_paths."""
 
 _SPARSE_METHODS = (JOHNSON, *ROW_METHODS)
 METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), *_SPARSE_METHODS)
 
-Vertices: TypeAlias = "int | Sequence[int] | torch.Tensor"
+Vertices: TypeAlias = int | Sequence[int] | torch.Tensor
 """A vertex, or several."""
 
 
@@ -103,6 +101,8 @@ class Request:
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
         check_flags(min_only=min_only)
+        if isinstance(graph, DenseGraph):
+            graph = graph.weights
         sparse_graph_given = is_sparse(graph)
         if offsets is not None or sizes is not None or overwrite or not check:  # see _EXCLUSIVE
             given = {

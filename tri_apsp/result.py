@@ -1,7 +1,5 @@
 """What a solve returns."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass

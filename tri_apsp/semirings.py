@@ -8,8 +8,6 @@ stored values then fits the dtype, whatever the weights, so no sum ever wraps, n
 negative cycle doubles its weight at each step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,23 +17,6 @@ import numpy as np
 import torch
 
 from tri_apsp.errors import InputError
-
-__all__ = [
-    "DTYPES",
-    "DTYPES_BY_NAME",
-    "SIGNS",
-    "DistanceRange",
-    "Sign",
-    "distance_range",
-    "dtype_name",
-    "floor",
-    "from_bool",
-    "minus_infinity",
-    "no_edge",
-    "remedy_beyond",
-    "remedy_for",
-    "solved_dtype",
-]
 
 DTYPES: tuple[torch.dtype, ...] = (
     torch.float32,

@@ -2,8 +2,6 @@
 and the result.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp import engines, tuned
@@ -15,8 +13,6 @@ from tri_apsp.memory import memory_for_matrices
 from tri_apsp.methods import Observer
 from tri_apsp.methods.kleene import Kleene
 from tri_apsp.semirings import DTYPES, no_edge
-
-__all__ = ["closure", "matrices_of_closure", "transitive_closure"]
 
 
 def closure(adjacency: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,6 @@
 distances in range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -11,17 +9,6 @@ from typing import NamedTuple, Protocol
 import torch
 
 from tri_apsp.semirings import no_edge
-
-__all__ = [
-    "KnownRanges",
-    "PendingRanges",
-    "ValueRange",
-    "bounded_distances",
-    "largest_magnitude",
-    "limits",
-    "row_blocks",
-    "value_range",
-]
 
 # A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory;
 # below, parts cost more time.

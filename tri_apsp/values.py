@@ -2,8 +2,6 @@
 apart from "no edge".
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, NoReturn
 
 import torch
@@ -12,8 +10,6 @@ from tri_apsp.arguments import check_size_values
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
 from tri_apsp.value_range import ValueRange, value_range
-
-__all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of_range"]
 
 
 class Bounds(NamedTuple):

@@ -2,8 +2,6 @@
 batches run today.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -15,17 +13,6 @@ from tri_apsp.bench.cases import Case, scipy_distances
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.semirings import dtype_name, no_edge
-
-__all__ = [
-    "BATCHES",
-    "SIZES",
-    "BatchRow",
-    "batch_cases",
-    "line",
-    "measure_batches",
-    "solve_by_torch",
-    "titles",
-]
 
 SIZES = (8, 16, 32, 64)
 """Default numbers of vertices."""

@@ -2,16 +2,12 @@
 no other instruction.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
 
 from tri_apsp.device import Device
 from tri_apsp.semirings import dtype_name
-
-__all__ = ["BOUND", "RATES", "bound", "has_bound", "operations_per_clock"]
 
 BOUND = (
     "what adds and mins, or ands and ors, alone would reach on compute capability 9: 128 "

@@ -2,8 +2,6 @@
 SciPy.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import subprocess
@@ -19,18 +17,6 @@ from tri_apsp.messages import counted
 from tri_apsp.papers import SYSTEMS
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
-
-__all__ = [
-    "HEAVIEST",
-    "SIZES",
-    "Case",
-    "cases_of",
-    "runs_of",
-    "runs_scipy",
-    "scipy_bytes",
-    "scipy_distances",
-    "solve_by_scipy",
-]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""

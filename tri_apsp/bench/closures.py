@@ -2,8 +2,6 @@
 checked by search.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp import tuned
@@ -11,8 +9,6 @@ from tri_apsp.api import reachability
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import Config
 from tri_apsp.transitive_closure import matrices_of_closure
-
-__all__ = ["check", "edges_of", "matrices_of", "solve"]
 
 # At two edges per vertex, about 0.6 of the pairs are reachable, over paths of a few log n edges.
 _EDGES_PER_VERTEX = 2

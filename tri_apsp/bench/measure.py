@@ -2,8 +2,6 @@
 call is timed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +22,6 @@ from tri_apsp.dense.product import tries_exponents
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
-
-__all__ = ["BenchRow", "check_sources", "measure"]
 
 # Runs whose products are timed: fewer than for the time of a solve, as their share of it varies
 # less.

@@ -10,8 +10,6 @@ from tri_apsp.bench.solves import DensePlan, solve_with
 from tri_apsp.device import synchronize
 from tri_apsp.engines import Engine, Update
 
-__all__ = ["seconds_in_products"]
-
 
 def seconds_in_products(weights: torch.Tensor, plan: DensePlan) -> float:
     """Solve `weights` as a public call does, and return the seconds in engine.product, whichever

@@ -4,15 +4,11 @@ It runs in a process of its own because its loop in C handles no Ctrl-C. It impo
 starts quickly.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import time
 
 import numpy as np
-
-__all__ = ["main"]
 
 
 def main() -> None:

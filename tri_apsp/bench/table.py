@@ -1,11 +1,7 @@
 """The table that `bench` prints: one line per row, as rows come."""
 
-from __future__ import annotations
-
 from tri_apsp.bench.measure import BenchRow
 from tri_apsp.console.output import amount
-
-__all__ = ["line", "titles"]
 
 _LAYOUT = (
     "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>9}  {:>7}  {:>6}"

@@ -2,8 +2,6 @@
 clock of an idle GPU.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from statistics import median
@@ -18,18 +16,6 @@ from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 from tri_apsp.plan import Options
-
-__all__ = [
-    "RUNS",
-    "SHORT_SECONDS",
-    "compile_kernels",
-    "compile_sparse",
-    "timed",
-    "timed_again",
-    "timed_warm",
-    "warm_up",
-    "warm_up_size",
-]
 
 T = TypeVar("T")
 

@@ -1,7 +1,5 @@
 """python -m tri_apsp bench"""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterable, Iterator
@@ -28,8 +26,6 @@ from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-
-__all__ = ["configure", "run"]
 
 _SCIPY_UP_TO = 2048
 _SMALL = " ".join(map(str, SMALL_SIZES))

@@ -1,7 +1,5 @@
 """python -m tri_apsp bench --batches"""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -21,8 +19,6 @@ from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
-
-__all__ = ["AnyRow", "print_rows", "run_batches"]
 
 AnyRow = TypeVar("AnyRow", BenchRow, BatchRow)
 

@@ -1,14 +1,10 @@
 """python -m tri_apsp generate"""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, write_graph
 from tri_apsp.messages import counted
-
-__all__ = ["configure", "run"]
 
 _WIDTH = max(map(len, GENERATORS))
 _EPILOG = (

@@ -1,7 +1,5 @@
 """The graph of a command line: the arguments that name it, and reading it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,25 +26,6 @@ from tri_apsp.messages import counted
 from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
-
-__all__ = [
-    "MARK",
-    "STDIN",
-    "add_dtype",
-    "add_graph",
-    "add_negative_cycles",
-    "add_outputs",
-    "add_solver",
-    "check_outputs",
-    "describe_device",
-    "describe_graph",
-    "edges_of",
-    "numbered_from",
-    "read",
-    "sparse_of",
-    "vertex_of",
-    "weights_of",
-]
 
 STDIN = "-"
 """In place of a file: standard input."""

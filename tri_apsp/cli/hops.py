@@ -1,7 +1,5 @@
 """python -m tri_apsp hops"""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable
@@ -43,8 +41,6 @@ from tri_apsp.sparse.measures import (
     mean_distance_of,
     totals,
 )
-
-__all__ = ["configure", "run"]
 
 _KEYS = (
     "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no "

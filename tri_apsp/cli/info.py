@@ -1,7 +1,5 @@
 """python -m tri_apsp info"""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from collections.abc import Iterator, Mapping
@@ -19,8 +17,6 @@ from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES, dtype_name
-
-__all__ = ["configure", "run"]
 
 
 class _Engines(TypedDict):

@@ -2,8 +2,6 @@
 before torch is imported.
 """
 
-from __future__ import annotations
-
 import sys
 
 from tri_apsp.cli.parser import build_parser
@@ -14,8 +12,6 @@ from tri_apsp.console.exit_status import (
     terminated_as_interrupted,
 )
 from tri_apsp.console.parser import program
-
-__all__ = ["main"]
 
 
 def main(argv: list[str] | None = None) -> int:

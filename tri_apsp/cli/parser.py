@@ -1,7 +1,5 @@
 """The parser of python -m tri_apsp, which lists the subcommands."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,8 +7,6 @@ from importlib import import_module
 from tri_apsp import __version__
 from tri_apsp.console.exit_status import BAD_INPUT, BROKEN_PIPE, FAILED, INTERRUPTED
 from tri_apsp.console.parser import Parser, program
-
-__all__ = ["COMMANDS", "OTHERS", "build_parser"]
 
 COMMANDS = {
     "solve": "compute all shortest distances of a graph file",

@@ -1,7 +1,5 @@
 """python -m tri_apsp path"""
 
-from __future__ import annotations
-
 import argparse
 
 from tri_apsp.cli.graph import (
@@ -20,8 +18,6 @@ from tri_apsp.device import resolve
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
-
-__all__ = ["configure", "run"]
 
 _KEYS = (
     "source, target, distance and edges (null where there is no path), path (a list of vertices, "

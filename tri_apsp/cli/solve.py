@@ -1,7 +1,5 @@
 """python -m tri_apsp solve"""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from functools import partial
@@ -48,8 +46,6 @@ from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
-
-__all__ = ["configure", "run"]
 
 _SECONDS = (
     f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the "

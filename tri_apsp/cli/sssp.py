@@ -1,7 +1,5 @@
 """python -m tri_apsp sssp"""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 
@@ -29,8 +27,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
-
-__all__ = ["configure", "run"]
 
 _KEYS = (
     "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), "

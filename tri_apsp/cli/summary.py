@@ -1,7 +1,5 @@
 """A summary of distances in a few numbers, computed on their device by blocks of rows."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math
@@ -14,8 +12,6 @@ from tri_apsp.api import Result
 from tri_apsp.graphs import write_distances, write_predecessors
 from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
-
-__all__ = ["Summary", "summarise", "write_result"]
 
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20

@@ -1,7 +1,5 @@
 """The configuration of each engine where nothing was tuned, with the measurements behind it."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.configs.types import (
@@ -12,8 +10,6 @@ from tri_apsp.configs.types import (
     NvidiaConfig,
     PortableConfig,
 )
-
-__all__ = ["default_config"]
 
 
 def default_config(engine: str, dtype: torch.dtype) -> CompleteConfig:

@@ -14,23 +14,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from tri_apsp.errors import InputError
 
-__all__ = [
-    "METHOD_NAMES",
-    "TILE_FIELDS",
-    "USED_FIELDS",
-    "CompleteConfig",
-    "Config",
-    "CpuConfig",
-    "CpuTiles",
-    "GpuConfig",
-    "GpuTiles",
-    "MethodName",
-    "NvidiaConfig",
-    "PortableConfig",
-    "from_fields",
-    "to_fields",
-]
-
 MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)

@@ -2,8 +2,6 @@
 launchers.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -20,18 +18,6 @@ from tri_apsp.configs.types import (
 )
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
-
-__all__ = [
-    "EXPONENTS_PART",
-    "EXPONENT_DTYPES",
-    "closure_bytes",
-    "exponents_bytes",
-    "invalid_because",
-    "is_valid",
-    "max_registers",
-    "product_registers",
-    "require_valid",
-]
 
 C = TypeVar("C", bound=Config)
 

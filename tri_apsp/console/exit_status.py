@@ -1,7 +1,5 @@
 """Exit statuses, and the guard that turns an error into a sentence on stderr and a status."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -13,16 +11,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
-
-__all__ = [
-    "BAD_INPUT",
-    "BROKEN_PIPE",
-    "FAILED",
-    "INTERRUPTED",
-    "guarded",
-    "interruptible_imports",
-    "terminated_as_interrupted",
-]
 
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 

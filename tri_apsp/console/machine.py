@@ -1,7 +1,5 @@
 """The devices and the software versions that a measurement depends on."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +9,6 @@ import torch
 import tri_apsp
 from tri_apsp.device import byte_size, cuda_count, describe, installed_version, triton_version
 from tri_apsp.messages import counted
-
-__all__ = ["device_facts", "device_line", "devices", "versions", "versions_line"]
 
 
 def devices() -> list[torch.device]:

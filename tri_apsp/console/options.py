@@ -1,7 +1,5 @@
 """Argument types, options that several command lines take, and folders that options name."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Callable
@@ -9,8 +7,6 @@ from pathlib import Path
 
 from tri_apsp.engines import ENGINES
 from tri_apsp.errors import InputError
-
-__all__ = ["add_device", "add_json", "at_least", "make_folder"]
 
 
 def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:

@@ -1,13 +1,9 @@
 """Results on stdout, as a JSON object or a few aligned lines; formats of amounts and commands."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-__all__ = ["amount", "command_line", "flat_fields", "print_fields", "print_json", "print_result"]
 
 
 def print_json(data: Mapping[str, object]) -> None:

@@ -1,15 +1,11 @@
 """The argument parser of every command line."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from tri_apsp.console.exit_status import BAD_INPUT
-
-__all__ = ["Parser", "program"]
 
 
 class Parser(argparse.ArgumentParser):

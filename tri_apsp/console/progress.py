@@ -2,14 +2,10 @@
 is done now.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-__all__ = ["activity", "progress", "terminal_shape"]
 
 DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
 

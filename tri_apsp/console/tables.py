@@ -1,12 +1,8 @@
 """CSV files of measurements: one format of their cells, for writing and reading."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-__all__ = ["cell", "read_csv", "write_csv"]
 
 
 def cell(value: object) -> str:

@@ -10,8 +10,6 @@ into account). Distances are exact for integers below 2**53, else within roundin
 shortest paths, the predecessors may follow another one than SciPy's.
 """
 
-from __future__ import annotations
-
 from scipy.sparse.csgraph import NegativeCycleError, construct_dist_matrix, reconstruct_path
 
 from tri_apsp.csgraph.functions import (

@@ -1,7 +1,5 @@
 """The public functions: documentation, and one call each. The work is in tri_apsp.csgraph.solve."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

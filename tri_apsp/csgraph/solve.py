@@ -2,8 +2,6 @@
 SciPy's form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

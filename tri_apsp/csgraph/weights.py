@@ -1,7 +1,5 @@
 """Weights from a graph as SciPy's functions take it, and the sources that they are asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -22,8 +22,6 @@ For floats, the rounding bound of the remaining graph may be smaller, since its 
 be; then a cycle that was within the bound before is negative, and so the loop goes on.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from typing import NoReturn
@@ -38,8 +36,6 @@ from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.transitive_closure import transitive_closure
 from tri_apsp.value_range import row_blocks, value_range
 from tri_apsp.values import check_graphs, raise_out_of_range
-
-__all__ = ["DenseCycles", "matrices_of_marking", "without_unreached"]
 
 # Sources of pairs that are marked at a time.
 _ROWS = 1024

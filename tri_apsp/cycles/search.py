@@ -1,7 +1,5 @@
 """The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds on a GPU."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -13,8 +11,6 @@ import torch
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
-
-__all__ = ["CycleSearch", "DenseCycleSearch", "Margins", "NegativeCycle"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the
 # largest weight, for each edge.

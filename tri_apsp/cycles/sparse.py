@@ -1,7 +1,5 @@
 """Negative weights in sparse graphs: potentials that leave none, and what negative cycles reach."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,8 +11,6 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.graphs.sparse import SparseGraph, canonical
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import raise_out_of_range
-
-__all__ = ["Reweighted", "SparseComponents", "reweight"]
 
 
 class _SparseSearch(CycleSearch):

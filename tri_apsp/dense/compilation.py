@@ -1,7 +1,5 @@
 """Compiling the kernels of a solve side by side, before its method launches them."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import torch
@@ -16,8 +14,6 @@ from tri_apsp.engines import MatrixSpec
 from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.methods import Method, Observer
 from tri_apsp.values import Bounds
-
-__all__ = ["compile_solve"]
 
 
 def compile_solve(batch: DenseBatch, plan: DensePlan, matrix: torch.Tensor) -> None:

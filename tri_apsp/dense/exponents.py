@@ -5,8 +5,6 @@ Tensor cores add powers of two, and the exponent of a sum is a minimum: kernels.
 the arithmetic and its proof, engines.exponents the engine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -22,18 +20,6 @@ from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import value_range
 from tri_apsp.values import Bounds
-
-__all__ = [
-    "are_supported",
-    "by_exponents",
-    "direct_products",
-    "may_multiply_by_exponents",
-    "product_threshold",
-    "queue_edges_per_vertex",
-    "solve_threshold",
-    "with_exponents",
-    "with_threshold",
-]
 
 # Smaller products gain nothing: in int16, one of 1024 by exponents takes 35 us on an H100, a direct
 # one 37 us on an H200.

@@ -2,8 +2,6 @@
 host blocks once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,8 +13,6 @@ from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense.verification import verify
 from tri_apsp.engines import Engine, OneLaunch
 from tri_apsp.values import Bounds, check_graphs
-
-__all__ = ["Closed", "solve_in_one_launch"]
 
 # Whether the last weights of a dtype on a device had a negative value: the next ones are expected
 # to be alike.

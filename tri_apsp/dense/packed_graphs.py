@@ -2,8 +2,6 @@
 without padding.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Iterator
@@ -25,8 +23,6 @@ from tri_apsp.paths.gradient import weights_gradient
 from tri_apsp.plan import Options, Plan
 from tri_apsp.result import Result
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge, solved_dtype
-
-__all__ = ["PackedPlan", "pack", "packed_gradient", "plan_packed", "run_packed", "unpack"]
 
 # Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at
 # most a quarter.

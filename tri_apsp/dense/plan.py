@@ -15,8 +15,6 @@ from tri_apsp.cycles.dense import matrices_of_marking
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import Options, Plan
 
-__all__ = ["DensePlan", "plan_dense", "plan_with"]
-
 _GIVEN = "asked for by name"
 _PLANS: dict[Any, DensePlan] = {}
 # The most plans kept.

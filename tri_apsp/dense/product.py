@@ -1,7 +1,5 @@
 """The min-plus product of two matrices."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp import engines, tuned
@@ -12,8 +10,6 @@ from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.values import Bounds, check_values, raise_out_of_range
-
-__all__ = ["product", "tries_exponents"]
 
 
 def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.Tensor:

@@ -1,7 +1,5 @@
 """A dense plan carried out: from weights to Result, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -25,8 +23,6 @@ from tri_apsp.methods import Method, Observer
 from tri_apsp.paths.predecessors import predecessors as find_predecessors
 from tri_apsp.plan import Options
 from tri_apsp.result import Result
-
-__all__ = ["Make", "Progress", "run", "solve"]
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""

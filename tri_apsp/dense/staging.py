@@ -1,7 +1,5 @@
 """Staging: the matrix that a solve starts from, and the bounds of the weights."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.arguments import DenseBatch
@@ -9,8 +7,6 @@ from tri_apsp.engines import Engine
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges, value_range
 from tri_apsp.values import Bounds, check_graphs, padding_of
-
-__all__ = ["Staged", "stage"]
 
 
 class Staged:

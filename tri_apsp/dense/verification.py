@@ -2,8 +2,6 @@
 range of the dtype.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -12,8 +10,6 @@ from tri_apsp.engines import Engine
 from tri_apsp.semirings import DistanceRange, distance_range, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, row_blocks
 from tri_apsp.values import Bounds, raise_out_of_range
-
-__all__ = ["EarlyCheck", "NegativeDiagonalError", "verify"]
 
 
 class NegativeDiagonalError(Exception):

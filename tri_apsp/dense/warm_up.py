@@ -1,7 +1,5 @@
 """Compiling and loading what solves need before the first of them, as servers do."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterable
@@ -17,8 +15,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name
-
-__all__ = ["warmup"]
 
 # Triton compiles in part without the interpreter's lock.
 _THREADS = 4

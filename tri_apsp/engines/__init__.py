@@ -1,7 +1,5 @@
 """The engines, and which of them can run here. An engine is imported when it is first used."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from importlib import import_module

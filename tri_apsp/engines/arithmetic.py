@@ -2,8 +2,6 @@
 memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +14,6 @@ from tri_apsp.engines.nvidia_constants import product_layouts, strategy
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.arithmetic import SLICE, _arithmetic_kernel
 from tri_apsp.semirings import no_edge
-
-__all__ = ["Arithmetic", "arithmetic", "arithmetic_constants", "arithmetic_options", "shapes"]
 
 _STEPS = 20000
 """More than 10 ms on an H200: long beside a launch."""

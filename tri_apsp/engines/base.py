@@ -9,8 +9,6 @@ A method knows nothing of dtypes, devices or tiles. It takes blocks of the dista
 slicing and passes them to the operations; it never computes on a block itself.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,5 @@
 """The cpu engine: Numba kernels on every core that torch may use."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from typing import Any
@@ -20,8 +18,6 @@ from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
-
-__all__ = ["CpuEngine"]
 
 # The largest n of graphs that one kernel solves whole, and the most graphs of a task.
 _SMALL_GRAPH, _GRAPHS = 64, 64

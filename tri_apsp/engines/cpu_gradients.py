@@ -2,8 +2,6 @@
 thread.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
@@ -13,8 +11,6 @@ from tri_apsp.kernels.cpu.gradients import (
     scatter_to_rows,
     sum_subtrees,
 )
-
-__all__ = ["argmin", "edge_gradient", "factor_gradients"]
 
 # Rows, or columns, of a task.
 _PART = 64

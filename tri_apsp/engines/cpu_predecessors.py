@@ -2,8 +2,6 @@
 thread.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +24,6 @@ from tri_apsp.kernels.cpu.tight_edges import (
     list_targets,
     mark_tight,
 )
-
-__all__ = ["Constants", "find_predecessors"]
 
 # Vertices up to which a graph is searched by all edges, instead of lists of tight ones; at least
 # COLUMNS.

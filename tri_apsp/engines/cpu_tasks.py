@@ -1,7 +1,5 @@
 """Tasks of the engines of the CPU, on every thread that they may use."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
-__all__ = ["Array", "CpuTask", "is_shared", "run_apart", "run_tasks"]
 
 Array = np.ndarray[Any, Any]
 

@@ -22,16 +22,6 @@ from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel
 from tri_apsp.kernels.shared.exponents import _encode_kernel, _sample_kernel
 from tri_apsp.semirings import no_edge
 
-__all__ = [
-    "BLOCK_EDGE",
-    "ByExponents",
-    "Exponents",
-    "Remaining",
-    "exponent_product",
-    "exponents_of",
-    "recorded_products",
-]
-
 BLOCK_EDGE = 128
 """Edge of a block of C, of which one flag tells whether a direct product must compute it; and rows
 of a tile.

@@ -1,7 +1,5 @@
 """The nvidia engine: Gluon kernels, with the fastest instructions for each dtype, sign and GPU."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -48,8 +46,6 @@ from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
-
-__all__ = ["NvidiaEngine"]
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
 # value is then loaded more often.

@@ -2,8 +2,6 @@
 by dtype and tiles.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -18,18 +16,6 @@ from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import limits
-
-__all__ = [
-    "argmin_constants",
-    "closure_constants",
-    "closure_options",
-    "compute_dtype",
-    "product_layouts",
-    "small_gradients_constants",
-    "small_graphs_constants",
-    "solve_constants",
-    "strategy",
-]
 
 # Values of a group of small graphs.
 _SMALL_VALUES = 1024

@@ -1,7 +1,5 @@
 """Copying graphs between a packed tensor, where each has its own values, and padded matrices."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch
@@ -9,8 +7,6 @@ import torch
 from tri_apsp.device import current
 from tri_apsp.engines.cpu_tasks import run_tasks
 from tri_apsp.gpu.launcher import Launcher, has_triton
-
-__all__ = ["pack_into", "unpacked"]
 
 # Values per task on a CPU, and at most per program on a GPU.
 _TASK, _BLOCK = 1 << 16, 1024

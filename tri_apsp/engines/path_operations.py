@@ -1,13 +1,9 @@
 """Operations on the paths of solved graphs: predecessors, and the gradients that follow them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
-
-__all__ = ["PathOperations", "Tolerance"]
 
 
 class Tolerance(NamedTuple):

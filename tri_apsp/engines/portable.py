@@ -1,7 +1,5 @@
 """The portable engine: plain Triton kernels, on CUDA and ROCm GPUs and in Triton's interpreter."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -18,8 +16,6 @@ from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.semirings import floor, no_edge
-
-__all__ = ["PortableEngine"]
 
 # The largest slice of k that a program of the panels splits at a time: unrolling more only takes
 # longer to compile.

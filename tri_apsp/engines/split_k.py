@@ -1,10 +1,6 @@
 """How many programs of the nvidia engine share a tile of a product that does not fill the GPU."""
 
-from __future__ import annotations
-
 from functools import lru_cache
-
-__all__ = ["split_k_tiles"]
 
 # A model of the time of a product, in steps of k. A tile is divided into at most _MAX_PARTS parts
 # of k, each of at least _MIN_K. A program takes _START_STEPS to start and end. Programs that share

@@ -1,15 +1,11 @@
 """Staging: what a solve needs of the device before and after its method runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
 
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, value_range
-
-__all__ = ["Staging"]
 
 
 class Staging:

@@ -2,11 +2,7 @@
 concurrently.
 """
 
-from __future__ import annotations
-
 from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
-
-__all__ = ["multiply_in_stripes"]
 
 # Stripes consist of whole tiles, so that no program computes part of a tile.
 _TILE = 64

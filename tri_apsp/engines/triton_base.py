@@ -2,8 +2,6 @@
 solves in one launch.
 """
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -23,19 +21,6 @@ from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange
-
-__all__ = [
-    "MAX_GRAPHS",
-    "Launch",
-    "LaunchGrid",
-    "Shape",
-    "TritonEngine",
-    "in_parts",
-    "make_launch",
-    "programs",
-    "shape_of",
-    "strides_of",
-]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""

@@ -1,7 +1,5 @@
 """Bellman-Ford on a GPU, in rounds from all vertices whose potential changed in the last one."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -15,8 +13,6 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.semirings import no_edge
-
-__all__ = ["largest_on_gpu", "relax_constants", "search_in_rounds"]
 
 # Columns of a program, and programs of a launch on each multiprocessor.
 _BLOCK, _PROGRAMS_PER_UNIT = 1024, 8

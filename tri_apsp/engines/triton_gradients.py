@@ -2,8 +2,6 @@
 host does not block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -15,8 +13,6 @@ from tri_apsp.device import describe
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import argmin as argmin_kernels
 from tri_apsp.kernels.shared import gradients
-
-__all__ = ["argmin", "argmin_constants", "edge_gradient", "factor_gradients"]
 
 # Values per program of an elementwise kernel, or per step of a program that owns rows.
 _BLOCK = 1024

@@ -5,8 +5,6 @@ also blocks after each search of a strip, to count the pairs that are left, and 
 queues.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +19,6 @@ from tri_apsp.engines.base import Block, Tolerance
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge
-
-__all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 
 # Rows and columns of a tile of a pass; a bit for each row fits an int32.
 _TILE = (32, 64)

@@ -1,14 +1,10 @@
 """Products of matrices with row strides beyond int32: kernels address within a tile in 32 bits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
 
 from tri_apsp.engines.base import Engine, Update, block
-
-__all__ = ["MAX_ROW_STRIDE", "has_wide_strides", "multiply_in_parts"]
 
 MAX_ROW_STRIDE = 1 << 18
 """The largest row stride, beyond that of a dense matrix, with which every tile of a GPU kernel

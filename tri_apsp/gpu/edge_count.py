@@ -1,7 +1,5 @@
 """Counting edges on a GPU, while the host goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 
@@ -11,8 +9,6 @@ from tri_apsp.device import current, describe, synchronize_stream
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.result_buffers import ROW, result_buffer_for
 from tri_apsp.semirings import no_edge
-
-__all__ = ["queue_edge_count"]
 
 # A program reads this many values at a time, and up to this many programs are launched per
 # multiprocessor: enough loads in flight to fill the memory bandwidth.

@@ -2,8 +2,6 @@
 to look a kernel up again.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +15,6 @@ from typing import Any
 import torch
 
 from tri_apsp.device import current, current_gpu, raw_stream
-
-__all__ = ["Launcher", "compiling_side_by_side", "has_triton"]
 
 # Kernels that are compiled at the same time.
 _THREADS = 8

@@ -5,15 +5,11 @@ A graph of n vertices is then stored with the next multiple of 16 rows and colum
 the added vertices.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.nn.functional import pad
 
 from tri_apsp.device import fits_memory
 from tri_apsp.semirings import no_edge
-
-__all__ = ["ALIGNMENT", "aligned", "pad_operands", "padded_size"]
 
 ALIGNMENT = 16
 # Graphs of up to this many vertices gain nothing: the tiles of the kernels are larger than the

@@ -5,13 +5,9 @@ All are kept from solve to solve, because allocating them takes the host longer 
 kernel.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.device import is_captured, raw_stream
-
-__all__ = ["ROW", "Counters", "ResultBuffer", "locks_for", "result_buffer_for"]
 
 ROW = 8
 """Values per row of a result buffer: what one solve in one launch reports (see

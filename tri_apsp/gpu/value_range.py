@@ -4,8 +4,6 @@ once for all of them.
 Small solves are bound by launches and by how often the host blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
@@ -17,14 +15,6 @@ from tri_apsp.gpu.launcher import Launcher, has_triton
 from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, bounded_distances, limits
-
-__all__ = [
-    "PendingSolve",
-    "ValueRangeQueue",
-    "ValueRangeReader",
-    "is_readable",
-    "queue_without_result",
-]
 
 # A program holds a tile of this many bytes, and this many programs run on each multiprocessor:
 # enough loads in flight to fill the memory bandwidth, and few enough registers. A tile is one row,

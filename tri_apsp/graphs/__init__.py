@@ -1,7 +1,5 @@
 """Graphs: reading and writing files, converting from other libraries, generating random ones."""
 
-from __future__ import annotations
-
 from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, whole_end
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph

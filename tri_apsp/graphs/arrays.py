@@ -2,8 +2,6 @@
 SciPy and torch.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,8 +17,6 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool, remedy_for
-
-__all__ = ["read_numpy", "read_pt", "write_array", "write_weights"]
 
 
 def read_numpy(source: Source) -> Graph:

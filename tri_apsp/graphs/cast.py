@@ -2,8 +2,6 @@
 cannot hold is refused.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any, SupportsIndex
 
@@ -15,16 +13,6 @@ from tri_apsp.device import check_memory
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
 from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
-
-__all__ = [
-    "Cast",
-    "as_integer",
-    "cast_weights",
-    "check_dense",
-    "warn_of_rounding",
-    "whole_end",
-    "widen",
-]
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.

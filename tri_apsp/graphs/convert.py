@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import sparray, spmatrix
 
-__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
-
 
 _SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok", "bsr", "dia")
 

@@ -1,7 +1,5 @@
 """A graph as a dense weight matrix, and the type that all readers and generators return."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,8 +11,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.semirings import no_edge
-
-__all__ = ["DenseGraph", "Graph"]
 
 # Values per block of rows when edges are counted or listed.
 _BLOCK = 1 << 22

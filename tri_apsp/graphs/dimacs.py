@@ -4,8 +4,6 @@ Vertices count from 1, and a line that begins with `c` is a comment. Source: 9th
 Implementation Challenge, "Shortest Paths", file formats.
 """
 
-from __future__ import annotations
-
 from typing import BinaryIO
 
 from tri_apsp.errors import InputError
@@ -13,8 +11,6 @@ from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import Rows, parse_count, parse_edges, write_rows
-
-__all__ = ["read_dimacs", "write_dimacs"]
 
 
 def read_dimacs(source: Source) -> EdgeList:

@@ -14,8 +14,6 @@ from tri_apsp.graphs.cast import as_integer
 from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge, remedy_for
 
-__all__ = ["from_edge_index"]
-
 
 def from_edge_index(
     edge_index: torch.Tensor,

@@ -6,8 +6,6 @@ caller, or by a comment `# base 0 vertices 100` before the first edge. Either pa
 missing, or be a comment of its own.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import BinaryIO
@@ -17,8 +15,6 @@ from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import NUMBERS, Rows, Text, parse_count, parse_edges, write_rows
-
-__all__ = ["read_edge_text", "write_edge_text"]
 
 _SEPARATORS = {None: "blanks", ",": "commas", "\t": "tabs"}
 _COLUMNS = ["source", "target", "weight"]

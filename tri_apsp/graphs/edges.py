@@ -15,8 +15,6 @@ from tri_apsp.graphs.cast import Cast, widen
 from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
-__all__ = ["MAX_VERTICES", "EdgeList", "outside_error", "weight_error"]
-
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
 
 # Edges per block that is scattered or written, which limits temporaries at no measurable cost.

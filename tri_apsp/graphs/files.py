@@ -1,7 +1,5 @@
 """Graphs as bytes: files and streams, decompression, and atomic replacement of a file."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -16,8 +14,6 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from tri_apsp.errors import ApspError, InputError, InputTypeError
 from tri_apsp.graphs.text import Text
-
-__all__ = ["Format", "Source", "file_format", "open_output", "to_path"]
 
 Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
 """The formats of files, by their extensions."""

@@ -3,8 +3,6 @@
 To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and a row in README's table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, NamedTuple, get_args
@@ -15,8 +13,6 @@ from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
 from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
 from tri_apsp.graphs.files import Format
 from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
-
-__all__ = ["FILE_FORMATS", "FORMATS", "GRAPH_FORMATS", "READ_FORMATS", "FileFormat"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""

@@ -4,8 +4,6 @@ generator.
 Weights are integers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias
@@ -20,17 +18,6 @@ from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
-
-__all__ = [
-    "GENERATORS",
-    "GraphKind",
-    "chain",
-    "complete",
-    "erdos_renyi",
-    "generate",
-    "grid_of",
-    "sparse_rows",
-]
 
 _LIGHTEST, _HEAVIEST = 1, 16
 

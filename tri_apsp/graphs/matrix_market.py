@@ -7,8 +7,6 @@ SciPy reads the header and writes the files. It does not read the entries, since
 Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935.
 """
 
-from __future__ import annotations
-
 import io
 from typing import BinaryIO
 
@@ -20,8 +18,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import Rows, parse_edges
-
-__all__ = ["read_matrix_market", "write_matrix_market"]
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}

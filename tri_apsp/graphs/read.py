@@ -1,7 +1,5 @@
 """Read a graph from a file, whose extension names its format, or from a stream."""
 
-from __future__ import annotations
-
 import os
 from typing import BinaryIO, Literal, cast
 
@@ -12,8 +10,6 @@ from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Format, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
-
-__all__ = ["load_graph", "read_graph"]
 
 
 def read_graph(

@@ -19,16 +19,6 @@ from tri_apsp.graphs.edges import outside_error, weight_error
 from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
 
-__all__ = [
-    "SPARSE_DTYPES",
-    "EdgeLists",
-    "GraphLike",
-    "SparseGraph",
-    "canonical",
-    "is_sparse",
-    "sparse_graph",
-]
-
 
 class SciPySparse(Protocol):
     """A sparse array or matrix of SciPy."""
@@ -36,9 +26,6 @@ class SciPySparse(Protocol):
     def tocoo(self) -> Any:
         """Return its entries."""
 
-
-GraphLike: TypeAlias = "torch.Tensor | SparseGraph | EdgeList | DenseGraph | SciPySparse"
-"""What functions take as a graph: see tri_apsp.shortest_paths."""
 
 SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
 """The dtypes of weights of sparse graphs."""
@@ -171,6 +158,10 @@ class SparseGraph:
         weights.fill_diagonal_(0)
         weights[self.by_source.owners(), self.by_source.vertices.long()] = self.by_source.weights
         return weights
+
+
+GraphLike: TypeAlias = torch.Tensor | SparseGraph | EdgeList | DenseGraph | SciPySparse
+"""What functions take as a graph: see tri_apsp.shortest_paths."""
 
 
 def is_sparse(graph: Any) -> bool:

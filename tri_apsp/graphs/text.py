@@ -23,8 +23,6 @@ from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
 
-__all__ = ["NUMBERS", "Rows", "Text", "parse_count", "parse_edges", "write_rows"]
-
 NUMBERS = (np.int64, np.float64)
 """The types that weights are parsed as: integers if all of them are, so that these are exact."""
 

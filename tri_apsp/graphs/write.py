@@ -2,8 +2,6 @@
 at all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -17,15 +15,6 @@ from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
-
-__all__ = [
-    "DISTANCE_FORMATS",
-    "check_output",
-    "write_distances",
-    "write_graph",
-    "write_predecessors",
-    "write_vertex_values",
-]
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")

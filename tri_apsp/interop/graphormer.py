@@ -5,8 +5,6 @@ Source: Ying et al., Do Transformers Really Perform Bad for Graph Representation
 section 3.1.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
@@ -18,8 +16,6 @@ from tri_apsp.graphs import from_edge_index
 from tri_apsp.graphs.cast import as_integer
 from tri_apsp.messages import shown
 from tri_apsp.semirings import no_edge
-
-__all__ = ["Encodings", "encodings", "features_along"]
 
 # Distances, counted in edges, fit int16 for graphs of at most so many vertices.
 _MOST_OF_INT16 = 1 << 12

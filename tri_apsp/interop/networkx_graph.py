@@ -2,16 +2,12 @@
 that was asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["ConvertedGraph", "Edges"]
 
 
 class _Missing:

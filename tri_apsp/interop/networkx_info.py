@@ -1,10 +1,6 @@
 """What NetworkX reads about this backend when it is imported; so this module imports nothing."""
 
-from __future__ import annotations
-
 from typing import Any
-
-__all__ = ["FUNCTIONS", "backend_info"]
 
 FUNCTIONS = (
     "floyd_warshall",

@@ -2,8 +2,6 @@
 because it is faster.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import cache
@@ -11,8 +9,6 @@ from numbers import Real
 from typing import Any
 
 import networkx as nx
-
-__all__ = ["can_run", "should_run"]
 
 _METHODS = (
     None,

@@ -1,7 +1,5 @@
 """One dense solve of a NetworkX graph, and its rows as Python numbers, orders and paths."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +14,6 @@ from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.interop.networkx_graph import ConvertedGraph
-
-__all__ = ["Solution", "solve"]
 
 # Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later
 # distances and temporaries.

@@ -5,8 +5,6 @@ What a transform adds is packed, n * n values for each graph in row order, so th
 joins graphs of different sizes; `padded` returns it as (batch, n, n, ...).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -31,8 +29,6 @@ except ImportError as error:
         "tri_apsp.interop.pyg needs torch_geometric, but it is not installed; "
         f"{remedy_of_extra('pyg')}."
     ) from error
-
-__all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
 
 
 class ShortestPathDistances(BaseTransform):  # type: ignore[misc]

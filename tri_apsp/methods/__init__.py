@@ -1,7 +1,5 @@
 """The dense methods by name, as the API, the command line, the tests and the tuner know them."""
 
-from __future__ import annotations
-
 from tri_apsp.configs import USED_FIELDS, Config
 from tri_apsp.errors import InputError
 from tri_apsp.methods.base import Method, Observer

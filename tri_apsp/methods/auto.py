@@ -1,13 +1,9 @@
 """Which method `method="auto"` takes: the first rule that applies, each with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tri_apsp.configs import Config, MethodName
-
-__all__ = ["RULES", "Rule", "choose", "reason"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """What a method is, and the observer that it calls while it runs."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
@@ -9,8 +7,6 @@ from typing import ClassVar
 
 from tri_apsp.configs import TILE_FIELDS, Config
 from tri_apsp.engines.base import Block, Engine
-
-__all__ = ["ALL_BUT_TILES", "Method", "Observer"]
 
 ALL_BUT_TILES = tuple(
     field.name for field in fields(Config) if field.name not in ("engine", "method", *TILE_FIELDS)

@@ -1,11 +1,7 @@
 """Blocked Floyd-Warshall in three phases."""
 
-from __future__ import annotations
-
 from tri_apsp.engines.base import Block, BlockOperations, Update
 from tri_apsp.methods.base import Method, Observer
-
-__all__ = ["FloydWarshall"]
 
 
 class FloydWarshall(Method):

@@ -1,11 +1,7 @@
 """One rank-1 update of the whole matrix for each vertex."""
 
-from __future__ import annotations
-
 from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.methods.base import ALL_BUT_TILES, Method, Observer
-
-__all__ = ["Iterative"]
 
 
 class Iterative(Method):

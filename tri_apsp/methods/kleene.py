@@ -1,12 +1,8 @@
 """Recursive all-pairs shortest paths: Kleene's algorithm in place."""
 
-from __future__ import annotations
-
 from tri_apsp.engines.base import WORKSPACE, Block, BlockOperations, Update, block
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
-
-__all__ = ["Kleene"]
 
 # Large graphs are split at a multiple of this, so that the left half consists of whole tiles with
 # aligned rows.

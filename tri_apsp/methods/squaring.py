@@ -1,13 +1,9 @@
 """Repeated min-plus squaring."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.engines.base import Block, Engine, Update
 from tri_apsp.methods.base import ALL_BUT_TILES, Method, Observer
-
-__all__ = ["Squaring"]
 
 
 class Squaring(Method):

@@ -2,8 +2,6 @@
 gradients.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import operator

@@ -1,7 +1,5 @@
 """Operations of autograd for packed batches: a solve with its gradient, pack and unpack."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Derivatives that no operation has: gradients of gradients, and forward mode."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn
 
 import torch

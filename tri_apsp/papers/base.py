@@ -1,7 +1,5 @@
 """What the systems of the papers share on the host."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -9,8 +7,6 @@ from tri_apsp.configs import TILE_FIELDS
 from tri_apsp.engines.base import Engine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods.base import ALL_BUT_TILES, Method
-
-__all__ = ["PaperMethod", "floor_of", "launcher"]
 
 
 class PaperMethod(Method):

@@ -14,8 +14,6 @@ Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths A
 Smith, Figure 2.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,23 +24,6 @@ from tri_apsp.kernels.nvidia.closure import tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.methods.base import Observer
 from tri_apsp.papers.base import PaperMethod, floor_of, launcher
-
-__all__ = [
-    "BlockedMethod",
-    "TileConstants",
-    "allocate_slice",
-    "allocate_tile",
-    "close_blocks",
-    "doubly_dependent_tile",
-    "load_tile",
-    "relax_over",
-    "relax_over_slices",
-    "row_layout",
-    "store_columns",
-    "store_tile",
-    "tile_constants",
-    "vertices_of",
-]
 
 _CLOSURE_WARPS = 8
 

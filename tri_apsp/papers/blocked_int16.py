@@ -18,14 +18,10 @@ fast as one core of an Intel i9-9900K.
 Source: Catinello, Parallel Floyd-Warshall, sections 2.4 and 2.5.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from tri_apsp.papers.blocked import row_layout
 from tri_apsp.papers.katz_kider import KatzKider
-
-__all__ = ["BlockedInt16", "BlockedVectorisedInt16"]
 
 
 class BlockedInt16(KatzKider):

@@ -12,16 +12,12 @@ Source: Harish and Narayanan, Accelerating Large Graph Algorithms on the GPU Usi
 Smith describe it in sections 2 and 3.1 and measure it in Table 1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from tri_apsp.papers.rank_one import THREADS, RankOneMethod, relax
-
-__all__ = ["HarishNarayanan"]
 
 
 @triton.jit(do_not_specialize=["k"])

@@ -18,8 +18,6 @@ Source: Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU, as
 describe it in section 3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
@@ -34,8 +32,6 @@ from tri_apsp.papers.blocked import (
     store_tile,
     vertices_of,
 )
-
-__all__ = ["KatzKider", "load_three_tiles"]
 
 _EDGE, _WARPS = 32, 8
 

@@ -14,15 +14,11 @@ Source: Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 4,
 blocked" of Table 1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.papers.blocked import doubly_dependent_tile, relax_over, store_tile
 from tri_apsp.papers.katz_kider import KatzKider, load_three_tiles
-
-__all__ = ["OptimisedBlocked"]
 
 
 @gluon.jit

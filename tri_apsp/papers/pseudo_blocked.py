@@ -14,16 +14,12 @@ with each access. The paper found b = 4 best of 1 to 32.
 Source: Catinello, Parallel Floyd-Warshall, sections 2.3 and 3.3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
-
-__all__ = ["PseudoBlocked"]
 
 
 @triton.jit(do_not_specialize=["k"])

@@ -2,8 +2,6 @@
 the best one known.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
@@ -14,8 +12,6 @@ from tri_apsp.engines.base import Block, Engine
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.methods.base import Observer
 from tri_apsp.papers.base import PaperMethod, floor_of, launcher
-
-__all__ = ["EDGE", "THREADS", "RankOneMethod", "relax", "relax_block"]
 
 EDGE = 16
 """Rows and columns of a square block of threads."""

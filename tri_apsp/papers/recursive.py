@@ -28,8 +28,6 @@ Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU
 section 4.2.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from tri_apsp.engines.base import Block, Engine, Update, block
@@ -44,8 +42,6 @@ from tri_apsp.papers.blocked import (
     row_layout,
     tile_constants,
 )
-
-__all__ = ["RecursivePlain", "RecursiveTuned"]
 
 
 class Recursive(PaperMethod):

@@ -1,7 +1,5 @@
 """Running a system: the only module of this package that knows the solver."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.arguments import check_options, check_weights
@@ -16,8 +14,6 @@ from tri_apsp.papers.systems import SYSTEMS, System
 from tri_apsp.plan import Options
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name
-
-__all__ = ["require_runnable", "solve"]
 
 
 def solve(

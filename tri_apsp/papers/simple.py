@@ -14,16 +14,12 @@ are of type short, and 256 threads were best.
 Source: Catinello, Parallel Floyd-Warshall, section 2.1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
-
-__all__ = ["Simple"]
 
 
 @triton.jit(do_not_specialize=["k"])

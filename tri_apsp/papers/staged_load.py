@@ -17,8 +17,6 @@ each value of A and of B.
 Source: Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, sections 4.1 to 4.3.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tri_apsp.kernels.nvidia.closure import tile_pointers
@@ -31,8 +29,6 @@ from tri_apsp.papers.blocked import (
     relax_over_slices,
     store_tile,
 )
-
-__all__ = ["StagedLoad"]
 
 _EDGE, _WARPS = 32, 2
 

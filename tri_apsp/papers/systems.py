@@ -2,8 +2,6 @@
 imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,8 +13,6 @@ from tri_apsp.device import Device
 from tri_apsp.engines import unusable_because
 from tri_apsp.methods import Method
 from tri_apsp.semirings import DTYPES
-
-__all__ = ["SYSTEMS", "System", "SystemParameter"]
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,12 @@ the width of an access is worth.
 Source: Catinello, Parallel Floyd-Warshall, section 2.2.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from tri_apsp.papers.rank_one import EDGE, RankOneMethod, relax_block
-
-__all__ = ["Vectorised"]
 
 
 @triton.jit(do_not_specialize=["k"])

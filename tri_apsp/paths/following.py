@@ -2,15 +2,11 @@
 each.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-
-__all__ = ["Paths", "next_hops", "paths"]
 
 # Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64,
 # 16 bytes.

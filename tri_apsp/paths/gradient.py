@@ -2,8 +2,6 @@
 minimum.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp import engines, tuned
@@ -13,8 +11,6 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.memory import memory_for, memory_for_matrices
 from tri_apsp.paths.predecessors import predecessors_without_bounds
 from tri_apsp.semirings import no_edge
-
-__all__ = ["product_gradients", "weights_gradient"]
 
 # Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most
 # 24 bytes of workspace.

@@ -2,8 +2,6 @@
 operation.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.arguments import DenseBatch
@@ -11,8 +9,6 @@ from tri_apsp.engines import Engine, Tolerance
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 from tri_apsp.values import Bounds
-
-__all__ = ["predecessors", "predecessors_without_bounds"]
 
 # Sums of a few terms differ by about one unit in the last place for each term.
 _UNITS = 4

@@ -1,7 +1,5 @@
 """python -m tri_apsp.report"""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -18,8 +16,6 @@ from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
 from tri_apsp.report.studies import STUDIES, study_of
-
-__all__ = ["build_parser", "main"]
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the

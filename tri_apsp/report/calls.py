@@ -2,8 +2,6 @@
 programs, each checked before it is timed; and the tables and plots of their columns.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
@@ -28,25 +26,6 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Choice, Values
-
-__all__ = [
-    "CallMeasurer",
-    "Columns",
-    "SolveCall",
-    "by_label",
-    "duration",
-    "lines_of",
-    "number",
-    "outcome_of_call",
-    "rate_lines",
-    "ratios",
-    "runs_of",
-    "seconds_of",
-    "table_of",
-    "times_of",
-    "times_section",
-    "to_float64",
-]
 
 SolveCall = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""

@@ -2,8 +2,6 @@
 and in one launch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -28,8 +26,6 @@ from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
-
-__all__ = ["STUDIES"]
 
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
 _CUTOFF = 256  # the largest β; smaller graphs have two levels of recursion

@@ -7,8 +7,6 @@ graph, so that its kernels are loaded, and then a graph of N vertices between cu
 cudaProfilerStop, which ncu reports as one range.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
@@ -27,8 +25,6 @@ from tri_apsp.device import profiled
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["METRICS", "NotCountedError", "Traffic", "counted_traffic", "main", "parse"]
 
 METRICS = ("lts__t_bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
 """The counters: bytes of the L2 cache, bytes read from memory, bytes written to memory."""

@@ -1,7 +1,5 @@
 """How much energy does it take? Joules of products with several tiles, and of whole solves."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 
@@ -26,8 +24,6 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Parameter, Space, Values
-
-__all__ = ["STUDIES", "EnergyMeasurer"]
 
 # The sizes of Buluç, Gilbert and Budak; solves come after the products, which need a final.
 _CASES: dict[str, Cases] = {

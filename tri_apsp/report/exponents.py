@@ -2,8 +2,6 @@
 families of graphs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -37,8 +35,6 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
-
-__all__ = ["STUDIES"]
 
 # The values "call" of the rows; "ordinary" products are direct ones.
 _DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min_plus"

@@ -1,14 +1,10 @@
 """Families of graphs by their edges: random, small worlds, power laws and grids."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
 
 from tri_apsp.graphs import grid_of
-
-__all__ = ["FAMILIES"]
 
 
 def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:

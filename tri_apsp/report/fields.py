@@ -2,8 +2,6 @@
 pipeline, and where should the recursion stop?
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +38,6 @@ from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Choice, Parameter, Space
-
-__all__ = ["STUDIES"]
 
 
 class _Sweep(NamedTuple):

@@ -1,7 +1,5 @@
 """The index of all reports, by question, and the figure of rates beside other projects."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from pathlib import Path
@@ -9,8 +7,6 @@ from pathlib import Path
 from tri_apsp.errors import InputError
 from tri_apsp.report.markdown import read_page, write_page
 from tri_apsp.report.rate import draw_rates
-
-__all__ = ["run", "write_index"]
 
 _WIDTH = 100
 # The order of the first questions; others follow by name.

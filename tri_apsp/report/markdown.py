@@ -2,16 +2,12 @@
 written by hand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tri_apsp.errors import InputError
-
-__all__ = ["figure", "read_page", "section", "table", "write_page", "writing"]
 
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 

@@ -4,8 +4,6 @@ In the final of a group, the fastest points for each x, or all, are timed again 
 rounds, so that their times can be compared; the round with the median time counts.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import time
@@ -21,8 +19,6 @@ from tri_apsp.report.study import Group, Measurer, Point
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["WorkerMeasurer", "measure", "missing"]
 
 SCREEN, FINAL = "screen", "final"
 # The share of a group's time in which points are tried; the rest is for the final.

@@ -2,18 +2,8 @@
 in a plot are not here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-__all__ = [
-    "BULUC_MFLOP_PER_JOULE",
-    "BULUC_SECONDS",
-    "LUND_SMITH_SECONDS",
-    "PaperCurve",
-    "lund_smith_curve",
-]
 
 
 @dataclass(frozen=True)

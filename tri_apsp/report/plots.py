@@ -1,7 +1,5 @@
 """Plots in one style, as SVG; the same rows give the same bytes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
 from tri_apsp.report.markdown import writing
-
-__all__ = ["Line", "Plot", "draw", "save"]
 
 # Typed as Any, since the known keys depend on the version of matplotlib.
 _STYLE: Any = {

@@ -2,8 +2,6 @@
 cycle to be marked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -28,8 +26,6 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
-
-__all__ = ["STUDIES"]
 
 _ALONE, _BOTH, _MARKED = (
     "distances",

@@ -1,15 +1,11 @@
 """The figure of rates against n, beside other projects and the best of the papers."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 
 from tri_apsp.console.tables import read_csv
 from tri_apsp.report import plots
 from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
-
-__all__ = ["draw_rates"]
 
 _FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
 _PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}

@@ -2,8 +2,6 @@
 be continued.
 """
 
-from __future__ import annotations
-
 import csv
 import datetime
 import math
@@ -26,8 +24,6 @@ from tri_apsp.report.study import Point, StudyRow
 from tri_apsp.tune.decision import kernel_fields
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["ENVIRONMENT", "StudyRows", "commit_of_checkout", "environment"]
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""

@@ -1,7 +1,5 @@
 """Running studies: measure what has no row, and write rows, plots, page and index."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json
@@ -28,8 +26,6 @@ from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
 from tri_apsp.report.studies import STUDIES, study_of
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
-
-__all__ = ["environment_section", "run_all", "run_study", "write_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}

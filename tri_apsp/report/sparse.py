@@ -2,8 +2,6 @@
 solve wins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -43,8 +41,6 @@ from tri_apsp.report.study import (
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
-
-__all__ = ["STUDIES"]
 
 # Calls; others are "one source, METHOD" and "MANY sources, METHOD".
 _MANY = 256

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tri_apsp.report.study import Study
 
-__all__ = ["STUDIES", "study_of"]
-
 
 class _Entry(NamedTuple):
     """The module of `report/` whose tuple STUDIES holds a study, and the summary for --help."""

@@ -19,23 +19,6 @@ from tri_apsp.tuned.records import Values, record_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Axis",
-    "Cases",
-    "Group",
-    "Measurer",
-    "Page",
-    "Point",
-    "Study",
-    "StudyRow",
-    "Target",
-    "correct",
-    "fastest",
-    "grouped",
-    "solve_cases",
-    "varied",
-]
-
 StudyRow = dict[str, str]
 """A row as it is in the file; a cell without value is an empty string."""
 

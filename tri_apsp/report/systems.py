@@ -2,8 +2,6 @@
 operations: how fast is each, what limits it, and what does squaring cost?
 """
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import time
@@ -64,8 +62,6 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
-
-__all__ = ["STUDIES"]
 
 _PARAMETERS = ("implementation", "method_parameter")
 _CPU_ENGINE, _SCIPY = "this project, auto, on the CPU", "SciPy, float64, one core"

@@ -1,7 +1,5 @@
 """What does tuning gain? Tables and a plot of the results of python -m tri_apsp.tune."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Sequence
@@ -27,8 +25,6 @@ from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
 from tri_apsp.tune.results import TaskResult, Winner
 from tri_apsp.tune.rows import read_rows
-
-__all__ = ["run"]
 
 _NOT_OF_WINNERS = (
     "objective",

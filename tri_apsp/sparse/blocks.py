@@ -22,8 +22,6 @@ from tri_apsp.sparse.plan import ROW_METHODS
 from tri_apsp.sparse.row_file import RowFile
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["RowBlock", "distance_blocks"]
-
 # Distances of a block, unless the caller says how many rows it has.
 _PER_BLOCK = 1 << 25
 

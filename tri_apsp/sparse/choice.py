@@ -1,22 +1,11 @@
 """Which sparse method "auto" takes: readable rules, with the measurements behind them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch
 
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
-
-__all__ = [
-    "Comparison",
-    "choose",
-    "dense_or_sparse",
-    "has_long_paths",
-    "may_stay_sparse",
-    "most_edges",
-]
 
 
 class Comparison(NamedTuple):

@@ -2,13 +2,9 @@
 programs.
 """
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.graphs.sparse import EdgeLists
-
-__all__ = ["chunks_of"]
 
 
 def chunks_of(lists: EdgeLists, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -1,7 +1,5 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +11,6 @@ from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.engine import SparseEngine
-
-__all__ = ["CpuSparseEngine"]
 
 # Sources that many_sources solves at a time: their distances from one vertex are read together.
 _SLAB = 64

@@ -2,8 +2,6 @@
 over few edges.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +10,6 @@ import torch
 from tri_apsp.engines.cpu_tasks import Array, run_apart
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
-
-__all__ = ["Elimination", "eliminate", "sweep_chunks"]
 
 # Limits per edge of the graph: edges and fill-in at vertices when they are eliminated; edges
 # between remaining vertices. A grid of 300 x 300 has 18 and 3, the roads of Rome 4 and 1; graphs

@@ -1,7 +1,5 @@
 """The interface between sparse methods and hardware."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import ClassVar
@@ -13,8 +11,6 @@ from tri_apsp.engines import choose
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.sparse.elimination import Elimination, eliminate
-
-__all__ = ["SparseEngine", "require_triton"]
 
 
 class SparseEngine(ABC):

@@ -2,8 +2,6 @@
 once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
@@ -18,8 +16,6 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.engine import require_triton
-
-__all__ = ["Totals", "hops", "totals"]
 
 # Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
 _WORDS = 8

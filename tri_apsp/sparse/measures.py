@@ -1,7 +1,5 @@
 """Measures of whole graphs that need all distances, but never hold n^2 of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -13,18 +11,6 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.hops import totals as totals_of_hops
 from tri_apsp.sparse.solve import SparseSolver
-
-__all__ = [
-    "closeness",
-    "closeness_of",
-    "diameter",
-    "diameter_of",
-    "eccentricities",
-    "eccentricities_of",
-    "mean_distance",
-    "mean_distance_of",
-    "totals",
-]
 
 # Distances that are held at a time.
 _AT_A_TIME = 1 << 24

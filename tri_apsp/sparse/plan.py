@@ -1,7 +1,5 @@
 """The plan of a sparse solve: which rows, and by which method of sparse graphs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -10,8 +8,6 @@ import torch
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.plan import Options, Plan
 from tri_apsp.sparse.choice import choose, may_stay_sparse
-
-__all__ = ["JOHNSON", "ROW_METHODS", "RowMethod", "SparsePlan", "engine_name", "plan_sparse"]
 
 JOHNSON = "johnson"
 """The choice of a sparse solve whose row method the rules find."""

@@ -1,7 +1,5 @@
 """Read a sparse graph from a file, without a matrix of n^2 values."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from typing import BinaryIO, Literal
@@ -11,8 +9,6 @@ import torch
 from tri_apsp.device import resolve
 from tri_apsp.graphs import Format, load_graph
 from tri_apsp.graphs.sparse import sparse_graph
-
-__all__ = ["read_sparse_graph"]
 
 
 def read_sparse_graph(

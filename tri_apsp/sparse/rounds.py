@@ -1,12 +1,8 @@
 """Rounds of kernels on a GPU; after some, the host reads whether that one changed anything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
-
-__all__ = ["FIRST", "rounds"]
 
 FIRST = 4
 """Rounds before the host reads for the first time."""

@@ -2,8 +2,6 @@
 on.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -23,8 +21,6 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import dtype_name
-
-__all__ = ["RowFile"]
 
 _SUFFIXES = ".npy", ".zarr"
 # Values of a chunk of zarr.

@@ -1,7 +1,5 @@
 """A sparse plan carried out: potentials where weights are negative, then a row method."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 
@@ -15,8 +13,6 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.sparse.plan import SparsePlan
 from tri_apsp.sparse.solve import SparseSolver
-
-__all__ = ["run"]
 
 # Sources that are solved at a time, of all.
 _ROWS = 1024

@@ -2,8 +2,6 @@
 cycles reach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -22,8 +20,6 @@ from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
 from tri_apsp.sparse.engine import SparseEngine, require_triton
 from tri_apsp.values import raise_out_of_range
-
-__all__ = ["Solved", "SparseSolver"]
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _AT_A_TIME = 1 << 20

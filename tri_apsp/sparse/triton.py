@@ -4,8 +4,6 @@ changed anything.
 Elimination has no rounds: one launch for each slab of sources.
 """
 
-from __future__ import annotations
-
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -20,8 +18,6 @@ from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.elimination import sweep_chunks
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.rounds import FIRST, rounds
-
-__all__ = ["TritonSparseEngine", "kernel_constants"]
 
 # Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for
 # others.

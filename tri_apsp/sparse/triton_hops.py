@@ -1,7 +1,5 @@
 """Breadth-first search from many vertices at once on a GPU: one slab of sources after another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -14,8 +12,6 @@ from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.kernels.shared import hops as kernels
 from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.rounds import FIRST, rounds
-
-__all__ = ["hop_constants", "hops_on_gpu", "search_memory", "totals_on_gpu"]
 
 # Words of 32 sources in a slab at most, and bytes of one matrix of bits. All hops of 100000
 # vertices with 2 million edges take 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these

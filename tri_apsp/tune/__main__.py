@@ -1,12 +1,8 @@
 """python -m tri_apsp.tune"""
 
-from __future__ import annotations
-
 import sys
 
 from tri_apsp.console.exit_status import guarded, interruptible_imports, terminated_as_interrupted
-
-__all__ = ["main"]
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:

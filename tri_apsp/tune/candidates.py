@@ -1,7 +1,5 @@
 """The candidates of a search: the combinations of a space that can run and repeat no other."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import itertools
@@ -13,8 +11,6 @@ from tri_apsp.device import Device
 from tri_apsp.methods import auto
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Space, Values
-
-__all__ = ["candidates", "space_hash", "with_method"]
 
 C = TypeVar("C", bound=CompleteConfig)
 

@@ -32,8 +32,6 @@ from tri_apsp.tune.tasks import TuningTask, size_at
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry
 
-__all__ = ["run"]
-
 _HOLDS, _NOISE, _STALE, _FAILED = "holds", "within noise", "stale", "failed"
 _NONE = (
     "no tuned file for this device has an entry that matches the arguments; "

@@ -2,8 +2,6 @@
 and works without one.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from functools import cache, partial
@@ -19,8 +17,6 @@ from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Prepare
 from tri_apsp.tune.workloads import WORKLOADS, MakeEngine, small_sizes
-
-__all__ = ["META_DEVICE", "Compilation", "compilation_for"]
 
 META_DEVICE = torch.device("meta")
 """The device of tensors without memory."""

@@ -1,7 +1,5 @@
 """The configurations that a search has to beat, and the winner of a final."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +13,6 @@ from tri_apsp.tune.candidates import with_method
 from tri_apsp.tune.outcome import Outcome, Times
 from tri_apsp.tune.results import Winner
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = [
-    "GAIN",
-    "SCREENED_GAIN",
-    "Baselines",
-    "baselines_of",
-    "beats",
-    "choose_winner",
-    "kernel_fields",
-]
 
 GAIN = 1.02
 """In a final, a configuration must be faster by this factor to replace another, and beyond the

@@ -2,8 +2,6 @@
 this.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time
@@ -27,8 +25,6 @@ from tri_apsp.tune.workloads import (
     WrongResultError,
     small_sizes,
 )
-
-__all__ = ["Measurement", "kind_of", "outcome_of", "protocol_of", "round_seconds"]
 
 # Screening: the seconds of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}

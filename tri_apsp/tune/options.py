@@ -1,7 +1,5 @@
 """The options of python -m tri_apsp.tune."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -12,8 +10,6 @@ from tri_apsp.console.parser import Parser
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.plan import BUDGETS, SAMPLERS
 from tri_apsp.tuned.records import RECORDS
-
-__all__ = ["build_parser"]
 
 _DESCRIPTION = """\
 Find the fastest configurations for this machine, and write them to tuned files,

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Outcome", "OutcomeKind", "Times"]
-
 
 class OutcomeKind(str, enum.Enum):
     """The class of an outcome; its value is the text in files and tables."""

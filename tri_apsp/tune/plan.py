@@ -1,7 +1,5 @@
 """The tasks, devices and settings of a sweep, checked before anything runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Collection, Sequence
@@ -17,9 +15,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import EFFORTS, MATRICES, TuningTask, default_tasks, is_required
 from tri_apsp.tuned.records import record_of
-
-__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Settings", "SweepPlan", "plan"]
-
 
 SAMPLERS = ("tpe", "random", "grid")
 

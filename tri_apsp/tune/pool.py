@@ -2,8 +2,6 @@
 workers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import queue
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +16,6 @@ from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Prepare, Worker
-
-__all__ = ["Workers"]
 
 # Compiling takes about ten times as long as measuring; more processes than this would only wait for
 # the device.

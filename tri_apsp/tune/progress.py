@@ -1,7 +1,5 @@
 """What a sweep shows: a live line on a terminal, one line per task, and a summary."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter
@@ -20,15 +18,6 @@ from tri_apsp.tune.plan import SweepPlan
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
 from tri_apsp.tune.search import SearchResult
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = [
-    "SweepProgress",
-    "failures_line",
-    "format_config",
-    "milliseconds",
-    "outcome_line",
-    "print_summary",
-]
 
 
 class SweepProgress:

@@ -14,8 +14,6 @@ from tri_apsp.tune.outcome import OutcomeKind, Times
 from tri_apsp.tune.search import Evaluated, SearchResult
 from tri_apsp.tune.tasks import TuningTask
 
-__all__ = ["SweepResult", "TaskResult", "Winner", "task_of"]
-
 _TIMES = tuple(field.name for field in dataclasses.fields(Times))
 # Fields of a Winner, a SearchResult and a TaskResult that JSON holds under the same name.
 _WINNER = ("default_ms", "before", "before_ms", "best_ms", "conclusive")

@@ -2,8 +2,6 @@
 versions.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import json
@@ -26,8 +24,6 @@ from tri_apsp.tune.plan import Settings
 from tri_apsp.tune.results import SweepResult, TaskResult, task_of
 from tri_apsp.tune.search import Evaluated
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["SweepRows", "read_rows", "write_rows"]
 
 _OUTCOME = Outcome(OutcomeKind.correct).to_dict()
 # The evaluator of importances considers the fastest tenth of the configurations.

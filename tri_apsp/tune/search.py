@@ -2,8 +2,6 @@
 and tell).
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time
@@ -21,8 +19,6 @@ from optuna.trial import Trial, TrialState
 
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tuned.records import Space, Values
-
-__all__ = ["Evaluate", "Evaluated", "Search", "SearchResult", "known_trials"]
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
 """Evaluates values; the other arguments are those of Workers.evaluate."""

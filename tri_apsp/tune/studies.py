@@ -2,8 +2,6 @@
 share.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +14,6 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from tri_apsp.errors import InputError
-
-__all__ = ["journal_path", "open_storage", "open_study"]
 
 
 def journal_path(slug: str) -> Path:

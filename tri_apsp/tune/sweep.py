@@ -2,8 +2,6 @@
 file.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json
@@ -37,8 +35,6 @@ from tri_apsp.tune.search import Evaluated, Search, SearchResult, known_trials
 from tri_apsp.tune.studies import open_storage, open_study
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
-
-__all__ = ["sweep"]
 
 # A task keeps the time of its final's rounds and their preparation free, at most this share of its
 # time, but in any case enough for three comparisons and four timed runs of two configurations.

@@ -1,7 +1,5 @@
 """Tasks: a kernel of an engine to tune for one dtype, sign and size; and those of a sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,6 @@ from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
-
-__all__ = ["EFFORTS", "MATRICES", "TuningTask", "default_tasks", "is_required", "size_at"]
 
 EFFORTS = ("quick", "full")
 

@@ -2,8 +2,6 @@
 being measured.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
@@ -26,8 +24,6 @@ from tri_apsp.errors import ApspError, EngineError
 from tri_apsp.tune.measurement import Measurement, outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[TuningTask, torch.device], Any]
 """Factory of the object that a worker measures with, such as Measurement: a function or class of a

@@ -6,8 +6,6 @@ matrices are sparse, so that each edge matters: in a product a finite value has 
 finite summands, and shortest paths have many edges.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,8 +23,6 @@ from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.tune.tasks import TuningTask
-
-__all__ = ["WORKLOADS", "MakeEngine", "Operation", "Workload", "WrongResultError", "small_sizes"]
 
 _HEAVIEST = 500
 _LONGEST_EDGE = 16

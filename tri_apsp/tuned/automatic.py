@@ -2,8 +2,6 @@
 its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -18,8 +16,6 @@ from tri_apsp.tuned.call import LookupCall
 from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.store import reload
-
-__all__ = ["SECONDS", "tune"]
 
 SECONDS = 20.0
 """The longest time that a call may wait, for the tuner and for other processes that tune."""

@@ -12,8 +12,6 @@ from tri_apsp.device import Device, describe
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.tuned.records import TunableKernel, records_of
 
-__all__ = ["LookupCall", "call_of"]
-
 
 class LookupCall(NamedTuple):
     """A solve, or a product, for which a configuration is looked up.

@@ -14,8 +14,6 @@ from tri_apsp.tuned.hashes import kernel_hash
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Run, TunedFile
 
-__all__ = ["IDENTITY", "difference", "identity", "refusal", "version_mismatch"]
-
 _KERNEL = ("engine", "kernel", "dtype")
 _MACHINE = ("slug", "gpu", "capability", "units")
 IDENTITY = (*_KERNEL, *_MACHINE, "kernel_hash")

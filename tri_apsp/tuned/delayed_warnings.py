@@ -2,12 +2,8 @@
 once it has succeeded.
 """
 
-from __future__ import annotations
-
 from tri_apsp.errors import TuningWarning
 from tri_apsp.messages import warn_caller
-
-__all__ = ["ISSUED", "PENDING", "collect", "issue"]
 
 PENDING: dict[str, str] = {}
 """The messages to issue, by topic."""

@@ -1,7 +1,5 @@
 """The hash of the device code that was measured: a tuned file with another hash is out of date."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterator
@@ -9,8 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from tri_apsp.tuned.records import record_of
-
-__all__ = ["kernel_hash", "syntax"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 

@@ -36,16 +36,6 @@ from tri_apsp.tuned.store import generation
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = [
-    "LookupResult",
-    "environment",
-    "find",
-    "look_up",
-    "nearest",
-    "using",
-    "with_forced",
-]
-
 _VARIABLES = (
     "TRI_APSP_CONFIG_DIR",
     "TRI_APSP_TUNED_FOR",

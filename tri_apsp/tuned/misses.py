@@ -2,8 +2,6 @@
 TRI_APSP_TUNE decides.
 """
 
-from __future__ import annotations
-
 import os
 
 from tri_apsp.configs import CompleteConfig, Config
@@ -13,8 +11,6 @@ from tri_apsp.tuned.call import LookupCall
 from tri_apsp.tuned.lookup import look_up
 from tri_apsp.tuned.policy import policy
 from tri_apsp.tuned.sources import covers_architecture, search_folders
-
-__all__ = ["config_for_call", "issue_warnings"]
 
 _MISS = "miss"
 _REQUIRED_FROM = 128

@@ -1,12 +1,8 @@
 """TRI_APSP_TUNE: what happens if nothing was tuned for a call."""
 
-from __future__ import annotations
-
 import os
 
 from tri_apsp.errors import InputError
-
-__all__ = ["POLICIES", "policy"]
 
 POLICIES = ("warn", "auto", "off", "require")
 """The values of TRI_APSP_TUNE; the first is the default."""

@@ -18,8 +18,6 @@ from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import allowed_fields, record_of
 
-__all__ = ["SCHEMA", "Entry", "Run", "TunedFile", "read_file", "schema_errors"]
-
 SCHEMA = 1
 """The version of the schema; another one is refused."""
 

@@ -26,15 +26,6 @@ from tri_apsp.tuned.store import (
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile
 
-__all__ = [
-    "Use",
-    "covers_architecture",
-    "files_of_other_gpus",
-    "files_of_this_gpu",
-    "search_folders",
-    "use_of",
-]
-
 
 class Use(NamedTuple):
     """How lookups on a device use a tuned file.

@@ -22,27 +22,6 @@ from tri_apsp.tuned.delayed_warnings import PENDING
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = [
-    "directories",
-    "existing",
-    "file_name",
-    "files",
-    "generation",
-    "load",
-    "matching",
-    "named_directory",
-    "new_file",
-    "path_of",
-    "read_once",
-    "reload",
-    "require_writable",
-    "save",
-    "save_directory",
-    "searching",
-    "unusable",
-    "user_directory",
-]
-
 LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
 

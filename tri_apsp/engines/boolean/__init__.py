@@ -2,8 +2,6 @@
 first used.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 

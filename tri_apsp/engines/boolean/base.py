@@ -10,8 +10,6 @@ same methods run. "Or" is idempotent and exact, which makes three things simpler
 * So panels need no workspace, and the closure of a block may square it in place.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -19,8 +17,6 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.engines.base import Block, BlockOperations, Update, block
-
-__all__ = ["PADDING", "BooleanEngine", "packed_size"]
 
 PADDING = 128
 """A packed matrix has a multiple of this many vertices, so that blocks consist of whole words and

@@ -2,8 +2,6 @@
 kernels.nvidia.counting.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch
@@ -13,8 +11,6 @@ from tri_apsp.engines.boolean.base import PADDING
 from tri_apsp.engines.boolean.triton_base import shape_of, to_bytes
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.gpu.launcher import Launcher
-
-__all__ = ["LARGE_TILES", "TILES", "product"]
 
 TILES = {
     "BLOCK_M": 128,

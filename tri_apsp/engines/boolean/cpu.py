@@ -2,8 +2,6 @@
 use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +11,6 @@ from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import BooleanEngine, packed_size
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
 from tri_apsp.kernels.cpu import boolean as kernels
-
-__all__ = ["CpuBooleanEngine"]
 
 # A task of a product has at most this many rows, whose strip of C takes 128 KB, as the tables do;
 # and at least this many, so that it does at least as much with the tables as to fill them.

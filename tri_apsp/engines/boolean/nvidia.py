@@ -2,8 +2,6 @@
 large ones by counting.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -16,8 +14,6 @@ from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngi
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
 from tri_apsp.kernels.nvidia.gluon_names import gl
-
-__all__ = ["NvidiaBooleanEngine", "product_constants"]
 
 # Warps per multiprocessor that registers must suffice for: with more, the values of a large tile
 # spill.

@@ -1,14 +1,10 @@
 """The Boolean engine in plain Triton: on CUDA and ROCm GPUs, and in Triton's interpreter."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.portable.boolean import _boolean_product_kernel
-
-__all__ = ["PortableBooleanEngine"]
 
 
 class PortableBooleanEngine(TritonBooleanEngine):

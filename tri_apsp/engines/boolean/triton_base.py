@@ -1,7 +1,5 @@
 """What the Boolean engines of a GPU share: words of 32 bits, packing, and products in pairs."""
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from functools import cache
@@ -14,8 +12,6 @@ from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
 from tri_apsp.gpu.launcher import Launcher
-
-__all__ = ["BooleanTiles", "TritonBooleanEngine", "shape_of", "to_bytes"]
 
 # Rows of words, and words in a row, of the tile that a program packs, and of one that it unpacks.
 _PACK_TILE, _UNPACK_TILE = (8, 16), (64, 8)

@@ -2,12 +2,8 @@
 potential changed, in Numba.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
-
-__all__ = ["bellman_ford", "find_cycles", "sparse_bellman_ford"]
 
 
 @njit(nogil=True, cache=True)

@@ -16,15 +16,11 @@ Source: Arlazarov, Dinic, Kronrod, Faradžev, On Economical Construction of the 
 a Directed Graph, 1970.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit, types
-
-__all__ = ["STRIP", "closure_kernel", "product_kernel"]
 
 # Words of C, and of a table's row: 64 bytes, a vector of AVX-512 and a line of the cache. All
 # tables take 128 KB.

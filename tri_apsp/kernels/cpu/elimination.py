@@ -16,14 +16,10 @@ Form of the Inverse and Its Application to Linear Programming, 1957; the sweeps:
 Nowatzyk, Werneck, PHAST: Hardware-Accelerated Shortest Path Trees, 2011.
 """
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np
 from numba import njit
-
-__all__ = ["eliminate", "sweep_down", "sweep_up", "write_rows"]
 
 _TILE_ROWS = 16
 

@@ -4,12 +4,8 @@ Numba.
 All sums are of float64, and in an order that depends on nothing but the operands.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
-
-__all__ = ["first_minimum", "scatter_to_columns", "scatter_to_rows", "sum_subtrees"]
 
 # Terms of a product that are compared together, and rows of B that stay in the cache.
 _TERMS, _BLOCK = 4, 64

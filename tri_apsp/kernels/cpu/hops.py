@@ -13,8 +13,6 @@ unpacked at the end.
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,6 @@ from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vector_code import addresses
-
-__all__ = ["hops_of_slab", "totals_of_slab"]
 
 # Vertices whose levels are unpacked together: their block, 64 values each, stays in the L1 cache.
 _BLOCK = 256

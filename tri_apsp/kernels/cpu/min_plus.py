@@ -18,8 +18,6 @@ and 6 values of a, each repeated in a vector, for 24 sums and 24 minima.
 reloads c at every k.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -30,9 +28,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, broadcast, vector_of
-
-__all__ = ["TILE_M", "closure_kernel", "product_kernel", "tile_n"]
-
 
 # TILE_M * VECTORS accumulators, one row of b and one broadcast of a must fit the vector registers.
 TILE_M = 6

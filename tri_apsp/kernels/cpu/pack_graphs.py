@@ -1,10 +1,6 @@
 """Moving graphs between a packed tensor and padded matrices, for one CPU core, in Numba."""
 
-from __future__ import annotations
-
 from numba import njit
-
-__all__ = ["pack", "unpack"]
 
 
 @njit(nogil=True, cache=True)

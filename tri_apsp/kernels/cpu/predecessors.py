@@ -16,8 +16,6 @@ tolerance, then its weight is so small that w[k, j] + d[j, k] is within that of 
 The graph and the tolerance are as in tight_edges.py.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,8 +28,6 @@ from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS
-
-__all__ = ["INEXACT", "NOT_CLOSER", "ZERO_CYCLE", "fewest_edges", "lanes", "search_strip"]
 
 NOT_CLOSER, INEXACT, ZERO_CYCLE = 1, 2, 4
 """Flags of a source: a predecessor is no closer to it; a distance that is no sum within the

@@ -1,11 +1,7 @@
 """Which vertices lead to which, for 64 sources at once, in Numba."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
-
-__all__ = ["spread"]
 
 
 @njit(nogil=True, cache=True)

@@ -14,8 +14,6 @@ tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equ
 gradient. `relax` is that of small_graphs.py.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -23,8 +21,6 @@ import numpy as np
 from numba import from_dtype, njit, types
 
 from tri_apsp.kernels.cpu.small_graphs import relax
-
-__all__ = ["small_gradients_kernel"]
 
 
 # Without these flags LLVM makes masked stores: see vector_code.py.

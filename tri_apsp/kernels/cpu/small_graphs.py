@@ -10,8 +10,6 @@ cache, and is written once.
 row whether two rows overlap.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
@@ -23,8 +21,6 @@ from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
-
-__all__ = ["relax", "small_graphs_kernel"]
 
 
 @intrinsic

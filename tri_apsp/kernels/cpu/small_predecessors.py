@@ -2,14 +2,10 @@
 CPU core, in Numba.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 
 from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE, fewest_edges
-
-__all__ = ["small_predecessors"]
 
 
 @njit(nogil=True, cache=True)

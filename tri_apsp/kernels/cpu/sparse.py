@@ -5,12 +5,8 @@ d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A d
 `limit` is not kept.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
-
-__all__ = ["dijkstra", "frontier", "input_parallel", "many_sources", "output_parallel"]
 
 
 @njit(nogil=True, cache=True)

@@ -1,11 +1,7 @@
 """Predecessors from the distances of a sparse graph, in Numba."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
-
-__all__ = ["tight_predecessors"]
 
 
 @njit(nogil=True, cache=True)

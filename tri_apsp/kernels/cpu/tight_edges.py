@@ -6,8 +6,6 @@ distances `d`. Floats are equal within a tolerance, `relative` * |d| + `absolute
 are 0.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,6 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
-
-__all__ = ["COLUMNS", "bound_edges", "list_sources", "list_targets", "mark_tight", "tolerance"]
 
 COLUMNS = 64
 """Vertices whose edges are tested together, the bits of an int64; a graph must have as many

@@ -1,7 +1,5 @@
 """Transposing a matrix by tiles in vector registers, for one CPU core."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir
@@ -11,8 +9,6 @@ from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.vector_code import VectorCode
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
-
-__all__ = ["transpose"]
 
 
 @intrinsic

@@ -2,8 +2,6 @@
 registers.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 
@@ -11,8 +9,6 @@ from llvmlite import ir
 from numba import types
 
 from tri_apsp.kernels.cpu.vectors import broadcast, vector_of
-
-__all__ = ["VectorCode", "addresses"]
 
 
 class VectorCode:

@@ -1,12 +1,8 @@
 """LLVM's own vectors, for loops that its vectorizer does not keep in registers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import binding, ir
-
-__all__ = ["VECTORS", "VECTOR_BYTES", "broadcast", "vector_of"]
 
 
 def _vector_bytes() -> int:

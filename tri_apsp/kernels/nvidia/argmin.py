@@ -15,13 +15,9 @@ each element of the tile; so the search takes little longer than the product. To
 would take half as many instructions again.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
 from tri_apsp.kernels.nvidia.product import locate_slices, start_copies, tile_of_program
 from tri_apsp.kernels.nvidia.tiles import rank_k_update
-
-__all__ = ["_argmin_kernel"]
 
 
 @gluon.jit

@@ -10,12 +10,8 @@ Each step computes the same; a barrier keeps the compiler from moving the loads 
 the loop.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia.tiles import rank_k_update
-
-__all__ = ["SLICE", "_arithmetic_kernel"]
 
 SLICE = 16
 """Columns of a and rows of b: the operations of a step for each value of acc."""

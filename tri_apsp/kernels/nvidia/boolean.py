@@ -19,8 +19,6 @@ acc.
 programs of a tile need no lock, and C may be A or B: see engines.boolean.base.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +31,6 @@ from tri_apsp.kernels.nvidia.gluon_names import (
     wait_group,
 )
 from tri_apsp.kernels.nvidia.tiles import split_columns
-
-__all__ = ["BooleanLayouts", "_boolean_product_kernel"]
 
 
 @dataclass(frozen=True)

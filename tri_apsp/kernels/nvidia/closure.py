@@ -51,14 +51,10 @@ Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths A
 Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import arrive, wait_until
 from tri_apsp.kernels.nvidia.tile_closure import allocate, close_tile, multiply
-
-__all__ = ["_closure_kernel", "close_matrix", "tile_pointers"]
 
 
 @gluon.jit

@@ -10,14 +10,10 @@ A count is at most k, so that int32 holds it. Tensor cores read bytes along k, s
 transposed.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import tile_of_program
-
-__all__ = ["_counting_kernel"]
 
 
 @triton.jit

@@ -27,8 +27,6 @@ rows 16 w to 16 w + 15, and thread t of it the columns 8 c + 2 (t % 4) and the n
 the rows t // 4 and t // 4 + 8. So two neighbours become one word of y without a move.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import (
     barrier,
     commit_group,
@@ -42,8 +40,6 @@ from tri_apsp.kernels.nvidia.gluon_names import (
 )
 from tri_apsp.kernels.nvidia.int16x2 import unpack_int16x2
 from tri_apsp.kernels.nvidia.product import tile_of_program
-
-__all__ = ["_exponent_product_kernel"]
 
 
 @gluon.jit

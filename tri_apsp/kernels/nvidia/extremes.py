@@ -10,14 +10,10 @@ Each program stores its own, and the last program of the launch reduces them all
 columns 0 to 2, the greatest of the others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-
-__all__ = ["ExtremesConstants", "extremes_row", "reduce_extremes", "store_extremes"]
 
 
 @dataclass(frozen=True)

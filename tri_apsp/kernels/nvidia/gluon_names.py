@@ -1,7 +1,5 @@
 """Gluon under the names of every Triton from 3.6 on; only here is triton.experimental imported."""
 
-from __future__ import annotations
-
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy

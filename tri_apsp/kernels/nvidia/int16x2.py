@@ -5,11 +5,7 @@ In a product A B, a word of B or of the result holds two columns, and a word of 
 twice.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-
-__all__ = ["broadcast_int16x2", "pack_int16x2", "unpack_int16x2"]
 
 
 @gluon.jit

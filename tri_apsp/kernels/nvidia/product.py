@@ -51,8 +51,6 @@ used in step s. A step starts a copy into the buffer that the step before used:
     buffer 2               copy 2 .............. use 2      copy 5 ..............
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,14 +65,6 @@ from tri_apsp.kernels.nvidia.gluon_names import (
 from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import acquire_lock, release_lock
 from tri_apsp.kernels.nvidia.tiles import rank_k_update
-
-__all__ = [
-    "ProductLayouts",
-    "_product_kernel",
-    "locate_slices",
-    "start_copies",
-    "tile_of_program",
-]
 
 
 @dataclass(frozen=True)

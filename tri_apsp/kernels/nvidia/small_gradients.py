@@ -28,8 +28,6 @@ M[k, j] < k: M would fall all the way round the circle.
 X, M and S are held as in small_graphs.py, which is to be read first.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.small_graphs import (
     allocate_columns,
@@ -40,8 +38,6 @@ from tri_apsp.kernels.nvidia.small_graphs import (
     to_values,
     value_across,
 )
-
-__all__ = ["_small_gradients_kernel"]
 
 
 @gluon.jit

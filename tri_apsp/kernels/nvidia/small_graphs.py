@@ -27,8 +27,6 @@ with an equal part of the columns. Rows still come by shuffles. Columns go throu
 [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4], in which stores have no bank conflicts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,18 +34,6 @@ from tri_apsp.kernels.nvidia.extremes import ExtremesConstants, extremes_row, st
 from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
-
-__all__ = [
-    "SmallGraphs",
-    "_small_graphs_kernel",
-    "allocate_columns",
-    "columns_of",
-    "graph_and_indices",
-    "row_of",
-    "to_blocks",
-    "to_values",
-    "value_across",
-]
 
 
 @dataclass(frozen=True)

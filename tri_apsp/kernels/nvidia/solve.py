@@ -17,16 +17,12 @@ A closure for weights without negative values computes nothing of use if there i
 of W tell, and the host then launches the kernel with a closure for weights of any sign.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
 from tri_apsp.kernels.nvidia.extremes import extremes_row, reduce_extremes, store_extremes
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import grid_barrier
 from tri_apsp.kernels.nvidia.tile_closure import allocate, close_tile
-
-__all__ = ["_solve_kernel"]
 
 
 @gluon.jit

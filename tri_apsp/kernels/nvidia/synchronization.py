@@ -6,11 +6,7 @@ before what the second does after its wait. A wait ends only if the programs tha
 resident at the same time, or have run already.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-
-__all__ = ["acquire_lock", "arrive", "grid_barrier", "load_acquire", "release_lock", "wait_until"]
 
 
 @gluon.jit

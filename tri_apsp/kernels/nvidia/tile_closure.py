@@ -23,16 +23,12 @@ strips of four. On an H200 a tile of 64 takes 5.3 us: 3.0 for the products, 1.9 
 Shapes count values; tiles of int16 are held as words of two, as in int16x2.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, clamp, rank_k_update, split_columns
-
-__all__ = ["ClosureConstants", "allocate", "close_tile", "multiply"]
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,8 @@ How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
 For a GPU without such an instruction, the same lines compile to a plain add and min.
 """
 
-from __future__ import annotations
-
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2
-
-__all__ = ["add_min", "add_min_two", "clamp", "rank_k_update", "split_columns"]
 
 
 @gluon.jit

@@ -2,12 +2,8 @@
 products in one launch.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_boolean_product_kernel"]
 
 
 # No size is specialised, since the units of sizes and strides state all that matters: rows are

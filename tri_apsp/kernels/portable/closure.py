@@ -1,13 +1,9 @@
 """D <- D* for a small diagonal block, one program per graph, in plain Triton."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import rank_1_update, widen
-
-__all__ = ["_closure_kernel"]
 
 
 @triton.jit(do_not_specialize=["n"])

@@ -2,14 +2,10 @@
 launch.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import outside, update_tile
-
-__all__ = ["_panels_kernel"]
 
 
 @triton.jit(do_not_specialize=["size", "m"])

@@ -5,14 +5,10 @@ tiles.py next, which holds the main loop and the epilogue. Two products per laun
 panel and the column panel of a solve.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import outside, tile_of_program, update_tile
-
-__all__ = ["_product_kernel"]
 
 
 # Sizes stay specialised, a compilation for each divisibility: without it int32 falls from 10.1 to

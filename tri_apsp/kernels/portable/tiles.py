@@ -11,12 +11,8 @@ Loading A column by column takes a trip, or a load per row, for each k, and reac
 rate.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["outside", "rank_1_update", "tile_of_program", "update_tile", "widen"]
 
 
 @triton.jit

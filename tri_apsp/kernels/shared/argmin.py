@@ -2,12 +2,8 @@
 that equals it is searched. nvidia/argmin.py needs no C.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_argmin_kernel"]
 
 
 @triton.jit

@@ -5,12 +5,8 @@ best[j] = min over the vertices k whose potential changed, in the component of j
 W[k, j]
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_relax_kernel"]
 
 
 @triton.jit

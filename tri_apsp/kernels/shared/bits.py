@@ -1,11 +1,7 @@
 """Counting bits, in plain Triton."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["count_bits"]
 
 
 @triton.jit

@@ -1,11 +1,7 @@
 """Adjacencies to packed bits, and packed bits to bytes, in plain Triton: bound by memory."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_pack_kernel", "_unpack_kernel"]
 
 
 @triton.jit

@@ -2,12 +2,8 @@
 by launches.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_copy_kernel"]
 
 
 # Row strides and n stay specialised, so that a row can be copied 16 bytes at a time.

@@ -1,11 +1,7 @@
 """Moving graphs between a packed tensor and padded matrices, in plain Triton."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_copy_packed_kernel"]
 
 
 @triton.jit(do_not_specialize=["n", "blocks"])

@@ -7,12 +7,8 @@
 Positions past the end of a row load as NO_EDGE.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_count_edges_kernel"]
 
 
 @triton.jit(do_not_specialize=["rows", "rows_read", "step"])

@@ -5,12 +5,8 @@ Columns are independent: one program takes BLOCK of them through both sweeps, an
 synchronization. tri_apsp.kernels.cpu.elimination says what the sweeps compute.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_sweep_kernel"]
 
 
 @triton.jit

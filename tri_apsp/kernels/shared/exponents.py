@@ -95,12 +95,8 @@ Higham, M. Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, Peer
 (2021) e330, on compute capability 7.x and 8.0; tests/engines/test_exponents.py ran on 9.0.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = ["_encode_kernel", "_sample_kernel"]
 
 # What a sample holds for NO_EDGE, in every dtype: more than the sum of two edges, each at most
 # Z + 64 = 2764.

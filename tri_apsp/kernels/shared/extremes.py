@@ -5,14 +5,10 @@ A program stores five extremes: lowest, lowest on the diagonal, highest, highest
 whether any value is NaN.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
-
-__all__ = ["empty_extremes", "store_extremes", "update_extremes"]
 
 
 @triton.jit

@@ -15,16 +15,12 @@ If a level of floats reaches no vertex, the whole queue is searched again, over 
 twice the tolerance. The tolerance of floats is that of tight_edges.py.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.predecessors import POSSIBLE_LOOP, SEARCH
 from tri_apsp.kernels.shared.tight_edges import absolute_margin, wide
-
-__all__ = ["_fewest_edges_kernel"]
 
 # A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and
 # is largest for the least k.

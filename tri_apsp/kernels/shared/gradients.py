@@ -11,14 +11,10 @@ programs add concurrently. q is such that a sum of all gradients of a graph has 
 2^c gradients, each keeps its bits down to 2^(c - 62) times the largest.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.shared.tight_edges import wide
-
-__all__ = ["_edge_sums_kernel", "_factor_sums_kernel", "_largest_kernel", "_scale_kernel"]
 
 
 @triton.jit

@@ -15,15 +15,11 @@ gathered in chunks first.
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.shared.bits import count_bits
 from tri_apsp.kernels.shared.tight_edges import wide
-
-__all__ = ["_gather_kernel", "_level_kernel", "_start_kernel", "_unpack_kernel"]
 
 
 @triton.jit

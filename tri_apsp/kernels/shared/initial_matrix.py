@@ -10,15 +10,11 @@ Positions past the end of D load as 0 where no graph has padding, so 0 may count
 W.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.extremes import empty_extremes, store_extremes, update_extremes
-
-__all__ = ["_initial_matrix_kernel"]
 
 
 @triton.jit(do_not_specialize=["out_offset", "max_programs", "rows"])

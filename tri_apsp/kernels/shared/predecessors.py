@@ -24,23 +24,11 @@ paths of the fewest edges.
 The tolerance of floats is that of tight_edges.py.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.tight_edges import absolute_margin, limit, load_edges, wide
-
-__all__ = [
-    "POSSIBLE_LOOP",
-    "SEARCH",
-    "_collect_kernel",
-    "_search_kernel",
-    "_search_lists_kernel",
-    "_search_rest_kernel",
-    "_transpose_kernel",
-]
 
 # Where a predecessor is still to be found; -1 means that there is none.
 SEARCH: tl.constexpr = tl.constexpr(-2)

@@ -1,13 +1,9 @@
 """Predecessors from the terms of the product of distances and weights, in plain Triton."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.shared.tight_edges import limit, wide
-
-__all__ = ["_check_terms_kernel"]
 
 
 @triton.jit(do_not_specialize=["blocks"])

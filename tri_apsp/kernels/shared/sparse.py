@@ -15,19 +15,8 @@ Then the predecessors, by edges with d[u] + w = d[v]                            
 Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
-
-__all__ = [
-    "_carries_kernel",
-    "_pull_kernel",
-    "_pull_rows_kernel",
-    "_push_kernel",
-    "_segments_kernel",
-    "_tight_kernel",
-]
 
 
 @triton.jit

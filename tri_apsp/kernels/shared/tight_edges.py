@@ -12,24 +12,11 @@ of the distance. Floats are equal within a tolerance, RELATIVE * |D| + absolute;
 are 0.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.bits import count_bits
-
-__all__ = [
-    "_bounds_kernel",
-    "_count_kernel",
-    "_list_kernel",
-    "_nearest_kernel",
-    "absolute_margin",
-    "limit",
-    "load_edges",
-    "wide",
-]
 
 
 @triton.jit

@@ -8,15 +8,11 @@ Nothing is masked: rows and columns past the end repeat the last one, and a valu
 changes no extreme.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.extremes import empty_extremes, store_extremes, update_extremes
-
-__all__ = ["_value_range_kernel"]
 
 
 @triton.jit

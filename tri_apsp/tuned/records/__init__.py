@@ -2,8 +2,6 @@
 of its engine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -2,8 +2,6 @@
 apply.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
@@ -16,17 +14,6 @@ import torch
 from tri_apsp.configs import TILE_FIELDS, CompleteConfig, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
-
-__all__ = [
-    "CALLS",
-    "Choice",
-    "Parameter",
-    "Space",
-    "TunableKernel",
-    "Values",
-    "make_space",
-    "tiles_name",
-]
 
 C = TypeVar("C", bound=CompleteConfig)
 

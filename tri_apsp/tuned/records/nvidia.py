@@ -1,7 +1,5 @@
 """The tunable kernels of the nvidia engine, in the order in which they are tuned."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch
@@ -25,8 +23,6 @@ from tri_apsp.tuned.records.rules import (
     registers_per_value,
     solve_repeats,
 )
-
-__all__ = ["KERNELS", "batch_of"]
 
 _GLUON = (
     "nvidia/tiles.py",

@@ -1,7 +1,5 @@
 """The tunable kernels of the portable engine, in the order in which they are tuned."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.configs import PortableConfig
@@ -13,8 +11,6 @@ from tri_apsp.tuned.records.rules import (
     registers_per_value,
     solve_repeats,
 )
-
-__all__ = ["KERNELS"]
 
 _SOLVES = ("solve", "batch")
 

@@ -1,20 +1,9 @@
 """Rules that the records of several engines share."""
 
-from __future__ import annotations
-
 import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.tuned.records.base import Choice, Space
-
-__all__ = [
-    "MIN_VALUES",
-    "OTHER_REGISTERS",
-    "SOLVE_FIELDS",
-    "exceeds",
-    "registers_per_value",
-    "solve_repeats",
-]
 
 SOLVE_FIELDS = ("method", "block_size", "cutoff")
 
