@@ -58,8 +58,8 @@ class System:
     @property
     def sources(self) -> tuple[str, ...]:
         """The files below tri_apsp with its kernels."""
-        shared = ("blocked", "katz_kider") if self.blocked else ("rank_one",)
-        return tuple(f"papers/{name}.py" for name in dict.fromkeys((self.module, *shared)))
+        shared = ["blocked"] if self.blocked else []
+        return tuple(f"papers/{name}.py" for name in (self.module, *shared))
 
     def runs_on(self, device: Device) -> bool:
         """Return whether a GPU can run it, or Triton's interpreter on a CPU."""
@@ -96,7 +96,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 "Harish & Narayanan",
                 2007,
                 "one launch per vertex, one thread per pair of vertices",
-                "harish_narayanan",
+                "rank_one",
                 blocked=False,
             ),
             System(
@@ -127,7 +127,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _LUND,
                 2010,
                 "katz_kider with unrolled loops",
-                "optimised_blocked",
+                "katz_kider",
             ),
             System(
                 "staged_load",
@@ -142,7 +142,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _CATINELLO,
                 2023,
                 "one launch per vertex, which writes only what improves",
-                "simple",
+                "rank_one",
                 blocked=False,
             ),
             System(
@@ -150,7 +150,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _CATINELLO,
                 2023,
                 "one launch per vertex, several columns per thread",
-                "vectorised",
+                "rank_one",
                 SystemParameter("columns per thread", _POWERS, 4),
                 blocked=False,
             ),
@@ -159,7 +159,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _CATINELLO,
                 2023,
                 "one launch per vertex, a square of values per thread",
-                "pseudo_blocked",
+                "rank_one",
                 SystemParameter("edge of the square", _POWERS, 4),
                 blocked=False,
             ),
@@ -168,7 +168,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _CATINELLO,
                 2023,
                 "three launches per block, one value of int16 per thread",
-                "blocked_int16",
+                "katz_kider",
                 _BLOCKS,
                 dtypes=_INT16,
             ),
@@ -177,7 +177,7 @@ SYSTEMS: Mapping[str, System] = MappingProxyType(
                 _CATINELLO,
                 2023,
                 "three launches per block, four values of int16 per thread",
-                "blocked_int16",
+                "katz_kider",
                 _BLOCKS,
                 dtypes=_INT16,
             ),
