@@ -32,11 +32,6 @@ _SMALL = " ".join(map(str, SMALL_SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_SYSTEM = "all"
 _REACHABILITY = "reachability"
-_OTHER = (
-    "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal "
-    "blocks, updates the rows "
-    "and columns beside them, copies, checks, or launches kernels"
-)
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
     "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus "
@@ -47,16 +42,14 @@ _DESCRIPTION = (
     f"transitive closure of random "
     "graphs of two edges per vertex. Each call is timed only after its result was checked for "
     "correctness. "
-    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other "
-    f"s: {_OTHER}. Both are empty "
+    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. It is empty "
     "where large products run on tensor cores (by exponents, or in a closure by counting paths), "
-    "and where they do not apply."
+    "and where it does not apply."
 )
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
     "p50_seconds, p80_seconds, "
-    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), "
-    "scipy_seconds, ratio (to SciPy); "
+    "ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
     "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, "
     "p50_seconds, sizes_seconds, "
     "copy_seconds, torch_seconds, scipy_seconds"
@@ -226,7 +219,7 @@ def _fields(
         "median seconds"
     )
     distances = [*args.method, *args.system] != [_REACHABILITY]
-    more = [("other s", _OTHER), ("scipy", scipy)] if distances else []
+    more = [("scipy", scipy)] if distances else []
     return [("figures", figures), *_bound_fields(device, clock_hz), *more]
 
 

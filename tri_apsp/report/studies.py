@@ -20,12 +20,12 @@ class _Entry(NamedTuple):
 
 STUDIES = {
     "concurrency": _Entry(
-        "concurrency",
+        "variants",
         "the steps of a level of the recursion side by side, beside Henriod",
     ),
-    "squaring": _Entry("systems", "repeated squaring, beside Malison"),
+    "squaring": _Entry("variants", "repeated squaring, beside Malison"),
     "paths": _Entry(
-        "predecessors",
+        "variants",
         "predecessors and marked negative cycles beside distances alone",
     ),
     "exponents": _Entry(
@@ -36,10 +36,7 @@ STUDIES = {
         "sparse",
         "sparse graphs from one source, many and all, beside SciPy and Malison",
     ),
-    "energy": _Entry(
-        "energy",
-        "joules of products and solves on an NVIDIA GPU, beside Buluç",
-    ),
+    "energy": _Entry("systems", "joules of solves on an NVIDIA GPU, beside Buluç"),
     "cutoff": _Entry("fields", "the recursion cutoff β, beside Henriod"),
     "stages": _Entry("fields", "pipeline depth and slices of k, beside Lund & Smith"),
     "threads": _Entry(
