@@ -100,10 +100,6 @@ def test_size_of_the_small_solve_on_a_gpu_repeats_what_kernels_are_compiled_for(
     assert size == n or size % 16 == n % 16
 
 
-def test_no_vertices_need_no_kernel():
-    assert compile_kernels(torch.ones(0, 0), selected("cpu")) == 0.0
-
-
 @pytest.mark.gpu
 def test_a_second_solve_of_the_same_size_compiles_nothing():
     weights = torch.rand(3000, 3000, device="cuda")

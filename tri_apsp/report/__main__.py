@@ -40,7 +40,7 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    summaries = {name: entry.summary for name, entry in STUDIES.items()} | {
+    summaries = {name: summary for name, (_, summary) in STUDIES.items()} | {
         "tuning": "what a sweep found: python -m tri_apsp.tune --report",
         "index": "the index of all reports, and the figure of rates beside other projects",
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from tri_apsp.console.tables import read_csv
 from tri_apsp.errors import InputError
 from tri_apsp.report import plots
-from tri_apsp.report.markdown import read_page, write_page
+from tri_apsp.report.markdown import write_page
 from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
 
 _WIDTH = 100
@@ -82,7 +82,7 @@ def write_index(out: Path) -> Path:
     does, is listed under it with its first paragraph; other pages are not.
 
     Raises:
-        InputError: `out` is no folder, a page cannot be read or written, or README.md has no such
+        InputError: `out` is no folder, README.md cannot be written or has no such
             block.
     """
     if not out.is_dir():
@@ -112,7 +112,9 @@ def _opening(page: Path) -> tuple[str, str]:
     """Return the heading of a page, and the first paragraph that somebody wrote before the first
     generated block; "" if there is none.
     """
-    parts = [part.strip() for part in read_page(page).partition("<!--")[0].split("\n\n")]
+    parts = [
+        part.strip() for part in page.read_text(encoding="utf-8").partition("<!--")[0].split("\n\n")
+    ]
     heading = parts[0].removeprefix("# ") if parts[0].startswith("# ") else ""
     return heading, " ".join(" ".join(parts[1:2]).split())
 

@@ -110,11 +110,6 @@ class StudyRows:
             rows = read_csv(self.path)
         except FileNotFoundError:
             return []
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"the rows of a report must be in a file that can be read, but {self.path} "
-                f"cannot ({error}); move it away."
-            ) from None
         for line, row in enumerate(rows, start=2):
             if None in (*row, *row.values()) or {*self._columns} - {*row}:
                 raise InputError(

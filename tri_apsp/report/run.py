@@ -15,7 +15,6 @@ from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, check_memory, describe, resolve
 from tri_apsp.errors import EngineError, InputError, TooLargeError
-from tri_apsp.messages import counted
 from tri_apsp.report import plots
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import section, table, write_page, writing
@@ -73,13 +72,7 @@ def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRo
     origin = environment(target.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[target.torch_device.type]
-    before = len(rows)
-    try:
-        measure(groups, rows, target.torch_device, seconds, study.measurer)
-    except KeyboardInterrupt:
-        new = counted(len(rows) - before, "new row")
-        print(f"\n{new} in {path}; to continue, repeat the command.", file=sys.stderr)
-        raise
+    measure(groups, rows, target.torch_device, seconds, study.measurer)
     if left := len(missing(groups, rows)):
         every = sum(len(group.points) for group in groups)
         print(

@@ -3,7 +3,6 @@ operations and joules: how fast is each, what limits it, and how much energy doe
 """
 
 import dataclasses
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +19,6 @@ from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
 from tri_apsp.energy import EnergyMeter
-from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
@@ -39,7 +37,7 @@ from tri_apsp.report.calls import (
     times_of,
     to_float64,
 )
-from tri_apsp.report.counters import NotCountedError, Traffic, counted_traffic
+from tri_apsp.report.counters import Traffic, counted_traffic
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.paper_results import BULUC_MFLOP_PER_JOULE, BULUC_SECONDS, LUND_SMITH_SECONDS
 from tri_apsp.report.plots import Line, Plot
@@ -233,14 +231,10 @@ def _growth(known: Mapping[int, float]) -> tuple[str, str]:
 
 
 def _roofline(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    if task.torch_dtype.itemsize > 4:
-        raise InputError(
-            "the report roofline takes dtypes of up to 32 bits, since a tile of wider values does "
-            f"not fit the registers, but --dtype is {task.dtype}; choose float32, int32 or int16."
-        )
-    arithmetic = dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES)
-    points = (_point(_COPY), arithmetic, *map(_point, _systems(task)))
-    return [Group("Roofline", task, points, cubic=True)]
+    points = [_point(_COPY), *map(_point, _systems(task))]
+    if task.torch_dtype.itemsize <= 4:  # a tile of wider values does not fit the registers
+        points.insert(1, dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES))
+    return [Group("Roofline", task, tuple(points), cubic=True)]
 
 
 def _systems(task: TuningTask) -> list[str]:
@@ -248,12 +242,11 @@ def _systems(task: TuningTask) -> list[str]:
 
 
 class _Rooflines(CallMeasurer):
-    """Measures ceilings, and the time of each call and its bytes, unless no counter can be read."""
+    """Measures ceilings, and the time of each call and its bytes."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _complete, _call)
         self._counted: dict[tuple[TuningTask, str], Traffic] = {}
-        self._not_counted = ""  # why no counter is read any more
 
     def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         name, end = str(point.values["implementation"]), time.monotonic() + seconds
@@ -262,22 +255,11 @@ class _Rooflines(CallMeasurer):
         if name == _ARITHMETIC:
             return _arithmetic(task, self.device)
         outcome = super().measure(task, point, seconds)
-        try:
-            if not self._not_counted and (task, name) not in self._counted:
-                left = end - time.monotonic()
-                found = counted_traffic(task, _systems(task), self.device, left)
-                self._counted |= {(task, each): traffic for each, traffic in found.items()}
-        except subprocess.TimeoutExpired:
-            raise EngineError(
-                "reading the counters takes longer than the time that is left; give a larger "
-                "--budget."
-            ) from None
-        except NotCountedError as error:
-            self._not_counted = str(error)
-        traffic = self._counted.get((task, name))
-        if traffic is None:
-            return dataclasses.replace(outcome, message=self._not_counted)
-        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory, "counted": 1.0}
+        if (task, name) not in self._counted:  # one process counts the bytes of all systems
+            found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
+            self._counted |= {(task, each): traffic for each, traffic in found.items()}
+        traffic = self._counted[task, name]
+        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory}
         return dataclasses.replace(outcome, metrics=metrics)
 
 
@@ -446,7 +428,7 @@ STUDIES = (
         groups_of=_roofline,
         measurer=_Rooflines,
         page=_roofline_page,
-        metrics=("dram_bytes", "l2_bytes", "counted"),
+        metrics=("dram_bytes", "l2_bytes"),
     ),
     Study(
         name="energy",
