@@ -112,9 +112,8 @@ def _opening(page: Path) -> tuple[str, str]:
     """Return the heading of a page, and the first paragraph that somebody wrote before the first
     generated block; "" if there is none.
     """
-    parts = [
-        part.strip() for part in page.read_text(encoding="utf-8").partition("<!--")[0].split("\n\n")
-    ]
+    by_hand = page.read_text(encoding="utf-8").partition("<!--")[0]
+    parts = [part.strip() for part in by_hand.split("\n\n")]
     heading = parts[0].removeprefix("# ") if parts[0].startswith("# ") else ""
     return heading, " ".join(" ".join(parts[1:2]).split())
 

@@ -136,10 +136,9 @@ def _compare(group: Group, rows: StudyRows, measurer: Measurer, end: float) -> N
     if compared or len(points) < 2 or any(row is None for _, row in tried):
         return
     found: list[list[Outcome]] = [[] for _ in points]
-    begin = time.monotonic()
-    for done in range(_ROUNDS):
-        left, took = end - time.monotonic(), time.monotonic() - begin
-        if left <= 0 or (done and took / done > left):
+    for _ in range(_ROUNDS):
+        left = end - time.monotonic()
+        if left <= 0:
             break
         for point, outcomes in zip(points, found, strict=True):
             outcome = measurer.screen(group.task, point, left)

@@ -48,7 +48,7 @@ STUDIES: dict[str, tuple[str, str]] = {
         "Catinello",
     ),
 }
-"""By name, the module of `report/` whose tuple STUDIES holds a study, and the summary for --help."""
+"""By name, the module of `report/` whose tuple STUDIES holds a study, and the help."""
 
 
 def study_of(name: str) -> Study:
