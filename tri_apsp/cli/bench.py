@@ -13,7 +13,7 @@ from tri_apsp.bench import closures, table
 from tri_apsp.bench.batches import SIZES as SMALL_SIZES
 from tri_apsp.bench.batches import BatchRow
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
-from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
+from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import BenchRow, measure
 from tri_apsp.cli.bench_batches import AnyRow, print_rows, run_batches
 from tri_apsp.configs import Config
@@ -76,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="SYSTEM",
-        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM}, or some of "
-        f"{', '.join(SYSTEMS)}; default: none",
+        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM} that take "
+        f"the dtype, or some of {', '.join(SYSTEMS)}; default: none",
     )
     parser.add_argument(
         "--batches",
@@ -153,9 +153,8 @@ def run(args: argparse.Namespace) -> None:
         return
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
-    systems = SYSTEMS if _EVERY_SYSTEM in args.system else args.system
-    distances = [name for name in (*args.method, *systems) if name != _REACHABILITY]
-    runs = runs_of(_cases(args, device), list(dict.fromkeys(distances)))
+    methods = [name for name in dict.fromkeys(args.method) if name != _REACHABILITY]
+    runs = [(case, [*methods, *_systems(args, case)]) for case in _cases(args, device)]
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
@@ -169,7 +168,7 @@ def run(args: argparse.Namespace) -> None:
             check_memory(
                 case.n, case.batch, torch.bool, device, matrices=closures.matrices_of(case.n)
             )
-        if distances and runs_scipy(case, args.scipy_up_to):
+        if names and runs_scipy(case, args.scipy_up_to):
             remedy = "lower --scipy-up-to, --n or --batch"
             require_memory(
                 f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy
@@ -190,6 +189,13 @@ def run(args: argparse.Namespace) -> None:
         rows = rows if args.rows is None else _saved(rows, args.rows)
         fields, command = _fields(args, device, clock_hz), _command(args, device)
         print_rows(rows, command, device, fields, table.titles(), table.line, json=args.json)
+
+
+def _systems(args: argparse.Namespace, case: Case) -> list[str]:
+    """Return the systems of papers to measure: those asked for, or all that take the dtype."""
+    if _EVERY_SYSTEM in args.system:
+        return [name for name, system in SYSTEMS.items() if case.dtype in system.dtypes]
+    return list(dict.fromkeys(args.system))
 
 
 def _run_batches(args: argparse.Namespace) -> None:
