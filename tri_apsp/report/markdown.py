@@ -12,14 +12,13 @@ from tri_apsp.errors import InputError
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 
 
-def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = "") -> Path:
+def write_page(path: Path, title: str, blocks: Mapping[str, str]) -> Path:
     """Write the generated blocks of a page, and return its path; all other text stays as it is.
 
     Args:
         path: the path of the page; its folder is made.
         title: the title of a new page.
         blocks: the new content of each block, in the order of a new page.
-        remark: text that follows the first block of a new page.
 
     Raises:
         InputError: the page cannot be written, or lacks the markers of a block.
@@ -28,7 +27,7 @@ def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = 
         text = path.read_text(encoding="utf-8")
     else:
         empty = [f"{_BEGIN.format(name)}\n{_END.format(name)}" for name in blocks]
-        text = "\n\n".join(filter(None, [f"# {title}", empty[0], remark, *empty[1:]]))
+        text = "\n\n".join([f"# {title}", *empty])
     for name, content in blocks.items():
         begin, end = _BEGIN.format(name), _END.format(name)
         around = re.split(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, flags=re.DOTALL)

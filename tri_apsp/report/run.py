@@ -121,7 +121,7 @@ def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
     }
     engine = ", portable engine" if target.engine == "portable" else ""
     title = f"{study.question} {target.device.name}{engine}"
-    return write_page(folder / f"{name}.md", title, blocks, study.remark)
+    return write_page(folder / f"{name}.md", title, blocks)
 
 
 def _failures(rows: Sequence[StudyRow]) -> str:

@@ -26,8 +26,6 @@ StudyRow = dict[str, str]
 Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
 
-_PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
-
 
 def solve_cases(
     gpu: Sequence[int], cpu: Sequence[int], gpu_dtypes: Sequence[str] = ("float32",)
@@ -228,12 +226,6 @@ class Study:
     measurer: Callable[[torch.device], Measurer]
     page: Callable[[Sequence[StudyRow], Target, str], Page]
     metrics: tuple[str, ...] = ()
-
-    @property
-    def remark(self) -> str:
-        """The line that links a new page to what the papers found."""
-        anchor = self.question[:-1].lower().replace(" ", "-")
-        return f"What the papers found, and what is measured here: [papers.md]({_PAPERS}#{anchor})."
 
     def groups(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
         """Return the groups for a target, the most important first.
