@@ -301,12 +301,16 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
 
 def count_edges(dtype: torch.dtype, capability: int) -> Variant:
     """Of rows of unit stride."""
-    constants = edge_count._launcher(dtype, False)._constants | {"stride_xn": 1}
-    warps = constants.pop("num_warps")
+    constants = {
+        "NO_EDGE": no_edge(dtype),
+        "LOOPS": False,
+        "BLOCK": edge_count._BLOCK,
+        "stride_xn": 1,
+    }
     signature = _signature(
         _count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64"
     )
-    return Variant(_count_edges_kernel, signature, constants, capability, warps)
+    return Variant(_count_edges_kernel, signature, constants, capability, edge_count._WARPS)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
@@ -522,7 +526,7 @@ def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
-    constants = triton_gradients.argmin_constants()
+    constants = dict(triton_gradients.ARGMIN)
     num_warps = constants.pop("num_warps")
     signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
     return Variant(_argmin_kernel, signature, constants, capability, num_warps)

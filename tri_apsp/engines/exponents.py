@@ -15,8 +15,7 @@ import torch
 from tri_apsp.configs import EXPONENT_DTYPES, EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.nvidia import NvidiaEngine
-from tri_apsp.engines.triton_base import in_parts, shape_of, strides_of
-from tri_apsp.engines.wide_strides import has_wide_strides
+from tri_apsp.engines.triton_base import has_wide_strides, in_parts, shape_of, strides_of
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel
 from tri_apsp.kernels.shared.exponents import _encode_kernel, _sample_kernel

@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
+from tri_apsp.engines.base import Block, MatrixSpec, Update, block
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -19,21 +19,21 @@ from tri_apsp.engines.nvidia_constants import (
     solve_constants,
     strategy,
 )
+from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.engines.split_k import split_k_tiles
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
-    Launch,
     LaunchGrid,
     Shape,
     TritonEngine,
     in_parts,
-    make_launch,
+    product_launcher,
     programs,
     shape_of,
     strides_of,
 )
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
@@ -44,7 +44,6 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
-from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
@@ -111,13 +110,13 @@ class NvidiaEngine(TritonEngine):
             "maxnreg": product_registers(device.capability, tiles.num_warps),
         }
 
-    def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
-        launch = self.launch_by(self.config.product)
+    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
+        tiles = self.config.product
         per_unit = _TILES_PER_UNIT.get(
             strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
         )
-        fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
-        return launch if fills else self.launch_by(self.config.small_product)
+        fills = programs(shapes, tiles) * batch >= per_unit * self._units
+        return tiles if fills else self.config.small_product
 
     def product_of_blocks(self, update: Update, needed: torch.Tensor, edge: int) -> None:
         """Compute the blocks of C that are needed, and those that share a tile with one of them.
@@ -129,7 +128,7 @@ class NvidiaEngine(TritonEngine):
             edge: of a block.
         """
         spec, tiles = self.spec, self.config.product
-        launch = make_launch(
+        launch = product_launcher(
             type(self),
             tiles,
             spec.dtype,
@@ -139,7 +138,7 @@ class NvidiaEngine(TritonEngine):
         )
         operands, shape, strides = update[:3], shape_of(update), strides_of(update)
         grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, update.c)
-        launch.kernel(
+        launch(
             grid,
             *operands,
             *shape,
@@ -335,7 +334,13 @@ class NvidiaEngine(TritonEngine):
         )  # the sign of integers does not matter
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
-        launch = _check_terms_launcher(weights.dtype, tolerance.relative)
+        launch = cached_launcher(
+            _check_terms_kernel,
+            RELATIVE=tolerance.relative,
+            NO_EDGE=self.no_edge,
+            BLOCK=_PAIRS,
+            num_warps=4,
+        )
         launch(
             (batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride()
         )
@@ -439,14 +444,6 @@ def _argmin_launcher(
 ) -> tuple[Launcher, GpuTiles]:
     tiles, constants = argmin_constants(dtype, nonnegative, small, capability)
     return Launcher(_argmin_kernel, constants), tiles
-
-
-@cache
-def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(
-        _check_terms_kernel,
-        {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4},
-    )
 
 
 @cache
