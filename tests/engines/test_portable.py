@@ -11,6 +11,7 @@ import torch
 from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
+from tri_apsp.engines import Update, triton_base
 from tri_apsp.engines.triton_base import in_parts
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
@@ -41,19 +42,22 @@ class TestPortableEngineInterpreted(EngineContract):
     closures = (1, 2, 20)
     dtypes = (torch.float32, torch.int16, torch.float64)
 
-
-class TestInterpretedInParts(TestPortableEngineInterpreted):
-    """A batch of more graphs than a grid takes."""
-
-    dtypes = (torch.float32,)
-
-    @pytest.fixture(autouse=True)
-    def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tri_apsp.engines.triton_base.MAX_GRAPHS", 1)
-
-    @pytest.mark.slow
     def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().test_products_with_strides_beyond_int32(monkeypatch)
+        """With smaller limits: a tile that really spans more values than int32 counts takes
+        gigabytes.
+        """
+        monkeypatch.setattr(triton_base, "_PART", 8)
+        monkeypatch.setattr(triton_base, "_MAX_SPAN", 8 * 32)
+        for fresh in (False, True):
+            c0, a0, b0, c1, a1, b1 = self.blocks(torch.float32, *2 * ((40, 21), (40, 19), (19, 21)))
+            self.check_products(torch.float32, Update(c0, a0, b0, fresh=fresh), Update(c1, a1, b1))
+
+    def test_more_graphs_than_a_grid_takes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(triton_base, "MAX_GRAPHS", 1)
+        self.test_product_on_awkward_shapes()
+        self.test_copies(3)
+        self.test_closure()
+        self.test_panels_in_place((0, 16))
 
 
 def test_parts_are_even() -> None:

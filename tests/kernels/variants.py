@@ -215,19 +215,18 @@ def nvidia_closure(
     config = default_config("nvidia", dtype)
     tile, warps, many = config.closure_tile, config.closure_warps, kind.endswith("many")
     parts, programs = (4, config.closure_programs) if many else (1, config.batch_programs)
-    constants: dict[str, Any] = {"SIZES": not many, "COOPERATIVE": many}
+    constants: dict[str, Any] = {
+        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "SIZES": not many,
+        "COOPERATIVE": many,
+    }
     pointers = {"sizes_ptr": "*i64", "counter_ptr": "*i64"}
     if kind.startswith("closure"):
         kernel = _nvidia_closure_kernel
-        constants |= {
-            "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts)
-        }
     else:
         kernel = _solve_kernel
         one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(
-            dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded
-        )
+        constants |= solve_constants(dtype, tile=tile, warps=warps, single_tile=one, padded=padded)
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}

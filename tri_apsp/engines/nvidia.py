@@ -182,7 +182,13 @@ class NvidiaEngine(TritonEngine):
                 batch, d.device, _arrivals(n, tile, count), sizes is not None
             )
         launch = _closure_launcher(
-            spec.dtype, spec.nonnegative, sizes is not None, tile, parts, *self._occupancy(count)
+            _closure_kernel,
+            spec.dtype,
+            spec.nonnegative,
+            sizes is not None,
+            tile,
+            parts,
+            *self._occupancy(count),
         )
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
@@ -222,16 +228,17 @@ class NvidiaEngine(TritonEngine):
             )
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
         nonnegative = self.spec.nonnegative and self.by_sign(weights)
-        launch = _solve_launcher(
+        launch = _closure_launcher(
+            _solve_kernel,
             weights.dtype,
             nonnegative,
-            n <= tile,
-            size > n,
-            alignment,
             sizes is not None,
             tile,
             parts,
             *self._occupancy(count),
+            single_tile=n <= tile,
+            padded=size > n,
+            alignment=alignment,
         )
         launches = 0
         for operands in in_parts(
@@ -420,6 +427,7 @@ def _arrivals(n: int, tile: int, count: int) -> int:
 
 @cache
 def _closure_launcher(
+    kernel: Any,
     dtype: torch.dtype,
     nonnegative: bool,
     sizes: bool,
@@ -428,14 +436,19 @@ def _closure_launcher(
     warps: int,
     programs: int,
     cooperative: bool,
+    **of_solve: int,
 ) -> Launcher:
+    """Return the launcher of the closure or, with the further constants of one, of the solve."""
     constants = {
         "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
         "SIZES": sizes,
         "COOPERATIVE": cooperative,
         "launch_cooperative_grid": cooperative,
+        **closure_options(warps, programs),
     }
-    return Launcher(_closure_kernel, constants | closure_options(warps, programs))
+    if of_solve:
+        constants |= solve_constants(dtype, tile=tile, warps=warps, **of_solve)
+    return Launcher(kernel, constants)
 
 
 @cache
@@ -469,35 +482,3 @@ def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, 
 def _size_of(n: int) -> int:
     """Return the size that kernels of small graphs of n vertices have: 8, 16, 32 or 64."""
     return max(8, 1 << (n - 1).bit_length())
-
-
-@cache
-def _solve_launcher(
-    dtype: torch.dtype,
-    nonnegative: bool,
-    single_tile: bool,
-    padded: bool,
-    alignment: int,
-    sizes: bool,
-    tile: int,
-    parts: int,
-    warps: int,
-    programs: int,
-    cooperative: bool,
-) -> Launcher:
-    constants = solve_constants(
-        dtype,
-        nonnegative,
-        tile=tile,
-        warps=warps,
-        parts=parts,
-        single_tile=single_tile,
-        padded=padded,
-        alignment=alignment,
-    )
-    constants |= {
-        "SIZES": sizes,
-        "COOPERATIVE": cooperative,
-        "launch_cooperative_grid": cooperative,
-    }
-    return Launcher(_solve_kernel, constants | closure_options(warps, programs))
