@@ -2,8 +2,6 @@
 small, `sizes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

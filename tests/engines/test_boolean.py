@@ -2,8 +2,6 @@
 count paths.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections import Counter
@@ -74,12 +72,6 @@ def test_small_graphs(programs: list[int]) -> None:
         Kleene().solve(matrix(n, batch=70_000), NvidiaBooleanEngine(n, META), Observer())
         assert len(programs) == 2 * squarings, n  # a grid takes 65535 graphs
         programs.clear()
-
-
-def test_a_product_of_three_updates(programs: list[int]) -> None:
-    d = matrix(256)
-    NvidiaBooleanEngine(256, META).product(Update(d, d, d), Update(d, d, d), Update(d, d, d))
-    assert len(programs) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 interpreter.
 """
 
-from __future__ import annotations
-
 import os
 from typing import ClassVar
 
@@ -17,9 +15,9 @@ from tri_apsp import engines
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Engine, MatrixSpec
 
-INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
 interpreted = pytest.mark.skipif(
-    not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1"
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="for Triton's interpreter alone",
 )
 
 
@@ -33,6 +31,17 @@ def whole(*shape: int, most: int = 9) -> torch.Tensor:
     return torch.randint(
         -most, most + 1, shape, generator=torch.Generator().manual_seed(sum(shape))
     ).float()
+
+
+def check_argmin(made: Engine, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+    (batch, m, depth, n), device = shape, made.spec.device
+    a, b = whole(batch, m, depth).to(device, dtype), whole(batch, depth, n).to(device, dtype)
+    a[0, 0] = float("inf")
+    sums = a[:, :, :, None] + b[:, None]
+    c = sums.amin(2)
+    expected = (sums == c[:, :, None]).int().argmax(2).int()
+    expected[c == float("inf")] = -1
+    assert torch.equal(made.argmin(a, b, c), expected)
 
 
 class SumsContract:
@@ -99,6 +108,11 @@ class SumsContract:
         assert torch.equal(of_a, one.sum(2))
         assert torch.equal(of_b, one.sum(1).mT)
 
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66)], ids=str)
+    def test_argmin(self, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+        check_argmin(engine(self.name, dtype, self.device), dtype, shape)
+
     @pytest.mark.parametrize("magnitude", [1e-280, 1.0, 1e300])
     def test_gradients_of_any_magnitude(self, magnitude: float) -> None:
         gradient = torch.rand(2, 30, 40, dtype=torch.float64) * magnitude
@@ -154,46 +168,11 @@ class TestSumsOnAGpu(SumsContract):
             assert torch.equal(self.edge_gradient(gradient, predecessors), expected)
 
 
-FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-PRODUCTS = [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66)]
-
-
-def check_argmin(
-    name: str, dtype: torch.dtype, shape: tuple[int, int, int, int], device: str = "cpu"
-) -> None:
-    batch, m, depth, n = shape
-    a, b = whole(batch, m, depth).to(device, dtype), whole(batch, depth, n).to(device, dtype)
-    a[0, 0] = float("inf")
-    sums = a[:, :, :, None] + b[:, None]
-    c = sums.amin(2)
-    expected = (sums == c[:, :, None]).int().argmax(2).int()
-    expected[c == float("inf")] = -1
-    assert torch.equal(engine(name, dtype, device).argmin(a, b, c), expected)
-
-
-@FLOATS
-@pytest.mark.parametrize("shape", PRODUCTS, ids=str)
-def test_argmin(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
-    check_argmin("cpu", dtype, shape)
-
-
-@interpreted
-@FLOATS
-@pytest.mark.parametrize("shape", PRODUCTS, ids=str)
-def test_argmin_interpreted(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
-    check_argmin("portable", dtype, shape)
-
-
 @pytest.mark.gpu
-@FLOATS
-@pytest.mark.parametrize("name", ["portable", "nvidia"])
-@pytest.mark.parametrize(
-    "shape",
-    [(2, 65, 9, 3), (3, 64, 32, 64), (2, 200, 500, 300)],
-    ids=str,
-)
-def test_argmin_on_a_gpu(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
-    check_argmin(name, dtype, shape, "cuda")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(2, 65, 9, 3), (3, 64, 32, 64), (2, 200, 500, 300)], ids=str)
+def test_argmin_of_the_nvidia_engine(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+    check_argmin(engine("nvidia", dtype, "cuda"), dtype, shape)
 
 
 # On a GPU, a kernel for each of 8, 16, 32 and 64 vertices and each dtype.

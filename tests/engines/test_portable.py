@@ -2,8 +2,6 @@
 starts that).
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -12,7 +10,6 @@ from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
 from tri_apsp.engines import Update, triton_base
-from tri_apsp.engines.triton_base import in_parts
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
 
@@ -58,18 +55,3 @@ class TestPortableEngineInterpreted(EngineContract):
         self.test_copies(3)
         self.test_closure()
         self.test_panels_in_place((0, 16))
-
-
-def test_parts_are_even() -> None:
-    def ends(batch: int) -> list[tuple[int, int]]:
-        graphs = torch.arange(batch)
-        return [
-            (int(first[0]), int(second[-1]) + 1)
-            for first, second in in_parts(graphs, graphs.clone())
-        ]
-
-    few = torch.arange(65535)
-    ((same,),) = in_parts(few)
-    assert same is few
-    assert ends(65536) == [(0, 32768), (32768, 65536)]
-    assert ends(131071) == [(0, 43691), (43691, 87382), (87382, 131071)]

@@ -1,7 +1,5 @@
 """The kernel counts as many edges as torch does: on a GPU, and in Triton's interpreter."""
 
-from __future__ import annotations
-
 import os
 import weakref
 from types import SimpleNamespace

@@ -2,8 +2,6 @@
 Triton's interpreter.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable

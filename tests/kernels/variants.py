@@ -543,7 +543,7 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
-    constants = {"NO_EDGE": missing, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "stride_an": 1}
+    constants = {"NO_EDGE": missing, **_PACK_TILE, "stride_an": 1}
     pointers = {
         "words_ptr": "*i32",
         "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}",
@@ -558,7 +558,7 @@ def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
-    constants = {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1]}
+    constants = {"TRANSPOSED": transposed, **_UNPACK_TILE}
     return Variant(
         _unpack_kernel,
         _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"),

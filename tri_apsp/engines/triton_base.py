@@ -18,7 +18,7 @@ from tri_apsp.engines.triton_gradients import TritonGradients
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
-from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange
@@ -102,9 +102,9 @@ class TritonEngine(TritonGradients, Engine):
     ) -> tuple[Block, PendingRanges | None]:
         if not is_readable(weights):
             return super().initial_matrix(weights, sizes, matrices=matrices, check=check)
-        reader = ValueRangeReader(weights) if check else None
-        queue = reader or queue_without_result(weights)
-        return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
+        reader = ValueRangeReader(weights, is_read=check)
+        matrix = reader.initial_matrix(weights, sizes, padded_size(weights, matrices))
+        return matrix, reader if check else None
 
     @classmethod
     def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:

@@ -2,7 +2,6 @@
 
 import itertools
 from abc import abstractmethod
-from functools import cache
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -11,10 +10,11 @@ from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
+from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 
 # Rows of words, and words in a row, of the tile that a program packs, and of one that it unpacks.
-_PACK_TILE, _UNPACK_TILE = (8, 16), (64, 8)
+_PACK_TILE, _UNPACK_TILE = {"ROWS": 8, "WORDS": 16}, {"ROWS": 64, "WORDS": 8}
 # A launch has up to this many programs per multiprocessor, if k can be divided between enough
 # programs of a tile.
 _PROGRAMS_PER_UNIT = 4
@@ -67,9 +67,10 @@ class TritonBooleanEngine(BooleanEngine):
             (batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device
         )
         values = adjacency.view(torch.uint8) if adjacency.dtype == torch.bool else adjacency
+        launch = cached_launcher(_pack_kernel, NO_EDGE=no_edge, **_PACK_TILE, num_warps=4)
+        programs = _tiles_of_words(size, size, _PACK_TILE)
         for words, part in in_parts(matrix, values):
-            programs = _tiles_of_words(size, size, _PACK_TILE)
-            _pack_launcher(no_edge)((programs, len(words), 1), words, part, size, n, *part.stride())
+            launch((programs, len(words), 1), words, part, size, n, *part.stride())
         return matrix
 
     def unpack(self, matrix: Block) -> torch.Tensor:
@@ -122,10 +123,9 @@ def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False)
     shape = (columns, rows) if transposed else (rows, columns)
     result = torch.empty((len(words), *shape), dtype=torch.uint8, device=words.device)
     programs = _tiles_of_words(rows, columns, _UNPACK_TILE)
+    launch = cached_launcher(_unpack_kernel, TRANSPOSED=transposed, **_UNPACK_TILE, num_warps=4)
     for part, of_part in in_parts(result, words):
-        _unpack_launcher(transposed)(
-            (programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2]
-        )
+        launch((programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2])
     return result
 
 
@@ -139,30 +139,5 @@ def _tiles(shapes: list[Shape], tiles: BooleanTiles) -> int:
     return sum(m * (PADDING // tiles.block_m) * -(-n * 4 // tiles.block_n) for m, n, _ in shapes)
 
 
-def _tiles_of_words(rows: int, columns: int, tile: tuple[int, int]) -> int:
-    return -(-rows // tile[0]) * -(-columns // (32 * tile[1]))
-
-
-@cache
-def _pack_launcher(no_edge: float | int | None) -> Launcher:
-    from tri_apsp.kernels.shared.boolean import _pack_kernel
-
-    return Launcher(
-        _pack_kernel,
-        {"NO_EDGE": no_edge, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "num_warps": 4},
-    )
-
-
-@cache
-def _unpack_launcher(transposed: bool) -> Launcher:
-    from tri_apsp.kernels.shared.boolean import _unpack_kernel
-
-    return Launcher(
-        _unpack_kernel,
-        {
-            "TRANSPOSED": transposed,
-            "ROWS": _UNPACK_TILE[0],
-            "WORDS": _UNPACK_TILE[1],
-            "num_warps": 4,
-        },
-    )
+def _tiles_of_words(rows: int, columns: int, tile: dict[str, int]) -> int:
+    return -(-rows // tile["ROWS"]) * -(-columns // (32 * tile["WORDS"]))
