@@ -23,7 +23,7 @@ from tri_apsp.configs import (
     product_registers,
 )
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
-from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
+from tri_apsp.engines.arithmetic import arithmetic_constants, shapes
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
@@ -580,12 +580,11 @@ def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
     constants = arithmetic_constants(tiles, dtype)
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
     signature = _signature(
         _arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants
     )
-    return Variant(
-        _arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles)
-    )
+    return Variant(_arithmetic_kernel, signature, constants, capability, **options)
 
 
 def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -258,8 +258,12 @@ class NvidiaEngine(TritonEngine):
         batch, n, _ = weights.shape
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
-        launch, graphs = _small_graphs_launcher(
-            weights.dtype, _size_of(n), sizes is not None, check
+        launch, graphs = _small_launcher(
+            _small_graphs_kernel,
+            weights.dtype,
+            _size_of(n),
+            SIZES=sizes is not None,
+            CHECK=check,
         )
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         pending, report, done = (
@@ -291,7 +295,7 @@ class NvidiaEngine(TritonEngine):
         if n > _MOST_VERTICES_OF_GRADIENT:
             return None
         result = torch.empty_like(gradient)
-        launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
+        launch, graphs = _small_launcher(_small_gradients_kernel, weights.dtype, _size_of(n))
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         launch((count, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
@@ -460,23 +464,15 @@ def _argmin_launcher(
 
 
 @cache
-def _small_graphs_launcher(
-    dtype: torch.dtype, size: int, sizes: bool, check: bool
+def _small_launcher(
+    kernel: Any, dtype: torch.dtype, size: int, **more: bool
 ) -> tuple[Launcher, int]:
-    """Return the launcher for graphs of at most `size` vertices, and the graphs that a program
-    takes at a time.
+    """Return the launcher of a kernel for graphs of at most `size` vertices, with `more` constants,
+    and the graphs that a program takes at a time.
     """
-    constants = small_graphs_constants(dtype, size)
-    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, **constants}), constants[
-        "C"
-    ].GRAPHS
-
-
-@cache
-def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, int]:
-    """As _small_graphs_launcher, for gradients."""
-    constants = small_gradients_constants(dtype, size)
-    return Launcher(_small_gradients_kernel, constants), constants["C"].GRAPHS
+    of_gradients = kernel is _small_gradients_kernel
+    constants = (small_gradients_constants if of_gradients else small_graphs_constants)(dtype, size)
+    return Launcher(kernel, constants | more), constants["C"].GRAPHS
 
 
 def _size_of(n: int) -> int:
