@@ -251,15 +251,6 @@ class SmallGraphsContract:
         ]
         scale = distances.nan_to_num(posinf=0).abs().amax((1, 2)) * gradient.abs().sum((1, 2))
         assert ((lengths[0] - lengths[1]).abs() <= n * torch.finfo(dtype).eps * scale).all()
-        if kind == "a large negative weight":  # whose paths are not seen beside it
-            rest, part = slice(1, None), gradient.clone()
-            part[:, 0] = 0
-            found, _ = self.gradient(part, weights)
-            lengths = [
-                (x.double() * y.nan_to_num(posinf=0))[:, rest, rest].sum((1, 2))
-                for x, y in ((found, weights), (part, distances))
-            ]
-            assert torch.allclose(*lengths, rtol=1e-4, atol=1e-4)
 
     def test_a_gradient_that_is_not_finite(self) -> None:
         weights = torch.full((2, 4, 4), float("inf"), device=self.device)

@@ -24,7 +24,6 @@ from tri_apsp.engines.split_k import split_k_tiles
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
-    LaunchGrid,
     Shape,
     TritonEngine,
     in_parts,
@@ -156,7 +155,7 @@ class NvidiaEngine(TritonEngine):
 
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
         words = (
             tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)

@@ -26,9 +26,6 @@ from tri_apsp.value_range import PendingRanges, ValueRange
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
-LaunchGrid = tuple[int, int, int]
-"""How many programs run a kernel."""
-
 # The second dimension of a grid counts graphs; CUDA limits it to 65535.
 MAX_GRAPHS = (1 << 16) - 1
 # Rows and columns that a program copies.
@@ -222,7 +219,7 @@ class TritonEngine(TritonGradients, Engine):
 
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
         """Return the grid of products of `shapes` for each graph of C, and the further arguments of
         their kernel.
         """
