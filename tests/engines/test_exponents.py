@@ -3,9 +3,9 @@ products and solves on a GPU.
 """
 
 import dataclasses
-import os
 from typing import Any
 
+import cases
 import numpy as np
 import pytest
 import torch
@@ -40,9 +40,6 @@ TILES = [
     WIDE_TILES,
     *(dataclasses.replace(tiles, block_k=512) for tiles in (DEFAULT_TILES, WIDE_TILES)),
 ]
-interpreted = pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone"
-)
 
 
 def name_of(tiles: GpuTiles) -> str:
@@ -154,7 +151,7 @@ def check_encoding(
             np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
 
 
-@interpreted
+@cases.interpreted
 @pytest.mark.parametrize(
     ("dtype", "tiles"),
     [(torch.int16, TILES[1]), (torch.int32, TILES[0]), (torch.float32, TILES[2])],
@@ -306,7 +303,7 @@ def check_limits_of_samples(
             assert sample(c, a, b, tiles=tiles) == [count, certain]
 
 
-@interpreted
+@cases.interpreted
 @pytest.mark.parametrize(("dtype", "tiles"), [(torch.int16, TILES[0]), (torch.float32, TILES[3])])
 def test_interpreted_samples(
     dtype: torch.dtype, tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch

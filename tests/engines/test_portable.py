@@ -2,8 +2,7 @@
 starts that).
 """
 
-import os
-
+import cases
 import pytest
 import torch
 from engines.contract import EngineContract
@@ -27,10 +26,7 @@ class TestOtherDtypesOnGpu(EngineContract):
     dtypes = (torch.float64, torch.int32, torch.int64)
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestPortableEngineInterpreted(EngineContract):
     name, device = "portable", "cpu"
     config = Config(block_size=20, panel=32, product=GpuTiles(32, 64, 4, group_m=2))

@@ -2,7 +2,6 @@
 (tests/kernels/test_interpreter.py starts that).
 """
 
-import os
 from typing import ClassVar
 
 import cases
@@ -220,10 +219,7 @@ class TestOtherDtypesOnGpu(PredecessorContract):
     dtypes = (torch.float64, torch.int16, torch.int64)
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestPredecessorsInterpreted(PredecessorContract):
     device, engine, sizes, dtypes = "cpu", "portable", (11,), (torch.float32, torch.int16)
 
@@ -237,10 +233,7 @@ class TestPredecessorsInterpreted(PredecessorContract):
         self.check(cases.tensor(cases.random_graph(40, low=0, high=1), torch.int16))
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestTermsOfAProductInterpreted:
     """The check of predecessors that are the first terms of distances times weights."""
 

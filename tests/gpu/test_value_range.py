@@ -2,7 +2,6 @@
 Triton's interpreter.
 """
 
-import os
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -133,10 +132,7 @@ def by_kernel(
     return reader.read()[0]
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestKernelInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:

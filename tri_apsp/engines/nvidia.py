@@ -439,7 +439,7 @@ def _closure_launcher(
     warps: int,
     programs: int,
     cooperative: bool,
-    **of_solve: int,
+    **of_solve: Any,
 ) -> Launcher:
     """Return the launcher of the closure or, with the further constants of one, of the solve."""
     constants = {
