@@ -424,7 +424,7 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
         tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
         kernel, constants = (
             nvidia_boolean._boolean_product_kernel,
-            boolean_nvidia.product_constants(tiles),
+            boolean_nvidia.NvidiaBooleanEngine.product_constants(tiles),
         )
     else:
         tiles = boolean_portable.PortableBooleanEngine.TILES[tile]

@@ -1,8 +1,8 @@
 """What the Boolean engines of a GPU share: words of 32 bits, packing, and products in pairs."""
 
 import itertools
-from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
@@ -42,6 +42,11 @@ class TritonBooleanEngine(BooleanEngine):
     The closure of a block of 2048 vertices takes at most 11 launches, each a product of many
     programs. On an H200, with all products on bits, that makes graphs of 4096 and 8192 vertices
     take 1.0 and 2.9 ms, and with blocks of 1024 1.9 and 4.3 ms; for 32768 there is no difference.
+
+    Attributes:
+        TILES: best first: a launch takes the first with enough programs to occupy every
+            multiprocessor, else the last.
+        product_kernel: its run-time arguments are those of kernels.portable.boolean, in order.
     """
 
     WORD = 32
@@ -49,16 +54,13 @@ class TritonBooleanEngine(BooleanEngine):
     CUTOFF = 2048
 
     TILES: ClassVar[tuple[BooleanTiles, ...]]
-    """Best first: a launch takes the first with enough programs to occupy every multiprocessor,
-    else the last.
-    """
+
+    product_kernel: ClassVar[Any]
 
     @staticmethod
-    @abstractmethod
-    def product_launcher(tiles: BooleanTiles) -> Launcher:
-        """Return the kernel of a product by `tiles`; its arguments are those of
-        kernels.portable.boolean.
-        """
+    def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
+        """Return the constants and options of a product by `tiles`."""
+        return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "num_warps": tiles.num_warps}
 
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
         batch, n, _ = adjacency.shape
@@ -86,9 +88,9 @@ class TritonBooleanEngine(BooleanEngine):
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
             shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
             tiles, parts = self._tiles_and_parts(shapes, first.c.shape[0])
-            programs = _tiles(shapes, tiles) * parts
+            programs, launch = _tiles(shapes, tiles) * parts, _product_launcher(type(self), tiles)
             for operands in in_parts(*first[:3], *(second or first)[:3]):
-                self.product_launcher(tiles)(
+                launch(
                     (programs, operands[0].shape[0], 1),
                     *operands[:3],
                     *shapes[0],
@@ -109,6 +111,11 @@ class TritonBooleanEngine(BooleanEngine):
             if count * most >= units:
                 break
         return tiles, min(most, -(-_PROGRAMS_PER_UNIT * units // count))
+
+
+@cache  # as cached_launcher, by fewer arguments
+def _product_launcher(engine: type[TritonBooleanEngine], tiles: BooleanTiles) -> Launcher:
+    return Launcher(engine.product_kernel, engine.product_constants(tiles))
 
 
 def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False) -> torch.Tensor:
