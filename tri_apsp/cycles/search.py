@@ -152,7 +152,8 @@ class DenseCycleSearch(CycleSearch):
         )
         self._weights = weights if self._in_rounds else weights.cpu()
         is_float = weights.is_floating_point() and weights.numel() > 0
-        super().__init__(len(weights), weights.dtype, self._largest_magnitude() if is_float else 0)
+        largest = largest_magnitude(self._weights[None]).item() if is_float else 0
+        super().__init__(len(weights), weights.dtype, largest)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         source = torch.tensor(cycle, device=self._weights.device)
@@ -189,13 +190,6 @@ class DenseCycleSearch(CycleSearch):
             on_cycle,
         )
         return torch.from_numpy(potentials)
-
-    def _largest_magnitude(self) -> float:
-        if not self._weights.is_cuda:
-            return largest_magnitude(self._weights[None]).item()
-        from tri_apsp.engines.triton_bellman_ford import largest_on_gpu
-
-        return largest_on_gpu(self._weights)
 
 
 def _trace(parents: Array, start: int) -> list[int]:

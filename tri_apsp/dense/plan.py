@@ -173,7 +173,6 @@ def plan_with(
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
-        and issubclass(engine_type, engines.OneLaunch)
         and engine_type.takes(weights, batch.sizes, check=options.check)
     )
     return DensePlan(

@@ -1,7 +1,6 @@
 """Bellman-Ford on a GPU, in rounds from all vertices whose potential changed in the last one."""
 
 import math
-from functools import cache
 
 import numpy as np
 import torch
@@ -9,8 +8,7 @@ import triton
 
 from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.gpu.value_range import ValueRangeReader
+from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.semirings import no_edge
 
@@ -18,15 +16,6 @@ from tri_apsp.semirings import no_edge
 _BLOCK, _PROGRAMS_PER_UNIT = 1024, 8
 # Rounds between two checks for a cycle, which the CPU makes.
 _ROUNDS = 4
-
-
-def largest_on_gpu(weights: torch.Tensor) -> float:
-    """Return the largest magnitude of weights (n, n), n > 0, that are not no_edge; blocks."""
-    with current(weights.device):
-        reader = ValueRangeReader(weights)
-        reader.queue(weights[None], no_edge(weights.dtype))
-        (found,) = reader.read()
-    return max(-found.lowest, found.highest_below or 0, 0)
 
 
 def search_in_rounds(
@@ -91,7 +80,7 @@ def _relax(
     n, count, blocks = len(weights), len(active), triton.cdiv(len(weights), _BLOCK)
     parts = min(count, triton.cdiv(_PROGRAMS_PER_UNIT * describe(weights.device).units, blocks))
     least, parent = potentials.new_empty(parts, n), active.new_empty(parts, n)
-    _launcher(weights.dtype)(
+    cached_launcher(_relax_kernel, **relax_constants(weights.dtype), num_warps=4)(
         (blocks, parts, 1),
         least,
         parent,
@@ -106,11 +95,6 @@ def _relax(
     )
     least, part = least.min(dim=0)
     return least, parent.gather(0, part[None])[0]
-
-
-@cache
-def _launcher(dtype: torch.dtype) -> Launcher:
-    return Launcher(_relax_kernel, relax_constants(dtype) | {"num_warps": 4})
 
 
 def relax_constants(dtype: torch.dtype) -> dict[str, float | int | bool]:
