@@ -26,16 +26,9 @@ def graph(tmp_path, capsys):
 
 @pytest.fixture
 def file():
-    times = {
-        "p20_ms": 1.0,
-        "p50_ms": 1.0,
-        "p80_ms": 1.0,
-        "default_ms": 1.0,
-        "speedup": 1.0,
-        "evaluated": 1,
-    }
+    times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 1.0)
     config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
-    entry = Entry(sign="nonnegative", n=700, config=config, **times)
+    entry = Entry(sign="nonnegative", n=700, config=config, **times, evaluated=1)
     run = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
     return tuned.new_file("cpu", "solve", "float32", CPU, [entry], **run)
 
@@ -63,24 +56,12 @@ def test_a_solve_says_nothing_where_it_was_tuned(capsys, graph, file):
 
 
 def test_a_required_file(capsys, graph, monkeypatch):
-    monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
+    monkeypatch.setenv("TRI_APSP_TUNE", "require")
     assert main(["solve", str(graph)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("error: TRI_APSP_REQUIRE_TUNED requires")
+    assert err.startswith("error: TRI_APSP_TUNE=require requires")
     assert err.count("\n") == 1
-
-
-def test_info_says_which_files_are_used_for_a_gpu_that_is_named(
-    capsys, file, directories, monkeypatch
-):
-    own = tuned.save(file, directories["user"])
-    named = tuned.save(file.model_copy(update={"slug": "b-cpu"}), directories["shipped"])
-    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-cpu")
-    assert main(["info", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["tuned"]
-    assert set(found["files"]) == {str(own), str(named)}
-    assert found["unused"].keys() == {str(own)}
 
 
 def test_info_says_what_is_used_and_why_not(capsys, file, directories):
@@ -94,7 +75,7 @@ def test_info_says_what_is_used_and_why_not(capsys, file, directories):
     assert found["files"] == [str(path) for path in tuned.files()]
     assert set(found["files"]) == {str(used), str(damaged), str(foreign)}
     assert found["unused"].keys() == {str(damaged), str(foreign)}
-    assert "damaged" in found["unused"][str(damaged)]
+    assert "breaks its schema" in found["unused"][str(damaged)]
     assert "b-cpu" in found["unused"][str(foreign)]
     assert found["save_directory"] == str(directories["user"])
     assert main(["info"]) == 0

@@ -93,7 +93,7 @@ class TestANewKernel:
         )
         run = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
         with pytest.raises(
-            InputError, match="a config must have fields of block_size, but has cutoff"
+            ValueError, match="a config must have fields of block_size, but has cutoff"
         ):
             tuned.new_file(
                 "cpu",
@@ -184,23 +184,12 @@ def test_values_of_a_space_and_back() -> None:
         assert whole.values(whole.config({"small_product": name}, nvidia))["small_product"] == name
 
 
-@pytest.mark.parametrize(
-    ("engine", "kernel", "message"),
-    [
-        (
-            "tpu",
-            "product",
-            "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these.",
-        ),
-        (
-            "cpu",
-            "panels",
-            "kernel must be one of product, solve for the cpu engine, but is 'panels', "
-            "which the portable engine has; choose one of these.",
-        ),
-    ],
-)
-def test_unknown_names_are_refused(engine: str, kernel: str, message: str) -> None:
+@pytest.mark.parametrize(("engine", "kernel"), [("tpu", "product"), ("cpu", "panels")])
+def test_unknown_names_are_refused(engine: str, kernel: str) -> None:
     with pytest.raises(InputError) as caught:
         record_of(engine, kernel)
-    assert str(caught.value) == message
+    assert str(caught.value) == (
+        f"kernel '{kernel}' must exist for engine '{engine}', but the engines have these: "
+        "cpu: product, solve; nvidia: product, small_product, closure, batch, exponents, solve; "
+        "portable: product, closure, panels, solve; choose one of these."
+    )
