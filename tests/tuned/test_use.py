@@ -66,7 +66,7 @@ REFUSED = {
     ),
     "half a tile": (
         in_entry(config={"product": {"block_m": 3}}),
-        "product must have the fields of GpuTiles",
+        "its tiles those of GpuTiles",
     ),
     "another GPU": (
         change(gpu="B GPU"),

@@ -19,8 +19,8 @@ from tri_apsp.configs import (
     Config,
     default_config,
     from_fields,
+    invalid_because,
     is_valid,
-    require_valid,
 )
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
@@ -187,7 +187,9 @@ def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
         return known
     policy()  # raises if TRI_APSP_TUNE has an unknown value
     found = _Search(call, given).result()
-    require_valid(found.config, call.device)
+    reason = invalid_because(found.config, call.device)
+    if reason is not None:
+        raise InputError(reason)
     if len(RESULTS) >= _MAX_RESULTS:
         RESULTS.clear()
     RESULTS[key] = found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -284,14 +283,10 @@ def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
 
 def _write(path: Path, file: TunedFile) -> None:
     """Write under another name, then rename, so that a reader sees the old file or the new one."""
-    content = file.model_dump(mode="json")
-    for entry in content["entries"]:
-        if entry["run"] is None:
-            del entry["run"]
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+            stream.write(file.model_dump_json(indent=2, exclude_none=True) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
