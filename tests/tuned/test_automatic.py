@@ -17,8 +17,7 @@ import torch
 import tri_apsp
 from tri_apsp import TuningWarning, tuned
 from tri_apsp.device import describe
-from tri_apsp.tuned import automatic
-from tri_apsp.tuned.call import call_of
+from tri_apsp.tuned import automatic, call_of
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 # Appends its arguments to a log, then does what the test wrote to `behaviour`.
@@ -100,11 +99,6 @@ def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
     assert capfd.readouterr() == ("", "progress\n")
 
 
-def test_small_calls_are_not_tuned(tuner):
-    assert solve(100) == "default"
-    assert tuner[1]() == []
-
-
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [("sys.exit(2)", "it ended with status 2"), ("pass", "it ended with status 0")],
@@ -136,33 +130,20 @@ def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
         assert solve() == "default"
 
 
-class TestTime:
-    @pytest.fixture(autouse=True)
-    def _shorter(self, monkeypatch):
-        for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
-            monkeypatch.setattr(automatic, name, seconds)
-
-    def test_a_tuner_that_takes_too_long_keeps_its_results(self, tuner, tmp_path):
-        behave, _ = tuner
-        behave(
-            "signal.signal(signal.SIGTERM, lambda *_: (succeed(), sys.exit(130)))\ntime.sleep(60)"
-        )
-        begin = time.monotonic()
-        assert solve() != "default"
-        assert time.monotonic() - begin < 3
-
-    def test_a_tuner_that_does_not_end_is_killed(self, tuner, tmp_path):
-        behave, _ = tuner
-        behave(
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
-        )
-        begin = time.monotonic()
-        with pytest.warns(TuningWarning, match="it was not done after 1 s"):
-            assert solve() == "default"
-        assert time.monotonic() - begin < 4
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
+def test_a_tuner_that_does_not_end_is_killed(tuner, tmp_path, monkeypatch):
+    for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
+        monkeypatch.setattr(automatic, name, seconds)
+    behave, _ = tuner
+    behave(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
+    )
+    begin = time.monotonic()
+    with pytest.warns(TuningWarning, match="it was not done after 1 s"):
+        assert solve() == "default"
+    assert time.monotonic() - begin < 4
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def _choose(found):

@@ -1,11 +1,9 @@
-"""The command line and tuned files: warnings in one line, and `info` with what is used."""
+"""What `info` says of tuned files."""
 
 from __future__ import annotations
 
 import json
-import warnings
 
-import pytest
 import torch
 
 from tri_apsp import tuned
@@ -16,16 +14,7 @@ from tri_apsp.tuned.schema import Entry
 CPU = describe(torch.device("cpu"))
 
 
-@pytest.fixture
-def graph(tmp_path, capsys):
-    path = tmp_path / "g.gr"
-    assert main(["generate", "grid", "--n", "700", "-o", str(path)]) == 0
-    capsys.readouterr()
-    return path
-
-
-@pytest.fixture
-def file():
+def _file():
     times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 1.0)
     config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
     entry = Entry(sign="nonnegative", n=700, config=config, **times, evaluated=1)
@@ -33,38 +22,8 @@ def file():
     return tuned.new_file("cpu", "solve", "float32", CPU, [entry], **run)
 
 
-@pytest.mark.filterwarnings("default::tri_apsp.TuningWarning")
-def test_a_warning_is_one_line_on_stderr(capsys, graph, file):
-    path = tuned.save(file)
-    path.write_text("{")
-    tuned.reload()
-    show = warnings.showwarning
-    assert main(["solve", str(graph), "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["n"] >= 512
-    assert err.startswith("warning: a tuned file is not used: ")
-    assert err.count("\n") == 1
-    assert warnings.showwarning is show
-
-
-def test_a_solve_says_nothing_where_it_was_tuned(capsys, graph, file):
-    tuned.save(file)
-    assert main(["solve", str(graph)]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert "floyd_warshall: tuned near this n" in out
-
-
-def test_a_required_file(capsys, graph, monkeypatch):
-    monkeypatch.setenv("TRI_APSP_TUNE", "require")
-    assert main(["solve", str(graph)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: TRI_APSP_TUNE=require requires")
-    assert err.count("\n") == 1
-
-
-def test_info_says_what_is_used_and_why_not(capsys, file, directories):
+def test_info_says_what_is_used_and_why_not(capsys, directories):
+    file = _file()
     used, damaged = tuned.save(file, directories["user"]), tuned.save(file, directories["shipped"])
     damaged.write_text("{")
     foreign = directories["shipped"] / "b-cpu" / "cpu-solve-float32.json"

@@ -20,7 +20,7 @@ from tri_apsp.configs import (
     to_fields,
 )
 from tri_apsp.engines import ENGINES
-from tri_apsp.methods import METHODS, auto
+from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES
 from tri_apsp.tuned import KERNELS
 from tri_apsp.tuned.records import RECORDS, records_of
@@ -150,13 +150,6 @@ def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
     names = ", ".join(METHOD_NAMES)
     assert reason == f"method must be one of {names}, but is 'dijkstra'; choose one of these."
-
-
-@pytest.mark.parametrize("method", METHOD_NAMES)
-def test_auto_takes_the_method_of_the_configuration(method):
-    rule = auto.choose(10, Config(engine="cpu", method=method, block_size=64, cutoff=512))
-    assert rule.method == method
-    assert rule.reason.startswith("tuned near")
 
 
 def test_the_source_says_what_came_over_what():

@@ -59,13 +59,6 @@ def test_own_entries_of_other_kernels_are_kept(entry, made):
     assert found.source == f"{closure}, {its}, tuned for C GPU"
 
 
-def test_an_entry_that_cannot_run_here_is_passed_over_in_silence(entry, made):
-    large = {"block_m": 256, "block_k": 64, "num_warps": 8}  # 196,608 bytes of shared memory
-    tuned.save(made(entry(1024, **large, num_stages=4), device=other("C", 101)))
-    next_one = tuned.save(made(entry(1024), device=other("D", 102)))
-    assert choose().source == f"{next_one}, tuned for D GPU"
-
-
 @pytest.mark.parametrize(
     "edit",
     [

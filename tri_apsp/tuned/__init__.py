@@ -15,9 +15,15 @@ size.
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
-from tri_apsp.tuned.call import LookupCall, call_of
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.lookup import environment, find, using, with_forced
+from tri_apsp.tuned.lookup import (
+    LookupCall,
+    call_of,
+    environment,
+    find,
+    using,
+    with_forced,
+)
 from tri_apsp.tuned.misses import config_for_call
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import (

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import platformdirs
 
 from tri_apsp.python_process import module_command
-from tri_apsp.tuned.call import LookupCall
+from tri_apsp.tuned.lookup import LookupCall
 from tri_apsp.tuned.store import reload
 
 SECONDS = 20.0

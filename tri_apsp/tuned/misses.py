@@ -6,8 +6,7 @@ from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.messages import warn_caller
 from tri_apsp.tuned import automatic
-from tri_apsp.tuned.call import LookupCall
-from tri_apsp.tuned.lookup import look_up, policy
+from tri_apsp.tuned.lookup import LookupCall, look_up, policy
 from tri_apsp.tuned.store import files, usable
 
 _REQUIRED_FROM = 128
