@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp import Config, GpuTiles, device, tuned
 from tri_apsp.configs import CompleteConfig, to_fields
-from tri_apsp.device import Device
+from tri_apsp.device import Device, describe
 from tri_apsp.tuned import automatic, misses, store
 from tri_apsp.tuned.schema import Entry, TunedFile
 
@@ -67,8 +67,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 @pytest.fixture
 def entry() -> Callable[..., Entry]:
-    """Make an entry of a kernel of the nvidia engine for n vertices; `values` replace fields of its
-    config.
+    """Make an entry for n vertices with the fields `config`, by default those of a kernel of the
+    nvidia engine; `values` replace some of them, or of its tiles.
     """
 
     def make(
@@ -77,25 +77,38 @@ def entry() -> Callable[..., Entry]:
         *,
         sign: str = "any",
         batch: int = 1,
+        config: dict[str, Any] | None = None,
         **values: Any,
     ) -> Entry:
-        config = {name: values.pop(name, value) for name, value in CONFIGS[kernel].items()}
-        for name, value in config.items():
-            if isinstance(value, dict):
-                config[name] = value | values
+        fields = {
+            name: value | values if isinstance(value, dict) else values.get(name, value)
+            for name, value in (config or CONFIGS[kernel]).items()
+        }
         times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 2.0)
-        return Entry(sign=sign, n=n, batch=batch, config=config, **times, evaluated=7)
+        return Entry(sign=sign, n=n, batch=batch, config=fields, **times, evaluated=7)
 
     return make
 
 
 @pytest.fixture
 def made() -> Callable[..., TunedFile]:
-    """Make a file of the nvidia engine for float32 with these entries, as the tuner does."""
+    """Make a file for float32 with these entries, as the tuner does."""
 
     def make(
-        *entries: Entry, kernel: str = "product", device: Device = GPU, **header: Any
+        *entries: Entry,
+        engine: str = "nvidia",
+        kernel: str = "product",
+        device: Device = GPU,
+        **header: Any,
     ) -> TunedFile:
-        return tuned.new_file("nvidia", kernel, "float32", device, entries, **{**RUN, **header})
+        return tuned.new_file(engine, kernel, "float32", device, entries, **{**RUN, **header})
 
     return make
+
+
+@pytest.fixture
+def cpu_file(made: Callable[..., TunedFile], entry: Callable[..., Entry]) -> TunedFile:
+    """A file of solves of 200 vertices on this machine's CPU."""
+    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
+    here = describe(torch.device("cpu"))
+    return made(entry(200, config=config), engine="cpu", kernel="solve", device=here)

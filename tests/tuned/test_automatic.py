@@ -38,7 +38,7 @@ BEHAVIOUR
 
 
 @pytest.fixture
-def tuner(monkeypatch, tmp_path, directories, entry):
+def tuner(monkeypatch, tmp_path, directories, cpu_file):
     """Return a function that sets what the stand-in does, and one that returns its arguments, one
     list per run.
     """
@@ -46,11 +46,7 @@ def tuner(monkeypatch, tmp_path, directories, entry):
     monkeypatch.setattr(
         automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache"
     )
-    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
-    entries = [entry(200).model_copy(update={"config": config})]
-    header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
-    file = tuned.new_file("cpu", "solve", "float32", describe(CPU), entries, **header)
-    (tmp_path / "result.json").write_text(file.model_dump_json())
+    (tmp_path / "result.json").write_text(cpu_file.model_dump_json())
     script = tmp_path / "tuner.py"
     monkeypatch.setattr(
         automatic, "module_command", lambda module: [sys.executable, "-S", str(script)]

@@ -10,7 +10,7 @@ from tuned.conftest import CUDA, choose
 
 import tri_apsp
 from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
-from tri_apsp.configs import default_config
+from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
 from tri_apsp.tuned import lookup
@@ -261,41 +261,26 @@ class TestUsing:
             pass
 
 
-class TestSolve:
-    """The configuration of a file reaches the solve, its result, and the product."""
-
-    def save(self, entry, kernel, **header):
-        header = {"space_hash": "", "protocol": "", "seed": 0, "complete": True, **header}
-        return tuned.save(tuned.new_file("cpu", kernel, "float32", describe(CPU), entry, **header))
-
-    def test_a_solve_takes_method_and_tiles_of_its_files(self, entry):
-        tiles = {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}
-        signed = {"product": {"block_m": 96, "block_n": 64, "block_k": 32}}
-        product = [
-            entry(200).model_copy(update={"config": c, "sign": s})
-            for c, s in ((tiles, "nonnegative"), (signed, "any"))
-        ]
-        solve = [
-            entry(200).model_copy(
-                update={"config": {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}}
-            )
-        ]
-        paths = [self.save(solve, "solve"), self.save(product, "product")]
-        weights = torch.rand(200, 200)
-        result = tri_apsp.shortest_paths(weights)
-        assert (result.method, result.config.block_size, result.config.cutoff) == (
-            "floyd_warshall",
-            32,
-            64,
-        )
-        assert result.config.product == CpuTiles(48, 64, 32)
-        assert result.config.source == ", ".join(map(str, paths))
-        assert tri_apsp.select(weights).config.product == CpuTiles(48, 64, 32), "no value was read"
-        assert tri_apsp.select(weights).reason.startswith("tuned")
-        weights[0, 1] = -1e-9
-        weights[1, 0] = 1
-        assert tri_apsp.shortest_paths(weights).config.product == CpuTiles(96, 64, 32)
-        assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
+def test_the_configuration_of_a_file_reaches_the_solve_and_its_result(entry, made, cpu_file):
+    tiles, signed = CpuTiles(48, 64, 32), CpuTiles(96, 64, 32)
+    entries = [
+        entry(200, sign=sign, config=to_fields(Config(product=each)))
+        for sign, each in (("nonnegative", tiles), ("any", signed))
+    ]
+    product = made(*entries, engine="cpu", device=describe(CPU))
+    paths = [tuned.save(cpu_file), tuned.save(product)]
+    weights = torch.rand(200, 200)
+    result = tri_apsp.shortest_paths(weights)
+    expected = Config(method="floyd_warshall", block_size=32, cutoff=64, product=tiles)
+    assert to_fields(result.config) == to_fields(expected)
+    assert result.method == "floyd_warshall"
+    assert result.config.source == ", ".join(map(str, paths))
+    assert tri_apsp.select(weights).config.product == tiles, "no value was read"
+    assert tri_apsp.select(weights).reason.startswith("tuned")
+    weights[0, 1] = -1e-9
+    weights[1, 0] = 1
+    assert tri_apsp.shortest_paths(weights).config.product == signed
+    assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
 
 
 @pytest.mark.parametrize("given", [None, Config(cutoff=64)], ids=["none", "some"])

@@ -217,7 +217,7 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
     """
     tiles = CpuTiles if engine == "cpu" else GpuTiles
     try:
-        values = {
+        values: dict[str, Any] = {
             name: tiles(**value) if name in TILE_FIELDS else value for name, value in fields.items()
         }
         return Config(engine=engine, **values)

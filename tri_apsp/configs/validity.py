@@ -4,6 +4,7 @@ launchers.
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -38,7 +39,8 @@ def _broken_rules(config: Config, device: Device) -> Iterator[str]:
     """Yield each rule that a configuration breaks; a rule relies on those before it."""
     assert config.engine is not None
     given = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
-    kind, counts = CpuTiles if config.engine == "cpu" else GpuTiles, {}
+    kind = CpuTiles if config.engine == "cpu" else GpuTiles
+    counts: dict[str, Any] = {}
     for name, value in given.items():
         if name not in USED_FIELDS[config.engine]:
             yield (
