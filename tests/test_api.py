@@ -268,7 +268,10 @@ BAD_ARGUMENTS = [
     ({"config": Config(cutoff=2.5)}, "cutoff must be .*, but is 2.5"),
     ({"config": Config(cutoff=64.0)}, "cutoff must be"),  # which equals a valid one
     ({"config": Config(product=CpuTiles(0, 1, 1))}, "product.block_m must be .*, but is 0"),
-    ({"config": Config(product=GpuTiles(16, 16))}, "takes CpuTiles, but product is GpuTiles"),
+    (
+        {"config": Config(product=GpuTiles(16, 16))},
+        "must be CpuTiles for the cpu engine, but is GpuTiles",
+    ),
     ({"config": {"cutoff": 3}}, "must be a tri_apsp.Config, but is dict"),
     ({"overwrite": 1}, "`overwrite` must be True or False"),
     ({"check": "no"}, "`check` must be True or False, but is 'no'"),

@@ -57,7 +57,7 @@ class DensePlan(Plan):
             return self
         if self.call is None:
             return dataclasses.replace(self, nonnegative=False)
-        call = self.call.of_any_sign()
+        call = self.call._replace(sign="any")
         method, config, reason = _choose(call, *self.given)
         return dataclasses.replace(
             self,
