@@ -61,7 +61,7 @@ class TestNumpy:
     def test_other_real_types_need_the_dtype(self, kind, refuses):
         array = np.array([[0, 100], [3, 0]], kind)
         assert from_numpy(array, torch.int32).tolist() == [[0, 100], [3, 0]]
-        with refuses(array.dtype.name, "dtype=torch.float32"):
+        with refuses(array.dtype.name, ".astype(np.float32)"):
             from_numpy(array)
 
     def test_bool(self):
@@ -159,7 +159,7 @@ class TestScipy:
     def test_other_dtypes(self, refuses):
         small = sp.csr_array(np.array([[0, 7], [0, 0]], np.uint8))
         assert from_scipy(small, torch.int16)[0, 1] == 7
-        with refuses("uint8", "dtype=torch.float32"):
+        with refuses("uint8", ".astype(np.float32)"):
             from_scipy(small)
         with refuses("complex128", "give its .real, or abs() of it"):
             from_scipy(sp.csr_array(np.eye(2, dtype=np.complex128)), torch.float32)
@@ -196,12 +196,9 @@ class TestScipy:
         damaged = sp.csr_array(np.eye(2))
         damaged.indices[1] = 7
         for matrix, part in (
-            (sp.csc_array([[0, 1], [np.nan, 0]]), "no -inf, but has nan from 1 to 0; replace it"),
-            (
-                sp.csc_array([[0, 1], [-INF, 0]]),
-                "`matrix` must hold no NaN and no -inf, but has -inf",
-            ),
-            (outside, "each edge of `matrix` must join vertices in [0, 2), but one leads from 7"),
+            (sp.csc_array([[0, 1], [np.nan, 0]]), "that from 1 to 0 is nan; replace it"),
+            (sp.csc_array([[0, 1], [-INF, 0]]), "neither NaN nor -inf"),
+            (outside, "each edge must join vertices in [0, 2), but one leads from 7"),
             (damaged, "`matrix` must be a valid sparse matrix, but is not: indices must be < 2"),
             (sp.csr_array((2, 3)), "(2, 3); add empty rows"),
             (np.ones((3, 3)), "but is ndarray; convert an array with from_numpy"),
@@ -288,7 +285,7 @@ class TestNetworkx:
         with refuses("int64", error=DistanceRangeError):
             from_networkx(graph, dtype=torch.int64)
         graph.add_edge(0, 1, weight=2**5000)
-        with refuses("5001 bits", "scale"):
+        with refuses("that float64 can hold"):
             from_networkx(graph)
 
     @pytest.mark.parametrize(
@@ -296,8 +293,6 @@ class TestNetworkx:
         [
             ({"nodelist": [0, 1, 0]}, "repeats 0; remove the repetition", False),
             ({"nodelist": [0, "z"]}, "'z' is not in it; add it or leave it out", False),
-            ({"nodelist": 3}, "`nodelist` must list nodes of the graph, but is 3", True),
-            ({"nodelist": [[0]]}, "must list nodes of the graph, but is [[0]]; give a list", True),
             ({"weight": len}, "`weight` must be the name of an edge attribute, but is", True),
             ({"graph": [1]}, "`graph` must be a NetworkX graph, but is a list", True),
             ({"graph": nx.Graph}, "`graph` must be a NetworkX graph, but is a type", True),

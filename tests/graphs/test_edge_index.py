@@ -138,11 +138,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "not sorted": (
         {"batch": BATCH.flip(0)},
-        "`batch` must hold graphs in ascending order from 0 on, but a graph",
+        "`batch` must hold graphs in ascending order from 0 on, but does not",
     ),
     "negative graph": (
         {"batch": BATCH - 1},
-        "`batch` must hold graphs in ascending order from 0 on, but one is -1",
+        "`batch` must hold graphs in ascending order from 0 on, but does not",
     ),
     "a column": (
         {"batch": BATCH[:, None]},

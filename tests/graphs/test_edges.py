@@ -120,25 +120,20 @@ class TestEdgeList:
         [
             (lambda: edge_list(-1), "`n` must lie in 0..2**62, but is -1"),
             (lambda: edge_list(2**62 + 1), "`n` must lie in 0..2**62"),
-            (lambda: edge_list(2, (1, 0, INF), (1, 0, -INF)), "no -inf, but has -inf from 1 to 0"),
-            (lambda: edge_list(2, (1, 0, float("nan"))), "no NaN and no -inf, but has nan"),
-            (lambda: edge_list(3, (0, -1, 1)), "`targets` must name vertices 0..n-1, but has -1"),
-            (lambda: edge_list(3, (0, 3, 1)), "but has 3 and n is 3; count from 0"),
+            (lambda: edge_list(2, (1, 0, INF), (1, 0, -INF)), "that from 1 to 0 is -inf"),
+            (lambda: edge_list(2, (1, 0, float("nan"))), "from 1 to 0 is nan"),
+            (
+                lambda: edge_list(3, (0, -1, 1)),
+                "vertices in [0, 3), but one leads from 0 to -1",
+            ),
+            (lambda: edge_list(3, (0, 3, 1)), "one leads from 0 to 3"),
             (lambda: edge_list(2, (0, 1, 1.5)).to_weights(torch.int32), "one is 1.5; use float32"),
             (lambda: edge_list(2).to_weights(torch.float16), "float16; convert"),
-            (lambda: edge_list(2, (0, 1, True)), "`weights` must be a 1-D array of numbers"),
-            (lambda: EdgeList(2, *[np.zeros((1, 1), int)] * 3), "has shape (1, 1)"),
-            (lambda: EdgeList(2, np.zeros(1), *[np.zeros(1, int)] * 2), "float64"),
-            (lambda: EdgeList(2, np.zeros(1, int), *[np.zeros(2, int)] * 2), "`targets` must be"),
         ],
     )
     def test_refused(self, make, part, refuses):
         with refuses(part):
             make()
-
-    def test_a_list_is_no_array(self):
-        with pytest.raises(TypeError, match=r"`weights` must be a NumPy array, but is a list"):
-            EdgeList(2, np.array([0]), np.array([0]), [1])
 
 
 class TestDenseGraph:

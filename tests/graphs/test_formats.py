@@ -148,7 +148,7 @@ def test_a_stream_of_another_buffer():
         (Stream(None), {"format": "pt"}, "the stream returns NoneType", True),
         (Stream(b""), {"format": "npy"}, "must not be empty, but the stream is", False),
         (Stream(b""), {}, "the stream must come with its format", False),
-        (Stream(b" \n"), {"format": "gr"}, "line 0 is ''", False),
+        (Stream(b" \n"), {"format": "gr"}, "line 1 is ''", False),
         ("g.txt", {"format": "dimacs"}, "must be one of gr, mtx", False),
         ("g.txt", {"base": "0"}, "`base` must be an integer, but is '0'", True),
         ("g.txt", {"base": True}, "`base` must be an integer, but is True", True),

@@ -113,12 +113,12 @@ def test_dense_is_the_inverse():
         (torch.zeros(2, 2, requires_grad=True), "must not require a gradient"),
         (
             torch.tensor([[0.0, float("nan")], [0, 0]]),
-            "no NaN and no -inf, but has nan from 0 to 1; replace it by a weight",
+            "neither NaN nor -inf, but that from 0 to 1 is nan; replace it by a weight",
         ),
-        (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf, but has -inf from 0 to 1"),
+        (torch.tensor([[0.0, -INF], [0, 0]]), "that from 0 to 1 is -inf"),
         (
             scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)),
-            "`graph` must hold .*, but has nan from 1 to 0",
+            "that from 1 to 0 is nan",
         ),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
         (
@@ -165,7 +165,7 @@ def test_bad_indices_and_values():
     for graph in (beyond, outside):
         with pytest.raises(
             InputError,
-            match=r"each edge of `graph` must join vertices in \[0, 2\), but one leads from 0 to 5",
+            match=r"each edge must join vertices in \[0, 2\), but one leads from 0 to 5",
         ):
             sparse_graph(graph)
     with pytest.raises(InputError, match="must rise from 0 to the number of entries"):

@@ -44,8 +44,8 @@ class Source:
             return "the stream"
         return "standard input" if name == "<stdin>" else name
 
-    def text(self) -> Text:
-        """Return the content of a text file.
+    def text(self, comment: str) -> Text:
+        """Return the content of a text file, of which `comment` begins comments.
 
         Raises:
             InputError: as `read`, and for a control character.
@@ -56,7 +56,7 @@ class Source:
                 f"a .{self.format} file must be text, but {self} holds control characters; give "
                 "the text, or name the format of a binary file."
             )
-        return Text(str(self), data)
+        return Text(str(self), data, comment)
 
     def read(self) -> bytes:
         """Return the content of a file or a stream, decompressed if it begins as gzip does.

@@ -17,7 +17,7 @@ from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.text import Rows, parse_edges
+from tri_apsp.graphs.text import Text, parse_edges
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}
@@ -38,7 +38,7 @@ def read_matrix_market(source: Source) -> Graph:
     """
     from scipy.io import mminfo  # slow to import, and no other format needs it
 
-    text = source.text()
+    text = source.text("%")
     try:
         n, columns, entries, layout, field, symmetry = mminfo(io.BytesIO(text.data))
     except (ValueError, OverflowError) as error:
@@ -56,19 +56,19 @@ def read_matrix_market(source: Source) -> Graph:
             f"the matrix in {source} must be square, but its header says {n} x {columns}; add "
             "empty rows or columns for missing vertices."
         )
-    size = next(number for number, line in text.lines() if not line.lstrip().startswith("%"))
-    rows, is_symmetric = Rows(text.after(size), "%"), symmetry == "symmetric"
+    size, _ = next(text.rows())
+    entries_text, is_symmetric = text.after(size), symmetry == "symmetric"
     if layout == "array":
-        return _read_array(rows, n, _FIELDS[field], is_symmetric)
-    graph = parse_edges(rows, base=1, n=n, expected=entries, weights=_FIELDS[field])
+        return _read_array(entries_text, n, _FIELDS[field], is_symmetric)
+    graph = parse_edges(entries_text, base=1, n=n, expected=entries, weights=_FIELDS[field])
     return graph.both_ways() if is_symmetric else graph
 
 
-def _read_array(rows: Rows, n: int, kinds: tuple[type, ...], is_symmetric: bool) -> DenseGraph:
+def _read_array(text: Text, n: int, kinds: tuple[type, ...], is_symmetric: bool) -> DenseGraph:
     check_memory(n, 1, torch.float64, torch.device("cpu"))
-    values = rows.parse(["weight"], kinds)["weight"].copy()
-    rows.check_count(len(values), n * (n + 1) // 2 if is_symmetric else n * n)
-    rows.check_weights(values)
+    values = text.parse(["weight"], kinds)["weight"].copy()
+    text.check_count(len(values), n * (n + 1) // 2 if is_symmetric else n * n)
+    text.check_weights(values)
     if is_symmetric:  # the file lists the lower triangle by columns: the upper one by rows
         matrix, upper = np.empty((n, n), values.dtype), np.triu_indices(n)
         matrix[upper] = matrix.T[upper] = values
