@@ -203,7 +203,7 @@ class TestRuns:
         ("seconds", "runs", "shown"),
         [
             (0.01, 6, "0.01 s (median of 5 runs), "),
-            (0.9, 2, "0.9 s (one run after a first), "),
+            (0.9, 2, "0.9 s (median of 1 run), "),
             (1.5, 1, "1.5 s (first run, with its allocations), "),
         ],
     )

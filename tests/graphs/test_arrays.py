@@ -116,7 +116,7 @@ class Unsafe:
         ("w.npy", np.zeros((2, 2), np.uint8), "uint8; convert it with"),
         ("w.npy", np.array([["a"]]), "cannot be read"),
         ("w.npz", np.array([[None]]), "cannot be read (Object arrays cannot be loaded"),
-        ("w.npy", np.array([[0, np.nan], [0, 0]]), "NaN, but does at index [0, 1]"),
+        ("w.npy", np.array([[0, np.nan], [0, 0]]), "has NaN at (0, 1)"),
         ("w.npy", np.array([[0, 2**31 - 1], [0, 0]], np.int32), "2147483647"),
         ("w.pt", {"weights": torch.zeros(2, 2)}, "a dict; save the weights alone"),
         ("w.pt", torch.zeros(2, 2, dtype=torch.bfloat16), "bfloat16"),

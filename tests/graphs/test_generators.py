@@ -111,7 +111,7 @@ def test_chain():
 def test_generate_refuses(refuses):
     with refuses("'ring'", "erdos_renyi, complete, sparse_rows, grid, chain"):
         generate("ring", 5)
-    with refuses("`p` must be given for kind erdos_renyi", "pass the probability"):
+    with refuses("must be given for kind erdos_renyi", "but is None", "pass it"):
         generate("erdos_renyi", 5)
     with refuses("but is 0.5 for kind chain", "leave it out"):
         generate("chain", 5, p=0.5)

@@ -13,6 +13,8 @@ from tri_apsp.device import check_memory
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
 from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
+from tri_apsp.value_range import value_range
+from tri_apsp.values import check_values
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.
@@ -182,7 +184,7 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
         )
 
 
-def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
+def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
     """Check that a tensor is a dense weight matrix, or a batch of them.
 
     Args:
@@ -197,30 +199,16 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     """
     if weights.layout != torch.strided:
         raise InputError(
-            f"{name} must be a dense tensor, but has layout {weights.layout}; {remedy_of_sparse()}."
+            f"`{name}` must be a dense tensor, but has layout {weights.layout}; "
+            f"{remedy_of_sparse()}."
         )
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
-            f"{name} must be square, (n, n) or (batch, n, n), but has shape "
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape "
             f"{tuple(weights.shape)}; pad missing vertices with rows and columns of no edge."
         )
-    missing = no_edge(weights.dtype)
-    if not weights.numel():
-        return
-    low, high = (bound.item() for bound in torch.aminmax(weights))
-    if low != low or low == -float("inf"):
-        value = "NaN" if low != low else "-inf"
-        where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
-        raise InputError(
-            f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the "
-            "edge is missing."
-        )
-    if not weights.is_floating_point() and (low < -missing or high > missing):
-        raise InputError(
-            f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where "
-            f"{missing} means no edge, but one is {low if low < -missing else high}; "
-            f"{remedy_beyond(weights.dtype)}, or give {missing} for a missing edge."
-        )
+    batch = weights if weights.ndim == 3 else weights[None]
+    check_values(batch, name, value_range(batch, no_edge(weights.dtype)))
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

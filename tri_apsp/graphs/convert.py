@@ -90,7 +90,7 @@ def from_numpy(
     kept = np.array(numbers if numbers.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
     kept[absent] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
     weights = as_tensor(kept)
-    check_dense(weights, "`array`")
+    check_dense(weights, "array")
     result = cast_weights(weights, target).to(place)
     result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return result
