@@ -105,31 +105,12 @@ def test_the_text(tmp_path):
         assert (tmp_path / f"g.{name}").read_text() == text
 
 
-def test_read_solve_write(tmp_path, save):
-    path = save("g.txt", "1 2 3\n2 3 4\n")
-    weights = tri_apsp.read_graph(path, torch.int32, base=1, directed=False)
-    tri_apsp.write_distances(tri_apsp.shortest_paths(weights).distances, tmp_path / "d.npy")
-    assert np.load(tmp_path / "d.npy").tolist() == [[0, 3, 7], [3, 0, 4], [7, 4, 0]]
-
-
-@pytest.mark.parametrize("number", [np.int64, np.uint8, torch.tensor])
-def test_integers_of_any_type(save, number):
-    graph = load_graph(save("g.txt", "1 2 3\n"), base=number(1), vertices=number(4))
-    assert (graph.n, graph.base, type(graph.n)) == (4, 1, int)
-
-
 class Stream:
     def __init__(self, content):
         self.content = content
 
     def read(self):
         return self.content
-
-
-def test_a_stream_of_another_buffer():
-    data = b"p sp 2 1\na 1 2 3\n"
-    for buffer in (bytearray, memoryview):
-        assert load_graph(Stream(buffer(data)), format="gr").edges == 1
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ def _edges(tensor: torch.Tensor, name: str) -> EdgeList:
 
     if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
         raise InputError(
-            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, but "
-            f"has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and save it "
-            "again."
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
+            f"but has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and "
+            "save it again."
         )
     entries = tensor.to_sparse(layout=torch.sparse_coo)
     # indices() and values() would require coalesced entries, with those at one place added up.
