@@ -33,6 +33,8 @@ def test_a_short_solve_shows_no_bar(monkeypatch):
     with progress(wanted=True) as report:
         for percent in range(101):
             report(percent / 100)
+    with progress(wanted=False) as report:
+        assert report is None
     assert terminal.getvalue().strip() == ""
 
 
@@ -44,13 +46,6 @@ def test_a_bar_follows_the_reports_and_disappears(monkeypatch):
         report(0.5)
     assert "50% |" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r")
-
-
-def test_no_bar_where_none_is_wanted(monkeypatch):
-    terminal = terminal_as_stderr(monkeypatch)
-    with progress(wanted=False) as report:
-        assert report is None
-    assert terminal.getvalue() == ""
 
 
 @pytest.mark.parametrize(("size", "shape"), [((60, 20), (60, 20)), ((0, 0), (80, 24))])
