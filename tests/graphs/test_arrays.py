@@ -108,7 +108,7 @@ class Unsafe:
     ("name", "value", "part"),
     [
         ("w.npy", np.zeros((2, 3)), "(2, 3)"),
-        ("w.npz", np.zeros((2, 3, 3)), "(2, 3, 3); save one matrix"),
+        ("w.npz", np.zeros((2, 3, 3)), "(2, 3, 3); take one"),
         ("w.npy", np.zeros((2, 2), complex), "give its .real, or abs() of it, and save it again"),
         ("w.npy", np.zeros((2, 2), np.uint8), "uint8; convert it with"),
         ("w.npy", np.array([["a"]]), "cannot be read"),

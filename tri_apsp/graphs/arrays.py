@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from tri_apsp.device import check_memory
+from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
@@ -77,18 +76,12 @@ def _graph(tensor: torch.Tensor, name: str) -> Graph:
             f"`{name}` must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
             f"{dtype_name(tensor.dtype)}; {remedy_for(tensor.dtype)}, and save it again."
         )
-    if tensor.ndim != 2:
-        raise InputError(
-            f"`{name}` must be square, (n, n), but has shape {tuple(tensor.shape)}; save one "
-            "matrix."
-        )
     if tensor.layout != torch.strided:
         return _edges(tensor, name)
     if tensor.dtype == torch.bool:
-        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
+        require_memory(name, tensor.numel() * 4, tensor.device, "save it in another dtype")
         tensor = from_bool(tensor)
-    check_dense(tensor, name)
-    return DenseGraph(tensor)
+    return DenseGraph(tensor, name=name)
 
 
 def _edges(tensor: torch.Tensor, name: str) -> EdgeList:

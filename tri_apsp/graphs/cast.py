@@ -37,13 +37,14 @@ def as_integer(value: Any, name: str, least: int = 0) -> int:
     return number
 
 
-def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights") -> torch.Tensor:
     """Convert dense weights to `dtype`: the "no edge" of the old dtype becomes the "no edge" of the
     new one.
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
         dtype: one of these five dtypes.
+        name: what error messages call the weights.
 
     Returns:
         A new contiguous tensor of the same shape on the same device, or `weights` itself if it has
@@ -60,7 +61,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
     Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    check_dense(weights)
+    check_dense(weights, name)
     no_edge(dtype)  # refuses an unsupported dtype
     if weights.dtype == dtype:
         return weights

@@ -13,7 +13,7 @@ import torch
 
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import cast_weights, check_dense, widen
+from tri_apsp.graphs.cast import cast_weights, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
@@ -89,9 +89,7 @@ def from_numpy(
         numbers = np.where(absent, numbers.dtype.type(0), numbers)
     kept = np.array(numbers if numbers.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
     kept[absent] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
-    weights = as_tensor(kept)
-    check_dense(weights, "array")
-    result = cast_weights(weights, target).to(place)
+    result = cast_weights(as_tensor(kept), target, "array").to(place)
     result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return result
 
