@@ -95,7 +95,7 @@ def test_the_text(tmp_path):
     edges = EdgeList(3, np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([4, 0.5, INF]))
     expected = {
         "gr": "p sp 3 2\na 1 2 4.0\na 2 3 0.5\n",
-        "mtx": "%%MatrixMarket matrix coordinate real general\n%\n3 3 2\n1 2 4\n2 3 5E-1\n",
+        "mtx": "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 4.0\n2 3 0.5\n",
         "txt": "# base 0 vertices 3\nsource target weight\n0 1 4.0\n1 2 0.5\n",
         "csv": "# base 0 vertices 3\nsource,target,weight\n0,1,4.0\n1,2,0.5\n",
         "tsv": "# base 0 vertices 3\nsource\ttarget\tweight\n0\t1\t4.0\n1\t2\t0.5\n",

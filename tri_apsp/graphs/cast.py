@@ -149,28 +149,22 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         InputError: for a fraction where `dtype` is an integer.
         DistanceRangeError: for a value that `dtype` cannot hold.
     """
-    if values.dtype.is_floating_point:
-        missing = values == no_edge(values.dtype)
-        if dtype.is_floating_point:
-            result = values.to(dtype)
-            _refuse_outside(values, result.isinf() & ~missing, dtype)
-            return result
-        finite = values.masked_fill(missing, 0)
+    missing = values == no_edge(values.dtype)
+    if dtype.is_floating_point:
+        result = values.to(dtype).masked_fill_(missing, no_edge(dtype))
+        _refuse_outside(values, result.isinf() & ~missing, dtype)
+        return result
+    finite = values.masked_fill(missing, 0)
+    if values.is_floating_point():
         fractions = finite != finite.trunc()
         if fractions.any():
             raise InputError(
                 f"weights must be integers to be stored as {dtype_name(dtype)}, but one is "
                 f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
             )
-        _refuse_outside(
-            finite, finite.abs() >= _INT64_END, dtype
-        )  # before the conversion to int64, which would wrap
-        whole = finite.to(torch.int64)
-    else:
-        missing = values == no_edge(values.dtype)
-        whole = values.masked_fill(missing, 0).to(torch.int64)
-        if dtype.is_floating_point:
-            return whole.to(dtype).masked_fill_(missing, no_edge(dtype))
+        # Before the conversion to int64, which would wrap.
+        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)
+    whole = finite.to(torch.int64)
     limit = no_edge(dtype)
     _refuse_outside(whole, (whole < -limit) | (whole >= limit), dtype)
     return whole.to(dtype).masked_fill_(missing, limit)

@@ -37,11 +37,8 @@ class Source:
 
     def __str__(self) -> str:
         """Return what messages call it."""
-        if isinstance(self.place, Path):
-            return str(self.place)
-        name = getattr(self.place, "name", None)
-        if not isinstance(name, str):
-            return "the stream"
+        given = self.place if isinstance(self.place, Path) else getattr(self.place, "name", None)
+        name = "the stream" if given is None else str(given)
         return "standard input" if name == "<stdin>" else name
 
     def text(self, comment: str) -> Text:
