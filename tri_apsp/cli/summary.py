@@ -50,7 +50,7 @@ def summarise(distances: torch.Tensor) -> Summary:
     pairs, unbounded, largest = 0, 0, list[int | float]()
     total: int | float = 0
     step = max(1, _BLOCK // max(1, distances.shape[-1]))
-    for rows in distances.split(step):
+    for rows in torch.split(distances, step):
         marked = rows == -missing
         unbounded += int(marked.sum())
         absent = marked.logical_or_(rows == missing)

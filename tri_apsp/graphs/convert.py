@@ -278,7 +278,7 @@ def dtype_of(
         no_edge(requested)  # refuses an unsupported dtype
         return requested
     found = torch.float32 if source == np.bool_ else DTYPES_BY_NAME.get(source.name)
-    if found not in dtypes:
+    if found is None or found not in dtypes:
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(map(dtype_name, dtypes))} or bool, but "
             f"has {source.name}; {remedy_for(source)}."

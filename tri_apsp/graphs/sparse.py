@@ -288,7 +288,7 @@ def _entries(
             else (graph.ccol_indices(), graph.row_indices())
         )
         _check_compressed(n, offsets, others, name)
-        graph = graph.to_sparse_coo()
+        graph = graph.to_sparse(layout=torch.sparse_coo)
     if graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
         # indices() and values() would require coalesced entries.
         (sources, targets), weights = graph._indices(), graph._values()
