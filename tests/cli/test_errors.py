@@ -67,7 +67,7 @@ def test_solve(refused, save, tmp_path, name, content, options, status, parts):
 
 def test_dense_file(refused, tmp_path):
     np.save(tmp_path / "w.npy", np.array([[0, np.nan], [1, 0]]))
-    refused(BAD_INPUT, ["NaN", "[0, 1]"], "solve", tmp_path / "w.npy")
+    refused(BAD_INPUT, ["NaN", "(0, 1)"], "solve", tmp_path / "w.npy")
 
 
 def test_engine_that_cannot_run(refused, five, monkeypatch):
@@ -123,7 +123,11 @@ def test_a_solve_that_is_cut_short_leaves_no_file(
     ("words", "status", "parts"),
     [
         ("generate tree --n 5 -o g.gr", BAD_INPUT, ["tree", *GENERATORS]),
-        ("generate erdos_renyi --n 5 -o g.gr", BAD_INPUT, ["`p` must be given"]),
+        (
+            "generate erdos_renyi --n 5 -o g.gr",
+            BAD_INPUT,
+            ["must be given for kind erdos_renyi", "pass it"],
+        ),
         ("generate erdos_renyi --n 5 --p 1.5 -o g.gr", BAD_INPUT, ["[0, 1], but is 1.5"]),
         ("generate erdos_renyi --n 5 --p half -o g.gr", BAD_INPUT, ["'half'"]),
         ("generate chain --n 5 --p 0.5 -o g.gr", BAD_INPUT, ["leave it out"]),

@@ -19,7 +19,7 @@ def ring(save):
     return save("g.gr", RING)
 
 
-def test_diameter_and_mean_distance_by_default(cli, ring):
+def test_diameter_and_mean_distance_by_default(cli, ring, save):
     lines = cli("hops", ring).out.splitlines()
     assert [line.split("  ")[0] for line in lines] == [
         "graph",
@@ -28,6 +28,8 @@ def test_diameter_and_mean_distance_by_default(cli, ring):
         "mean distance",
     ]
     assert [line.split()[-3] for line in lines[2:]] == ["3", "2"]
+    graph = save("l.gr", "p sp 2 2\na 1 2 12345678\na 2 1 1\n")
+    assert "12345678 (" in cli("hops", graph, "--diameter", "--weighted", "--dtype", "int64").out
 
 
 def test_json(cli, ring, save):
@@ -63,21 +65,11 @@ def test_files(cli, ring, tmp_path):
     assert outcome.out.splitlines()[-1].split("  ")[-1] == f"{far}, {closeness}, {rows}"
 
 
-def test_only_rows(cli, ring, tmp_path):
-    lines = cli("hops", ring, "-o", tmp_path / "h.npy").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["graph", "device", "written"]
-
-
 def test_more_hops_than_int16_holds(cli, tmp_path):
     graph, rows = tmp_path / "g.gr", tmp_path / "h.npy"
     write_graph(generate("chain", 16_385), graph)
     assert cli("hops", graph, "-o", rows, "--source", 1).status == 0
     assert (np.load(rows).dtype, np.load(rows)[0, -1]) == (np.int32, 16_384)
-
-
-def test_a_long_diameter(cli, save):
-    graph = save("l.gr", "p sp 2 2\na 1 2 12345678\na 2 1 1\n")
-    assert "12345678 (" in cli("hops", graph, "--diameter", "--weighted", "--dtype", "int64").out
 
 
 def test_weighted_with_a_negative_cycle(cli, save):

@@ -38,9 +38,9 @@ LOWEST = torch.finfo(torch.float64).min
     [
         (LARGE, 50, Summary(2500, LARGE, 2500 * LARGE)),
         (-LARGE, 50, Summary(2500, -LARGE, -2500 * LARGE)),
-        (2.0**52 + 1, 64, Summary(4096, 2**52 + 1, 4096 * (2**52 + 1))),
+        (2.0**52 + 1, 64, Summary(4096, 2**52 + 1, 2.0**64 + 2**12)),
         (2.0**53, 2, Summary(4, 2.0**53, 2.0**55)),
-        (0.5, 2, Summary(4, 0.5, 2.0)),
+        (0.5, 2, Summary(4, 0.5, 2)),
         (1e308, 3, Summary(9, 1e308, None)),
         (LOWEST, 3, Summary(9, LOWEST, None)),
     ],

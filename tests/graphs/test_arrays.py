@@ -52,6 +52,15 @@ def test_true_is_an_edge_of_weight_1(saved, name):
     assert graph.weights.tolist() == [[INF, 1], [INF, 1]]
 
 
+@pytest.mark.parametrize("array", [np.asfortranarray([[0.0, 1], [2, 0]]), np.zeros((0, 0))])
+def test_memory_layouts(saved, array):
+    """Weights can be changed, and the file stays."""
+    for given in (array, array.astype(">f8")):
+        path = saved("w.npy", given)
+        load_graph(path).weights.fill_(9)
+        assert load_graph(path).weights.tolist() == array.tolist()
+
+
 def test_an_archive_of_several_arrays(tmp_path, refuses):
     matrix = np.array([[0, 1.5], [INF, 0]])
     np.savez_compressed(tmp_path / "w.npz", weights=matrix, other=np.zeros(3))
@@ -59,18 +68,6 @@ def test_an_archive_of_several_arrays(tmp_path, refuses):
     np.savez(tmp_path / "w.npz", a=matrix, b=matrix)
     with refuses("holds a, b; save the weights alone"):
         load_graph(tmp_path / "w.npz")
-
-
-@pytest.mark.parametrize("array", [np.asfortranarray([[0.0, 1], [2, 0]]), np.zeros((0, 0))])
-def test_memory_layouts(saved, array):
-    assert load_graph(saved("w.npy", array)).weights.tolist() == array.tolist()
-    assert load_graph(saved("w.npy", array.astype(">f8"))).weights.tolist() == array.tolist()
-
-
-def test_changing_the_weights_does_not_change_the_file(saved):
-    path = saved("w.npy", np.ones((2, 2)))
-    load_graph(path).weights[0, 1] = 9
-    assert load_graph(path).weights[0, 1] == 1
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
@@ -111,12 +108,12 @@ class Unsafe:
     ("name", "value", "part"),
     [
         ("w.npy", np.zeros((2, 3)), "(2, 3)"),
-        ("w.npz", np.zeros((2, 3, 3)), "(2, 3, 3); save one matrix"),
+        ("w.npz", np.zeros((2, 3, 3)), "(2, 3, 3); take one"),
         ("w.npy", np.zeros((2, 2), complex), "give its .real, or abs() of it, and save it again"),
         ("w.npy", np.zeros((2, 2), np.uint8), "uint8; convert it with"),
         ("w.npy", np.array([["a"]]), "cannot be read"),
         ("w.npz", np.array([[None]]), "cannot be read (Object arrays cannot be loaded"),
-        ("w.npy", np.array([[0, np.nan], [0, 0]]), "NaN, but does at index [0, 1]"),
+        ("w.npy", np.array([[0, np.nan], [0, 0]]), "has NaN at (0, 1)"),
         ("w.npy", np.array([[0, 2**31 - 1], [0, 0]], np.int32), "2147483647"),
         ("w.pt", {"weights": torch.zeros(2, 2)}, "a dict; save the weights alone"),
         ("w.pt", torch.zeros(2, 2, dtype=torch.bfloat16), "bfloat16"),

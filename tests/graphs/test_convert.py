@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tri_apsp.errors import DistanceRangeError, RoundingWarning, TooLargeError
+from tri_apsp.errors import DistanceRangeError, RoundingWarning
 from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
 
@@ -35,11 +35,8 @@ class TestNumpy:
             weights[0, 1] = 9  # the memory is not shared
             assert given[0, 1] == 1
         assert from_numpy(array[::-1]).tolist() == [[0, 0], [0, 0]]
-
-    def test_a_batch(self):
-        weights = from_numpy(np.full((2, 3, 3), 4, np.int16))
-        assert weights.shape == (2, 3, 3)
-        assert weights[1].tolist() == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
+        batch = from_numpy(np.full((2, 3, 3), 4, np.int16))
+        assert batch[1].tolist() == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
 
     @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "uint8"])
     def test_masked_is_no_edge(self, dtype):
@@ -49,11 +46,10 @@ class TestNumpy:
         assert from_numpy(array, torch.float32).tolist() == [[0, INF], [4, 0]]
         assert from_numpy(array, torch.int32).tolist() == [[0, no_edge(torch.int32)], [4, 0]]
         assert array.data[0, 1] == 9
-
-    def test_masked_values_are_ignored(self):
-        array = np.ma.masked_invalid([[0, np.nan], [1, 0]])
-        assert from_numpy(array).tolist() == [[0, INF], [1, 0]]
-        assert from_numpy(np.ma.masked_all((1, 1), np.uint8), torch.int16).tolist() == [[0]]
+        assert from_numpy(np.ma.masked_invalid([[0, np.nan], [1, 0]])).tolist() == [
+            [0, INF],
+            [1, 0],
+        ]
 
     @pytest.mark.parametrize(
         "kind", ["int8", "uint8", "uint16", "uint32", "uint64", "float16", "longdouble"]
@@ -61,7 +57,7 @@ class TestNumpy:
     def test_other_real_types_need_the_dtype(self, kind, refuses):
         array = np.array([[0, 100], [3, 0]], kind)
         assert from_numpy(array, torch.int32).tolist() == [[0, 100], [3, 0]]
-        with refuses(array.dtype.name, "dtype=torch.float32"):
+        with refuses(array.dtype.name, ".astype(np.float32)"):
             from_numpy(array)
 
     def test_bool(self):
@@ -104,8 +100,8 @@ class TestNumpy:
             (np.zeros(()), {}, "`array` must be square, (n, n) or (batch, n, n), but has shape ()"),
             (np.zeros((2, 3)), {}, "(2, 3)"),
             (np.zeros((1, 1, 2, 2)), {}, "(1, 1, 2, 2)"),
-            (np.array([[0, np.nan], [0, 0]]), {}, "NaN, but does at index [0, 1]; replace it"),
-            (np.array([[0, -np.inf], [0, 0]]), {}, "-inf, but does at index [0, 1]"),
+            (np.array([[0, np.nan], [0, 0]]), {}, "has NaN at (0, 1); replace it"),
+            (np.array([[0, -np.inf], [0, 0]]), {}, "is -inf at (0, 1)"),
             (np.array([[0, 0.5], [0, 0]]), {"dtype": torch.int32}, "0.5; use float32"),
             (np.zeros((1, 1)), {"dtype": torch.float16}, "float16"),
         ],
@@ -121,10 +117,6 @@ class TestNumpy:
         with pytest.raises(TypeError, match=r"`array` must be a NumPy array, but is a list; wrap"):
             from_numpy([[0.0]])
 
-    def test_range(self):
-        with pytest.raises(DistanceRangeError, match="99999"):
-            from_numpy(np.array([[0, 99999], [0, 0]]), torch.int16)
-
 
 class TestScipy:
     entries = (np.array([5.0, 0.0, 3.0]), (np.array([0, 1, 2]), np.array([1, 2, 2])))
@@ -137,11 +129,6 @@ class TestScipy:
         weights = from_scipy(kind(self.entries, shape=(3, 3)))
         assert weights.dtype == torch.float64
         assert weights.tolist() == [list(row) for row in self.dense]
-
-    @pytest.mark.parametrize("kind", ["lil", "dok"])
-    def test_formats_without_duplicates(self, kind):
-        matrix = sp.csr_array(np.array([[0, 2], [0, 0]], np.int32)).asformat(kind)
-        assert from_scipy(matrix).tolist() == [[0, 2], [no_edge(torch.int32), 0]]
 
     def test_the_smallest_of_duplicate_entries_counts(self):
         matrix = sp.coo_array((np.array([4, 9, 2]), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
@@ -159,7 +146,7 @@ class TestScipy:
     def test_other_dtypes(self, refuses):
         small = sp.csr_array(np.array([[0, 7], [0, 0]], np.uint8))
         assert from_scipy(small, torch.int16)[0, 1] == 7
-        with refuses("uint8", "dtype=torch.float32"):
+        with refuses("uint8", ".astype(np.float32)"):
             from_scipy(small)
         with refuses("complex128", "give its .real, or abs() of it"):
             from_scipy(sp.csr_array(np.eye(2, dtype=np.complex128)), torch.float32)
@@ -196,12 +183,9 @@ class TestScipy:
         damaged = sp.csr_array(np.eye(2))
         damaged.indices[1] = 7
         for matrix, part in (
-            (sp.csc_array([[0, 1], [np.nan, 0]]), "no -inf, but has nan from 1 to 0; replace it"),
-            (
-                sp.csc_array([[0, 1], [-INF, 0]]),
-                "`matrix` must hold no NaN and no -inf, but has -inf",
-            ),
-            (outside, "each edge of `matrix` must join vertices in [0, 2), but one leads from 7"),
+            (sp.csc_array([[0, 1], [np.nan, 0]]), "that from 1 to 0 is nan; replace it"),
+            (sp.csc_array([[0, 1], [-INF, 0]]), "neither NaN nor -inf"),
+            (outside, "each edge must join vertices in [0, 2), but one leads from 7"),
             (damaged, "`matrix` must be a valid sparse matrix, but is not: indices must be < 2"),
             (sp.csr_array((2, 3)), "(2, 3); add empty rows"),
             (np.ones((3, 3)), "but is ndarray; convert an array with from_numpy"),
@@ -221,10 +205,6 @@ class TestScipy:
             [INF, INF, INF, 0],
         ]
         assert np.array_equal(matrix.data, stored)
-
-    def test_memory_is_checked_first(self):
-        with pytest.raises(TooLargeError):
-            from_scipy(sp.coo_array(([1.0], ([0], [1])), shape=(10**9, 10**9)))
 
 
 class TestNetworkx:
@@ -259,14 +239,6 @@ class TestNetworkx:
         graph.add_weighted_edges_from([("a", "b", 1), ("b", "c", 2), ("c", "a", 3)])
         assert from_networkx(graph, nodelist=["c", "b"]).tolist() == [[0, INF], [2, 0]]
 
-    def test_it_agrees_with_networkx(self):
-        graph = nx.gnp_random_graph(20, 0.2, seed=1, directed=True)
-        for position, (source, target) in enumerate(graph.edges):
-            graph[source][target]["weight"] = position % 7 + 1
-        theirs = nx.to_numpy_array(graph, nonedge=np.inf)
-        np.fill_diagonal(theirs, 0)
-        np.testing.assert_array_equal(from_networkx(graph).numpy(), theirs)
-
     def test_numbers_of_other_types(self):
         graph = nx.DiGraph()
         graph.add_weighted_edges_from(
@@ -288,7 +260,7 @@ class TestNetworkx:
         with refuses("int64", error=DistanceRangeError):
             from_networkx(graph, dtype=torch.int64)
         graph.add_edge(0, 1, weight=2**5000)
-        with refuses("5001 bits", "scale"):
+        with refuses("that float64 can hold"):
             from_networkx(graph)
 
     @pytest.mark.parametrize(
@@ -296,8 +268,6 @@ class TestNetworkx:
         [
             ({"nodelist": [0, 1, 0]}, "repeats 0; remove the repetition", False),
             ({"nodelist": [0, "z"]}, "'z' is not in it; add it or leave it out", False),
-            ({"nodelist": 3}, "`nodelist` must list nodes of the graph, but is 3", True),
-            ({"nodelist": [[0]]}, "must list nodes of the graph, but is [[0]]; give a list", True),
             ({"weight": len}, "`weight` must be the name of an edge attribute, but is", True),
             ({"graph": [1]}, "`graph` must be a NetworkX graph, but is a list", True),
             ({"graph": nx.Graph}, "`graph` must be a NetworkX graph, but is a type", True),
@@ -307,9 +277,6 @@ class TestNetworkx:
         with refuses(part) as caught:
             from_networkx(**{"graph": nx.DiGraph([(0, 1)])} | options)
         assert isinstance(caught.value, TypeError) == is_type_error
-
-    def test_no_nodes(self):
-        assert from_networkx(nx.Graph()).shape == (0, 0)
 
 
 ROUNDED = 2**24 + 1

@@ -100,7 +100,7 @@ def test_files_that_scipy_writes(tmp_path, symmetry):
 
 
 BAD = [
-    ("g.gr", "c only\n", "must be `p sp n m`, but line 1 is 'c only'"),
+    ("g.gr", "c only\n", "must be `p sp n m`, but line 1 is ''"),
     ("g.gr", "c x\n\ncorn\n", "line 3 is 'corn'"),
     ("g.gr", "p max 2 1\na 1 2 3\n", "line 1 is 'p max 2 1'"),
     ("g.gr", "p sp -2 1\n", "line 1 has '-2'; correct the header"),

@@ -1,7 +1,7 @@
 """python -m tri_apsp bench --batches"""
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -17,7 +17,6 @@ from tri_apsp.console.machine import device_facts, device_line, versions, versio
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 AnyRow = TypeVar("AnyRow", BenchRow, BatchRow)
@@ -44,19 +43,10 @@ _LEGEND = (
 )
 
 
-def run_batches(
-    args: argparse.Namespace, saved: Callable[[Iterable[BatchRow]], Iterator[BatchRow]]
-) -> None:
-    """Measure, and print a table row by row, or one JSON object at the end; `saved` also writes the
-    rows to a file.
-    """
+def run_batches(args: argparse.Namespace) -> None:
+    """Measure, and print a table row by row, or one JSON object at the end."""
     device, config = resolve(args.device), Config(engine=args.engine)
     sizes, counts = args.n or list(SIZES), args.batch or list(BATCHES[device.type])
-    if "any" in args.sign and min(sizes) < 2:
-        raise InputError(
-            "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
-            "leave it out."
-        )
     dtypes = [DTYPES_BY_NAME[name] for name in args.dtype]
     cases = batch_cases(cases_of(sizes, [1] * len(sizes), dtypes, args.sign), counts)
     for case in cases:
@@ -68,7 +58,7 @@ def run_batches(
         "tri_apsp", "bench", "--batches", **given, **{name: getattr(args, name) for name in names}
     )
     with activity() as show:
-        rows = saved(measure_batches(cases, device, config=config, repeat=args.repeat, show=show))
+        rows = measure_batches(cases, device, config=config, repeat=args.repeat, show=show)
         fields = [("figures", f"medians of {args.repeat} runs"), *_LEGEND]
         print_rows(rows, command, device, fields, batches.titles(), batches.line, json=args.json)
 

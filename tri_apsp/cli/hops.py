@@ -54,7 +54,6 @@ _MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
     "mean_distance": (mean_distance_of, False),
     "closeness": (closeness_of, False),
 }
-_DEFAULT = "diameter", "mean_distance"
 _FILES = "--eccentricities", "--closeness"
 
 
@@ -130,19 +129,19 @@ def run(args: argparse.Namespace) -> None:
         else [vertex_of(given, number, "--source") for number in args.sources]
     )
     graph = sparse_of(given, args, device)
-    asked = [name for name in _MEASURES if getattr(args, name)] or (
-        [] if args.out else list(_DEFAULT)
-    )
+    asked = [name for name in _MEASURES if getattr(args, name)]
+    if not asked and args.out is None:
+        asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
     with numbered_from(given.base):
-        for backward in (True, False):
-            names = [name for name in asked if _MEASURES[name][1] == backward]
-            if names:
-                measure = partial(totals, graph, weighted=args.weighted, backward=backward)
-                with progress(not args.json) as report:
-                    found, taken = timed_warm(partial(measure, report=report), device)
-                values |= {name: _MEASURES[name][0](found) for name in names}
-                seconds |= dict.fromkeys(names, taken)
+        for name in asked:
+            measure_of, backward = _MEASURES[name]
+            with progress(not args.json) as report:
+                measure = partial(
+                    totals, graph, weighted=args.weighted, backward=backward, report=report
+                )
+                found, seconds[name] = timed_warm(measure, device)
+            values[name] = measure_of(found)
         if args.out is not None:
             rows, seconds["hops"] = timed_warm(partial(_hops, graph, sources), device)
             write_distances(rows, args.out)

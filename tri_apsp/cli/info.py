@@ -4,7 +4,6 @@ import argparse
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypedDict
 
 import torch
 
@@ -17,13 +16,6 @@ from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES, dtype_name
-
-
-class _Engines(TypedDict):
-    usable: list[str]
-    unusable: dict[
-        str, str
-    ]  # the reason, by the name of an engine or by an engine and a dtype, as "nvidia int16"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +37,10 @@ def run(args: argparse.Namespace) -> None:
     facts = {
         "machine": {str(device): device_facts(device) for device in found},
         "versions": versions(),
-        "engines": engines,
+        "engines": {
+            name: {"usable": usable, "unusable": unusable}
+            for name, (usable, unusable) in engines.items()
+        },
         "tuned": {
             "directories": [str(path) for path in tuned.directories()],
             "files": [str(path) for path in files],
@@ -55,23 +50,19 @@ def run(args: argparse.Namespace) -> None:
     }
     fields = [(str(device), device_line(device)) for device in found]
     fields.append(("versions", versions_line()))
-    for name, usable_here in engines.items():
-        fields.append((f"engines on {name}", ", ".join(usable_here["usable"]) or "none"))
-        fields += [("", reason) for reason in usable_here["unusable"].values()]
-    fields.append(("save to", _saved_to(found)))
+    for name, (usable, unusable) in engines.items():
+        fields.append((f"engines on {name}", ", ".join(usable) or "none"))
+        fields += [("", reason) for reason in unusable.values()]
+    slugs = dict.fromkeys(describe(device).slug for device in found)
+    folders = " and ".join(f"{slug}/" for slug in slugs)
+    saved_to = f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
+    fields.append(("save to", saved_to))
     for number, directory in enumerate(tuned.directories()):
         lines = [f"    {line}" for line in _lines(directory, files)]
         label = "" if number else "search order"
         fields.append((label, f"{directory}{'' if lines else ': none'}"))
         fields += [("", line) for line in lines]
     print_result(args.json, facts, fields)
-
-
-def _saved_to(devices: list[torch.device]) -> str:
-    """Return where tuned files of these devices are saved."""
-    slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
-    folders = " and ".join(f"{slug}/" for slug in slugs)
-    return f"{tuned.save_directory()}, in {folders}; a tuned file that is copied there is used"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:
@@ -105,12 +96,12 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
     return held, None if used else f"not used here: {uses[-1].reason}"
 
 
-def _engines(device: torch.device) -> _Engines:
+def _engines(device: torch.device) -> tuple[list[str], dict[str, str]]:
+    """Return the usable engines, and why others are not, by engine or by engine and dtype, as
+    "nvidia int16".
+    """
     reasons = {name: unusable_because(name, device) for name in ENGINES}
     usable = [name for name, reason in reasons.items() if reason is None]
     for name, dtype in itertools.product(usable, DTYPES):
         reasons[f"{name} {dtype_name(dtype)}"] = unusable_because(name, device, dtype)
-    return {
-        "usable": usable,
-        "unusable": {name: reason for name, reason in reasons.items() if reason is not None},
-    }
+    return usable, {name: reason for name, reason in reasons.items() if reason is not None}

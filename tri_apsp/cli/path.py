@@ -2,6 +2,7 @@
 
 import argparse
 
+from tri_apsp.api import shortest_paths
 from tri_apsp.cli.graph import (
     add_graph,
     add_solver,
@@ -13,11 +14,7 @@ from tri_apsp.cli.graph import (
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
-from tri_apsp.console.progress import progress
 from tri_apsp.device import resolve
-from tri_apsp.planning import plan_of
-from tri_apsp.planning import run as solve
-from tri_apsp.request import Request
 
 _KEYS = (
     "source, target, distance and edges (null where there is no path), path (a list of vertices, "
@@ -52,16 +49,14 @@ def run(args: argparse.Namespace) -> None:
     source, target = (
         vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target")
     )
-    config = Config(engine=args.engine)
-    with numbered_from(graph.base), progress(not args.json) as report:
-        request = Request.of(
+    with numbered_from(graph.base):
+        result = shortest_paths(
             weights_of(graph, args, device),
             sources=source,
             method=args.method,
-            config=config,
+            config=Config(engine=args.engine),
             predecessors=True,
         )
-        result = solve(request, plan_of(request), progress=report)
     path = [graph.base + vertex for vertex in result.path(source, target)]
     distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():

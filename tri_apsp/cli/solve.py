@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -16,7 +16,6 @@ from tri_apsp.bench.timing import (
     compile_sparse,
     timed,
     timed_again,
-    warm_up_size,
 )
 from tri_apsp.cli.graph import (
     MARK,
@@ -42,11 +41,14 @@ from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import warn_of_rounding, whole_end
 from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.messages import counted
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
 
+# Vertices of a graph that is solved again even if its first run takes long.
+_SMALL = 512
 _SECONDS = (
     f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the "
     f"first run alone if it takes longer than {SHORT_SECONDS:g} s"
@@ -89,21 +91,17 @@ def run(args: argparse.Namespace) -> None:
         "negative_cycles": args.negative_cycles,
     }
     with numbered_from(base, MARK):
-        call = _call_of(weights, options)
-        del weights
-        result, seconds, runs = _timed_solve(call, show_progress=not args.json)
-    plan = result.plan
+        weights, compilation = _compiled(weights, options)
+        result, seconds, runs = _timed_solve(weights, options, show_progress=not args.json)
     facts, fields = write_result(result, args, base, written)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
-    operations = n**3 / seconds if result.config is not None else None
-    source = result.config.source if result.config is not None else None
-    timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(
-        runs, f"median of {runs} runs"
-    )
-    rate = f", {amount(operations)} operations/s" if operations is not None else ""
-    by_exponents = ", large products by exponents" if result.exponents else ""
-    preparation = f"{call.compilation:.1f} s to compile and load kernels, not counted below"
+    source, operations, rate = None, None, ""
+    if result.config is not None:
+        source, operations = result.config.source, n**3 / seconds
+        rate = f", {amount(operations)} operations/s"
+    timing = f"median of {counted(runs, 'run')}" if runs else "first run, with its allocations"
+    preparation = f"{compilation:.1f} s to compile and load kernels, not counted below"
     head = {
         "n": n,
         "edges": edges,
@@ -116,63 +114,56 @@ def run(args: argparse.Namespace) -> None:
         "seconds": seconds,
         "ops_per_second": operations,
     }
+    by_exponents = ", large products by exponents" if result.exponents else ""
     print_result(
         args.json,
         head | facts,
         [
             ("graph", describe_graph(args, n, edges)),
-            ("method", f"{plan.method}: {plan.reason}{by_exponents}"),
+            ("method", f"{result.plan.method}: {result.plan.reason}{by_exponents}"),
             ("engine", f"{result.engine} on {describe_device(device)}, {dtype_name(dtype)}"),
             ("tuned", "" if source in (None, "default", "given") else source),
-            ("preparation", preparation if call.compilation > 1 else ""),
+            ("preparation", preparation if compilation > 1 else ""),
             ("time", f"{seconds:.4g} s ({timing}){rate}"),
             *fields,
         ],
     )
 
 
-class _TimedCall(NamedTuple):
-    """What is timed: the call, its graph, the seconds to compile its kernels, and whether that
-    solved a graph of this size.
-    """
-
-    solve: Callable[..., Result]
-    weights: torch.Tensor | SparseGraph
-    compilation: float
-    is_small: bool
-
-
-def _call_of(weights: torch.Tensor | SparseGraph, options: dict[str, Any]) -> _TimedCall:
+def _compiled(
+    weights: torch.Tensor | SparseGraph, options: dict[str, Any]
+) -> tuple[torch.Tensor | SparseGraph, float]:
+    """Return the graph as its plan takes it, and the seconds to compile the kernels of the plan."""
     request = Request.of(weights, **options)
     plan = plan_of(request)
-    if not isinstance(plan, DensePlan):
-        seconds = compile_sparse(request.by_edges, predecessors=options["predecessors"])
-        return _TimedCall(partial(solve, request, plan), request.by_edges, seconds, False)
-    dense = weights.dense() if isinstance(weights, SparseGraph) else weights
-    seconds = compile_kernels(dense, plan)
-    is_small = warm_up_size(len(dense), plan, dense.device) == len(dense)
-    return _TimedCall(partial(_solve_dense, dense, options), dense, seconds, is_small)
+    if isinstance(plan, DensePlan):
+        dense = request.as_batch().weights[0]
+        return dense, compile_kernels(dense, plan)
+    graph = request.by_edges
+    return graph, compile_sparse(graph, predecessors=options["predecessors"])
 
 
-def _timed_solve(call: _TimedCall, *, show_progress: bool) -> tuple[Result, float, int]:
-    """Return the result of a solve, its seconds, and the number of runs after the first that they
-    are the median of.
+def _timed_solve(
+    weights: torch.Tensor | SparseGraph, options: dict[str, Any], *, show_progress: bool
+) -> tuple[Result, float, int]:
+    """Return the result, the seconds, and of how many runs after the first these are the median.
 
-    The number is 0 if the seconds are those of the first run. The later runs are those that bench
-    times too: they find kernels loaded and memory allocated. A small solve is repeated even if its
-    first run takes long, which is then for kernels that were not compiled before.
+    The number is 0 if the seconds are those of the first run. Later runs find kernels loaded and
+    memory allocated, as those of bench do. A small graph always has some, since its first run may
+    take long for kernels that were not compiled before.
     """
+    call, device = partial(_solve, weights, options), weights.device
     with progress(show_progress) as report:
-        result, seconds = timed(lambda: call.solve(progress=report), call.weights.device)
-    in_place = result.distances is call.weights
-    if in_place or (seconds > SHORT_SECONDS and not call.is_small):
+        result, seconds = timed(partial(call, progress=report), device)
+    in_place = result.distances is weights
+    if in_place or (seconds > SHORT_SECONDS and result.distances.shape[-1] > _SMALL):
         return result, seconds, 0
     del result  # the next runs need its memory
-    return timed_again(call.solve, call.weights.device)
+    return timed_again(call, device)
 
 
-def _solve_dense(
-    weights: torch.Tensor,
+def _solve(
+    weights: torch.Tensor | SparseGraph,
     options: dict[str, Any],
     *,
     progress: Callable[[float], None] | None = None,

@@ -16,8 +16,8 @@ from tri_apsp.semirings import no_edge
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
 
-# Every float64 from here on is whole, whether or not the number that it was rounded from is.
-_WHOLE_END = 2.0**53
+# A float64 below holds every integer exactly.
+_EXACT_END = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Summary:
 
     Attributes:
         reachable_pairs: pairs whose distance is not no_edge.
-        max_distance: the largest of these distances, an int if it is whole; None if no pair is
-            reachable.
-        sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding;
-            None if no pair is reachable, or if the sum exceeds float64.
+        max_distance: the largest of these distances, an int if it is an integer below 2**53; None
+            if no pair is reachable.
+        sum_distances: their sum, exact for integers, else rounded as a float64; None if no pair is
+            reachable, or if the sum exceeds float64.
         unbounded_pairs: marked pairs, which have a walk through a negative cycle; the other
             attributes leave them out.
     """
@@ -47,10 +47,10 @@ def summarise(distances: torch.Tensor) -> Summary:
     """
     missing = no_edge(distances.dtype)
     lowest = -missing if distances.is_floating_point() else torch.iinfo(distances.dtype).min
-    pairs, unbounded, largest, sums = 0, 0, list[int | float](), list[int | float]()
+    pairs, unbounded, largest = 0, 0, list[int | float]()
+    total: int | float = 0
     step = max(1, _BLOCK // max(1, distances.shape[-1]))
-    for start in range(0, len(distances), step):
-        rows = distances[start : start + step]
+    for rows in torch.split(distances, step):
         marked = rows == -missing
         unbounded += int(marked.sum())
         absent = marked.logical_or_(rows == missing)
@@ -58,38 +58,25 @@ def summarise(distances: torch.Tensor) -> Summary:
         pairs += present
         if present:
             largest.append(rows.masked_fill(absent, lowest).amax().item())
-            sums.append(_sum(rows.masked_fill(absent, 0)))
+            total += _sum(rows.masked_fill(absent, 0))
     if not pairs:
         return Summary(0, None, None, unbounded)
-    longest = max(largest)
-    if isinstance(longest, float) and longest.is_integer() and abs(longest) < _WHOLE_END:
-        longest = int(longest)
-    return Summary(pairs, longest, _total(sums), unbounded)
+    whole = _as_integer(total) if math.isfinite(total) else None
+    return Summary(pairs, _as_integer(max(largest)), whole, unbounded)
 
 
-def _sum(values: torch.Tensor) -> int | float:
-    """Return the sum of finite values: an exact int if all are whole."""
-    if values.is_floating_point() and not bool(
-        ((values == values.trunc()) & (values.abs() < _WHOLE_END)).all()
-    ):
-        return float(values.sum(dtype=torch.float64))
+def _sum(values: torch.Tensor) -> Any:
+    if values.is_floating_point():
+        return values.sum(dtype=torch.float64).item()
     # The upper and lower 32 bits are summed apart, since the sum of a block of int64 may not fit
     # int64.
-    whole = values.to(torch.int64)
-    return (int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum())
+    values = values.to(torch.int64)
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-def _total(sums: list[int | float]) -> int | float | None:
-    if all(isinstance(value, int) for value in sums):
-        return sum(sums)
-    try:
-        total = math.fsum(sums)
-    except (
-        OverflowError,
-        ValueError,
-    ):  # the total overflows, or block sums have overflowed to inf and -inf
-        return None
-    return total if math.isfinite(total) else None
+def _as_integer(value: int | float) -> int | float:
+    """Return a float as an int if it is an integer that no other was rounded to."""
+    return int(value) if value % 1 == 0 and abs(value) < _EXACT_END else value
 
 
 def write_result(

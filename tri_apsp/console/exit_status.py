@@ -4,7 +4,6 @@ import errno
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,9 +68,6 @@ def terminated_as_interrupted() -> Iterator[None]:
 
     So results are kept, child processes end, and no part of an output is left.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -87,10 +83,8 @@ def interruptible_imports() -> Iterator[None]:
     Some libraries, such as NumPy, discard a KeyboardInterrupt that is raised while they are
     imported.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    if (
-        not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):  # such as ignored, in a background job
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        # Such as ignored, in a background job.
         yield
         return
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))

@@ -16,16 +16,16 @@ def print_json(data: Mapping[str, object]) -> None:
 def print_result(
     as_json: bool, facts: Mapping[str, object], fields: Iterable[tuple[str, str]]
 ) -> None:
-    """Print facts as JSON, or those of the fields (label, value) that have a value."""
+    """Print facts as JSON, or fields (label, value) as text."""
     if as_json:
         print_json(facts)
     else:
-        print_fields((label, value) for label, value in fields if value)
+        print_fields(fields)
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
-    """Print one line per field (label, value), with the values aligned."""
-    rows = list(fields)
+    """Print one line per field (label, value) that has a value, with the values aligned."""
+    rows = [(label, value) for label, value in fields if value]
     width = max(len(label) for label, _ in rows)
     for label, value in rows:
         print(f"{label:{width}}  {value}")

@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from tri_apsp.device import check_memory
+from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
@@ -34,7 +33,7 @@ def read_numpy(source: Source) -> Graph:
         mode: Any = "c" if isinstance(place, Path) else None
         loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            return _graph(as_tensor(loaded), f"the array in {source}")
+            return _graph(as_tensor(loaded), str(source))
         with loaded as archive:
             names = sorted(archive.files)
             if not {"format", "shape", "data"} <= set(names):
@@ -44,12 +43,12 @@ def read_numpy(source: Source) -> Graph:
                         f"an archive must hold one array or one named weights, but {source} holds "
                         f"{', '.join(names) or 'none'}; save the weights alone."
                     )
-                return _graph(as_tensor(archive[name]), f"the array {name} in {source}")
+                return _graph(as_tensor(archive[name]), f"{name} in {source}")
         from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
 
         if not isinstance(place, Path):
             place.seek(0)
-        return edges_of_sparse(load_npz(place), f"the matrix in {source}")
+        return edges_of_sparse(load_npz(place), f"`{source}`")
 
 
 def read_pt(source: Source) -> Graph:
@@ -68,26 +67,21 @@ def read_pt(source: Source) -> Graph:
             f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save "
             "the weights alone."
         )
-    return _graph(tensor.detach(), f"the tensor in {source}")
+    return _graph(tensor.detach(), str(source))
 
 
 def _graph(tensor: torch.Tensor, name: str) -> Graph:
     if tensor.dtype not in (*DTYPES, torch.bool):
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
+            f"`{name}` must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
             f"{dtype_name(tensor.dtype)}; {remedy_for(tensor.dtype)}, and save it again."
-        )
-    if tensor.ndim != 2:
-        raise InputError(
-            f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix."
         )
     if tensor.layout != torch.strided:
         return _edges(tensor, name)
     if tensor.dtype == torch.bool:
-        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
+        require_memory(name, tensor.numel() * 4, tensor.device, "save it in another dtype")
         tensor = from_bool(tensor)
-    check_dense(tensor, name)
-    return DenseGraph(tensor)
+    return DenseGraph(tensor, name=name)
 
 
 def _edges(tensor: torch.Tensor, name: str) -> EdgeList:
@@ -95,14 +89,16 @@ def _edges(tensor: torch.Tensor, name: str) -> EdgeList:
 
     if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
         raise InputError(
-            f"{name} must be dense, or sparse in both dimensions with layout csr, csc or coo, but "
-            f"has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and save it "
-            "again."
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
+            f"but has layout {tensor.layout}; convert it with .to_dense().to_sparse_csr(), and "
+            "save it again."
         )
     entries = tensor.to_sparse(layout=torch.sparse_coo)
     # indices() and values() would require coalesced entries, with those at one place added up.
     places, values = entries._indices().numpy(), entries._values().numpy()
-    return edges_of_sparse(coo_array((values, tuple(places)), shape=tuple(tensor.shape)), name)
+    return edges_of_sparse(
+        coo_array((values, tuple(places)), shape=tuple(tensor.shape)), f"`{name}`"
+    )
 
 
 def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:

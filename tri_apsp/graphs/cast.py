@@ -13,6 +13,8 @@ from tri_apsp.device import check_memory
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
 from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
+from tri_apsp.value_range import value_range
+from tri_apsp.values import check_values
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of
 # any size.
@@ -35,13 +37,14 @@ def as_integer(value: Any, name: str, least: int = 0) -> int:
     return number
 
 
-def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights") -> torch.Tensor:
     """Convert dense weights to `dtype`: the "no edge" of the old dtype becomes the "no edge" of the
     new one.
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
         dtype: one of these five dtypes.
+        name: what error messages call the weights.
 
     Returns:
         A new contiguous tensor of the same shape on the same device, or `weights` itself if it has
@@ -58,7 +61,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
     Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    check_dense(weights)
+    check_dense(weights, name)
     no_edge(dtype)  # refuses an unsupported dtype
     if weights.dtype == dtype:
         return weights
@@ -146,28 +149,22 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         InputError: for a fraction where `dtype` is an integer.
         DistanceRangeError: for a value that `dtype` cannot hold.
     """
-    if values.dtype.is_floating_point:
-        missing = values == no_edge(values.dtype)
-        if dtype.is_floating_point:
-            result = values.to(dtype)
-            _refuse_outside(values, result.isinf() & ~missing, dtype)
-            return result
-        finite = values.masked_fill(missing, 0)
+    missing = values == no_edge(values.dtype)
+    if dtype.is_floating_point:
+        result = values.to(dtype).masked_fill_(missing, no_edge(dtype))
+        _refuse_outside(values, result.isinf() & ~missing, dtype)
+        return result
+    finite = values.masked_fill(missing, 0)
+    if values.is_floating_point():
         fractions = finite != finite.trunc()
         if fractions.any():
             raise InputError(
                 f"weights must be integers to be stored as {dtype_name(dtype)}, but one is "
                 f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
             )
-        _refuse_outside(
-            finite, finite.abs() >= _INT64_END, dtype
-        )  # before the conversion to int64, which would wrap
-        whole = finite.to(torch.int64)
-    else:
-        missing = values == no_edge(values.dtype)
-        whole = values.masked_fill(missing, 0).to(torch.int64)
-        if dtype.is_floating_point:
-            return whole.to(dtype).masked_fill_(missing, no_edge(dtype))
+        # Before the conversion to int64, which would wrap.
+        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)
+    whole = finite.to(torch.int64)
     limit = no_edge(dtype)
     _refuse_outside(whole, (whole < -limit) | (whole >= limit), dtype)
     return whole.to(dtype).masked_fill_(missing, limit)
@@ -182,7 +179,7 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
         )
 
 
-def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
+def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
     """Check that a tensor is a dense weight matrix, or a batch of them.
 
     Args:
@@ -197,30 +194,16 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     """
     if weights.layout != torch.strided:
         raise InputError(
-            f"{name} must be a dense tensor, but has layout {weights.layout}; {remedy_of_sparse()}."
+            f"`{name}` must be a dense tensor, but has layout {weights.layout}; "
+            f"{remedy_of_sparse()}."
         )
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
-            f"{name} must be square, (n, n) or (batch, n, n), but has shape "
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape "
             f"{tuple(weights.shape)}; pad missing vertices with rows and columns of no edge."
         )
-    missing = no_edge(weights.dtype)
-    if not weights.numel():
-        return
-    low, high = (bound.item() for bound in torch.aminmax(weights))
-    if low != low or low == -float("inf"):
-        value = "NaN" if low != low else "-inf"
-        where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
-        raise InputError(
-            f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the "
-            "edge is missing."
-        )
-    if not weights.is_floating_point() and (low < -missing or high > missing):
-        raise InputError(
-            f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where "
-            f"{missing} means no edge, but one is {low if low < -missing else high}; "
-            f"{remedy_beyond(weights.dtype)}, or give {missing} for a missing edge."
-        )
+    batch = weights if weights.ndim == 3 else weights[None]
+    check_values(batch, name, value_range(batch, no_edge(weights.dtype)))
 
 
 def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:

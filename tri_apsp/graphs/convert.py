@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import sys
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ import torch
 
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import cast_weights, check_dense, widen
-from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
-from tri_apsp.semirings import DTYPES_BY_NAME, no_edge, remedy_for
+from tri_apsp.graphs.cast import cast_weights, widen
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -73,7 +74,7 @@ def from_numpy(
             f"`missing` must be a number, but is {missing!r}; give the value that means no edge, "
             "such as 0."
         )
-    target = _target_dtype(array.dtype, dtype, "`array`")
+    target = dtype_of(array.dtype, dtype, "`array`")
     place = resolve(str(device))
     if array.ndim in (2, 3):
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
@@ -88,9 +89,7 @@ def from_numpy(
         numbers = np.where(absent, numbers.dtype.type(0), numbers)
     kept = np.array(numbers if numbers.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
     kept[absent] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
-    weights = as_tensor(kept)
-    check_dense(weights, "`array`")
-    result = cast_weights(weights, target).to(place)
+    result = cast_weights(as_tensor(kept), target, "array").to(place)
     result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return result
 
@@ -123,7 +122,7 @@ def from_scipy(
     """
     untyped: Any = matrix  # SciPy's annotations lack the dtype of these two base classes
     edges = edges_of_sparse(untyped, "`matrix`")
-    return edges.to_weights(_target_dtype(untyped.dtype, dtype, "`matrix`"), device)
+    return edges.to_weights(dtype_of(untyped.dtype, dtype, "`matrix`"), device)
 
 
 def from_networkx(
@@ -173,13 +172,8 @@ def from_networkx(
             f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or "
             "None."
         )
-    try:
-        nodes = list(graph.nodes if nodelist is None else nodelist)
-        index = {node: position for position, node in enumerate(nodes)}
-    except TypeError:
-        raise InputTypeError(
-            f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes."
-        ) from None
+    nodes = list(graph.nodes if nodelist is None else nodelist)
+    index = {node: position for position, node in enumerate(nodes)}
     if len(index) < len(nodes):
         twice = next(node for position, node in enumerate(nodes) if index[node] != position)
         raise InputError(
@@ -191,40 +185,30 @@ def from_networkx(
                 f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or "
                 "leave it out."
             )
-    sources, targets, weights = [], [], []
-    for source, target, attributes in graph.edges(data=True):
-        if source in index and target in index:
-            value = 1 if weight is None else attributes.get(weight, 1)
-            sources.append(index[source])
-            targets.append(index[target])
-            weights.append(_number(value, source, target))
-    edges = EdgeList(
-        len(nodes), np.array(sources, np.int64), np.array(targets, np.int64), _numbers(weights)
-    )
+    rows = [
+        (index[source], index[target], _number(attributes.get(weight, 1), source, target))
+        for source, target, attributes in graph.edges(data=True)
+        if source in index and target in index
+    ]
+    sources, targets, weights = zip(*rows, strict=True) if rows else ((), (), ())
+    values = np.array(weights)
+    if values.dtype == object:  # integers beyond 64 bits
+        values = values.astype(np.float64)
+    ends = np.array(sources, np.int64), np.array(targets, np.int64)
+    edges = EdgeList(len(nodes), *ends, values)
     return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
 
 
 def _number(value: object, source: object, target: object) -> float | int:
     if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)):
         number = int(value) if isinstance(value, Integral) else float(value)
-        if number == number and number != -float("inf"):
+        if -sys.float_info.max <= number <= sys.float_info.max or number == float("inf"):
             return number
     raise InputError(
-        f"edge weights must be real numbers and neither NaN nor -inf, but edge ({source!r}, "
-        f"{target!r}) has {value!r}; correct it, or name another attribute in `weight`."
+        f"edge weights must be real numbers that float64 can hold, and neither NaN nor -inf, but "
+        f"edge ({source!r}, {target!r}) has {value!r}; correct it, or name another attribute in "
+        "`weight`."
     )
-
-
-def _numbers(values: list[float | int]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-    if all(isinstance(value, int) and abs(value) < 2**62 for value in values):
-        return np.array(values, np.int64)
-    try:
-        return np.array(values, np.float64)
-    except OverflowError:
-        bits = max(value.bit_length() for value in values if isinstance(value, int))
-        raise InputError(
-            f"edge weights must fit a float64, but one has {bits} bits; scale them."
-        ) from None
 
 
 def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
@@ -262,7 +246,6 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
-    _check_entries(entries, name)
     weights, present = entries.data, np.ones(len(entries.data), np.bool_)
     dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
     if matrix.dtype == np.bool_:
@@ -272,18 +255,6 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     return EdgeList(matrix.shape[0], entries.row[present], entries.col[present], weights[present])
 
 
-def _check_entries(entries: Any, name: str) -> None:
-    """Check the indices and the values of a matrix of format coo."""
-    n, sources, targets, weights = entries.shape[0], entries.row, entries.col, entries.data
-    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
-    if outside.any():
-        edge = int(outside.argmax())
-        raise outside_error(name, n, int(sources[edge]), int(targets[edge]))
-    if weights.dtype.kind == "f" and not (weights > -np.inf).all():
-        edge = int((weights > -np.inf).argmin())
-        raise weight_error(name, weights[edge], int(sources[edge]), int(targets[edge]))
-
-
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
     """Return a tensor of the same numbers, which shares the memory of `array` if that has native
     byte order.
@@ -291,19 +262,28 @@ def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
-def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: str) -> torch.dtype:
+def dtype_of(
+    source: np.dtype[Any],
+    requested: torch.dtype | None,
+    name: str,
+    dtypes: Sequence[torch.dtype] = DTYPES,
+) -> torch.dtype:
+    """Return the dtype of weights that the caller `requested`, or else that of the array `name`.
+
+    Raises:
+        InputError: for another than `dtypes`, or an array that holds no real numbers.
+    """
     _check_real(source, name)
     if requested is not None:
         no_edge(requested)  # refuses an unsupported dtype
         return requested
-    if source == np.bool_:
-        return torch.float32
-    if source.name not in DTYPES_BY_NAME:
+    found = torch.float32 if source == np.bool_ else DTYPES_BY_NAME.get(source.name)
+    if found is None or found not in dtypes:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
-            f"{source.name}; name the one to convert it to in `dtype`, such as dtype=torch.float32."
+            f"{name} must have one of the dtypes {', '.join(map(dtype_name, dtypes))} or bool, but "
+            f"has {source.name}; {remedy_for(source)}."
         )
-    return DTYPES_BY_NAME[source.name]
+    return found
 
 
 def _check_real(dtype: np.dtype[Any], name: str) -> None:

@@ -24,6 +24,7 @@ class DenseGraph:
         weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
         base: the number that messages give to vertex 0: that of the first vertex in the file the
             weights were read from.
+        name: what messages call the weights.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for an integer outside
@@ -32,14 +33,14 @@ class DenseGraph:
 
     weights: torch.Tensor
     base: int = 0
+    name: str = "weights"
 
     def __post_init__(self) -> None:
-        check_dense(self.weights)
+        check_dense(self.weights, self.name)
         if self.weights.ndim != 2:
-            shape = tuple(self.weights.shape)
             raise InputError(
-                f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the "
-                "batch."
+                f"`{self.name}` of one graph must have shape (n, n), but have "
+                f"{tuple(self.weights.shape)}; take one of the batch."
             )
 
     @property

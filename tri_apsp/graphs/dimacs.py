@@ -10,7 +10,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.text import Rows, parse_count, parse_edges, write_rows
+from tri_apsp.graphs.text import parse_count, parse_edges, write_rows
 
 
 def read_dimacs(source: Source) -> EdgeList:
@@ -19,20 +19,19 @@ def read_dimacs(source: Source) -> EdgeList:
     Raises:
         InputError: for content that the format does not allow, with its line.
     """
-    text = source.text()
-    rows = Rows(text, "c", marker="a")
-    header = next(iter(rows), "").split()
+    text = source.text("c")
+    number, line = next(text.rows(), (1, ""))
+    header = line.split()
     if len(header) != 4 or header[:2] != ["p", "sp"]:
         raise InputError(
-            f"the first line of {text.name} except comments must be `p sp n m`, but line "
-            f"{rows.number} is {rows.line[:60]!r}; add the header, move it up or correct it."
+            f"the first line of {text.name} except comments must be `p sp n m`, but line {number} "
+            f"is {line[:60]!r}; add the header, move it up or correct it."
         )
     n, arcs = (
-        parse_count(field, text.name, rows.number, what)
+        parse_count(field, text.name, number, what)
         for field, what in zip(header[2:], ("vertices", "arcs"), strict=True)
     )
-    body = Rows(text.after(rows.number), "c", marker="a")
-    return parse_edges(body, base=1, n=n, expected=arcs)
+    return parse_edges(text.after(number), base=1, n=n, expected=arcs, marker="a")
 
 
 def write_dimacs(graph: Graph, stream: BinaryIO) -> None:

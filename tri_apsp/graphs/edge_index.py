@@ -4,7 +4,7 @@ graph of each vertex.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -64,31 +64,25 @@ def from_edge_index(
             graphs than `batch_size`.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a pass over the edges and one over the result; the host waits once at most.
+    Cost: a few passes over the edges and one over the result.
     """
     _check_tensors(edge_index, edge_weight, batch, dtype)
     _check_counts(batch, num_nodes=num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size)
-    known = len(batch) if batch is not None else num_nodes
-    if (
-        check
-        or known is None
-        or max_num_nodes is None
-        or (batch_size is None and batch is not None)
-    ):
-        values = _Values.read(edge_index, batch, known)
-        if check:
-            _check_values(values, batch is not None, known, max_num_nodes, batch_size)
-        known = values.last + 1 if known is None else known
-        max_num_nodes = (
-            (values.largest if batch is not None else known)
-            if max_num_nodes is None
-            else max_num_nodes
-        )
-        batch_size = values.graphs if batch_size is None and batch is not None else batch_size
-    graphs = 1 if batch_size is None else batch_size
-    weights = _no_edges(graphs, max_num_nodes, edge_weight, dtype, edge_index.device)
+    if batch is not None:
+        num_nodes = len(batch)
+    elif num_nodes is None:
+        num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+    if check:
+        _check_values(edge_index, batch, num_nodes)
+    graphs = 1 if batch is None and batch_size is None else batch_size
+    largest = max_num_nodes
+    if check or graphs is None or largest is None:
+        shown, vertices = _extent(batch, num_nodes)
+        graphs = _at_least("batch_size", graphs, shown, "as `batch` shows")
+        largest = _at_least("max_num_nodes", largest, vertices, "the vertices of the largest graph")
+    weights = _no_edges(graphs, largest, edge_weight, dtype, edge_index.device)
     if batch is None:
-        batch = torch.zeros(known, dtype=torch.int64, device=edge_index.device)
+        batch = torch.zeros(num_nodes, dtype=torch.int64, device=edge_index.device)
     sizes = torch.zeros(graphs, dtype=torch.int64, device=edge_index.device)
     weights.diagonal(dim1=1, dim2=2).fill_(0)
     if weights.numel() and edge_index.numel():
@@ -98,86 +92,42 @@ def from_edge_index(
     )
 
 
-class _Values(NamedTuple):
-    """What the host reads of the vertices and the graphs; 0 or -1 where there are none.
-
-    Attributes:
-        first, last: the lowest and the highest vertex that has an edge.
-        lowest, graphs: the first graph, and the last plus 1.
-        unordered: how many vertices have a lower graph than the vertex before.
-        crossing: how many edges join two graphs.
-        largest: the vertices of the largest graph.
-    """
-
-    first: int
-    last: int
-    lowest: int
-    graphs: int
-    unordered: int
-    crossing: int
-    largest: int
-
-    @classmethod
-    def read(
-        cls, edge_index: torch.Tensor, batch: torch.Tensor | None, known: int | None
-    ) -> _Values:
-        """Read all values at once."""
-        none = edge_index.new_full((1,), -1, dtype=torch.int64)
-        ends = edge_index.flatten().to(torch.int64)
-        found = [ends.amin() if len(ends) else none + 1, ends.amax() if len(ends) else none]
-        if batch is None or not len(batch):
-            found += [none + 1] * 5
-        else:
-            ends = edge_index.clamp(0, len(batch) - 1)
-            place = _places(batch)
-            crossing = (batch[ends[0]] != batch[ends[1]]).sum()
-            found += [
-                batch[0],
-                batch[-1] + 1,
-                (batch[1:] < batch[:-1]).sum(),
-                crossing,
-                place.amax() + 1,
-            ]
-        return cls(*torch.stack([value.reshape(()).to(torch.int64) for value in found]).tolist())
-
-
-def _check_values(
-    values: _Values,
-    has_batch: bool,
-    known: int | None,
-    max_num_nodes: int | None,
-    batch_size: int | None,
-) -> None:
-    vertices = values.last + 1 if known is None else known
-    if values.first < 0 or values.last >= vertices:
-        vertex = values.first if values.first < 0 else values.last
+def _check_values(edge_index: torch.Tensor, batch: torch.Tensor | None, vertices: int) -> None:
+    """Check that edges join vertices of one graph, and that graphs ascend from 0."""
+    outside = (edge_index < 0) | (edge_index >= vertices)
+    if outside.any():
         raise InputError(
-            f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct "
-            "that edge."
+            f"`edge_index` must hold vertices in [0, {vertices}), but one is "
+            f"{int(edge_index[outside][0])}; correct that edge."
         )
-    if values.unordered or values.lowest < 0:
-        what = (
-            f"one is {values.lowest}; count them from 0"
-            if values.lowest < 0
-            else "a graph is followed by a lower one; sort the vertices by graph"
-        )
-        raise InputError(f"`batch` must hold graphs in ascending order from 0 on, but {what}.")
-    if values.crossing:
+    if batch is None or not len(batch):
+        return
+    if batch[0] < 0 or (batch[1:] < batch[:-1]).any():
         raise InputError(
-            f"`edge_index` must join vertices of the same graph, but {values.crossing} of its "
-            "edges lead from one graph to another; remove them, or correct `batch`."
+            "`batch` must hold graphs in ascending order from 0 on, but does not; count them from "
+            "0, and sort the vertices by graph."
         )
-    if has_batch and batch_size is not None and values.graphs > batch_size:
+    ends = batch[edge_index.to(torch.int64)]
+    crossing = int((ends[0] != ends[1]).sum())
+    if crossing:
         raise InputError(
-            f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is "
-            f"{batch_size}; raise it."
+            f"`edge_index` must join vertices of the same graph, but {crossing} of its edges lead "
+            "from one graph to another; remove them, or correct `batch`."
         )
-    largest = values.largest if has_batch else vertices
-    if max_num_nodes is not None and largest > max_num_nodes:
-        raise InputError(
-            f"`max_num_nodes` must be at least {largest}, the vertices of the largest graph, but "
-            f"is {max_num_nodes}; raise it."
-        )
+
+
+def _extent(batch: torch.Tensor | None, vertices: int) -> tuple[int, int]:
+    """Return the number of graphs, and the vertices of the largest."""
+    if batch is None or not vertices:
+        return min(1, vertices), vertices
+    return int(batch[-1]) + 1, int(_places(batch).max()) + 1
+
+
+def _at_least(name: str, given: int | None, least: int, what: str) -> int:
+    """Return an argument, or `least` if it is not given; refuse a lower one."""
+    if given is not None and given < least:
+        raise InputError(f"`{name}` must be at least {least}, {what}, but is {given}; raise it.")
+    return least if given is None else given
 
 
 def _no_edges(

@@ -6,7 +6,6 @@ caller, or by a comment `# base 0 vertices 100` before the first edge. Either pa
 missing, or be a comment of its own.
 """
 
-import math
 import re
 from typing import BinaryIO
 
@@ -14,11 +13,11 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.text import NUMBERS, Rows, Text, parse_count, parse_edges, write_rows
+from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, write_rows
 
 _SEPARATORS = {None: "blanks", ",": "commas", "\t": "tabs"}
 _COLUMNS = ["source", "target", "weight"]
-_DECLARATION = re.compile(r"#\s*base\s+(\S+)(?:\s+vertices\s+(\S+))?|#\s*vertices\s+([0-9]+)")
+_DECLARATION = re.compile(r"#\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?")
 _STARTS_LIKE_NUMBER = re.compile(r"[+-]?(\.?[0-9]|(inf|nan)$)", re.IGNORECASE)
 
 
@@ -41,13 +40,7 @@ def read_edge_text(
         InputError: for content that the format does not allow, with its line; for a missing
             declaration of the base; or for arguments that contradict the file.
     """
-    text = source.text()
-    rows = Rows(text, "#", delimiter=delimiter)
-    first = next(iter(rows), None)
-    if first is not None and _is_header(rows):
-        rows = Rows(text.after(rows.number), "#", delimiter=delimiter)
-        first = next(iter(rows), None)
-    declared = _declarations(text, math.inf if first is None else rows.number)
+    declared, edges, columns = _head(source.text("#"), delimiter)
     for name, given in (("base", base), ("vertices", vertices)):
         if given is not None and declared.setdefault(name, given) != given:
             raise InputError(
@@ -60,52 +53,65 @@ def read_edge_text(
             "not; pass --base 0 or --base 1 (`base` in Python), or write `# base 0` on its first "
             "line."
         )
-    if first is None and "vertices" not in declared:
+    if not columns and "vertices" not in declared:
         raise InputError(
             f"an edge list must have an edge or say how many vertices it has, but {source} does "
             "neither; write `# base 0 vertices 10` on its first line."
         )
-    has_weights = first is None or len(rows.fields(first)) != 2
     return parse_edges(
-        rows,
+        edges,
         base=declared["base"],
         n=declared.get("vertices"),
-        weights=NUMBERS if has_weights else (),
+        weights=() if columns == 2 else NUMBERS,
+        delimiter=delimiter,
     )
 
 
-def _is_header(rows: Rows) -> bool:
-    """Return whether the row that was read last names the columns, after a check of the names."""
-    names = [field.strip("\"'").lower() for field in rows.fields(rows.line)]
+def _head(text: Text, delimiter: str | None) -> tuple[dict[str, int], Text, int]:
+    """Return what comments before the first edge declare, the lines from that edge on, and the
+    number of its fields, 0 if there is no edge.
+    """
+    declared: dict[str, int] = {}
+    first_row = True
+    number = 0
+    for number, line in text.lines():
+        if text.is_comment(line):
+            declared |= _declared(line, number, text.name)
+            continue
+        fields = line.split(delimiter)
+        if not first_row or not _is_header(fields, f"line {number} of {text.name}", delimiter):
+            return declared, text.after(number - 1), len(fields)
+        first_row = False
+    return declared, text.after(number), 0
+
+
+def _is_header(fields: list[str], place: str, delimiter: str | None) -> bool:
+    """Return whether the first row names the columns, after a check of the names."""
+    names = [field.strip(" \"'").lower() for field in fields]
     if any(_STARTS_LIKE_NUMBER.match(name) for name in names):
         return False
     known = [name for name in names if name in _COLUMNS]
     if len(names) not in (2, 3) or any(names.index(name) != _COLUMNS.index(name) for name in known):
         raise InputError(
-            "the columns of an edge list must be source, target and, optionally, weight, but line "
-            f"{rows.number} of {rows.text.name} is {rows.line[:60]!r}; separate all by "
-            f"{_SEPARATORS[rows.delimiter]}, in this order."
+            "the columns of an edge list must be source, target and, optionally, weight, but "
+            f"{place} is {(delimiter or ' ').join(fields)[:60]!r}; separate all by "
+            f"{_SEPARATORS[delimiter]}, in this order."
         )
     return True
 
 
-def _declarations(text: Text, last: float) -> dict[str, int]:
-    """Return the base and the vertices that comments up to line `last` declare."""
-    declared: dict[str, int] = {}
-    for number, line in text.lines():
-        if number > last:
-            break
-        match = _DECLARATION.fullmatch(line.strip())
-        base, *counts = match.groups() if match else (None,)
-        if base not in (None, "0", "1"):
-            raise InputError(
-                f"the vertex base must be 0 or 1, but line {number} of {text.name} declares "
-                f"{base!r}; correct it."
-            )
-        if base is not None:
-            declared["base"] = int(base)
-        for count in filter(None, counts):
-            declared["vertices"] = parse_count(count, text.name, number, "vertices")
+def _declared(line: str, number: int, name: str) -> dict[str, int]:
+    """Return the base and the vertices that a comment declares."""
+    match = _DECLARATION.fullmatch(line.strip())
+    base, vertices = match.groups() if match else (None, None)
+    if base not in (None, "0", "1"):
+        raise InputError(
+            f"the vertex base must be 0 or 1, but line {number} of {name} declares {base!r}; "
+            "correct it."
+        )
+    declared = {} if base is None else {"base": int(base)}
+    if vertices is not None and (base is not None or vertices.isdecimal()):
+        declared["vertices"] = parse_count(vertices, name, number, "vertices")
     return declared
 
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, widen
-from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
@@ -30,16 +29,15 @@ class EdgeList:
 
     Args:
         n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
-        sources: (edges,) integers in 0..n-1; stored as int64.
+        sources: NumPy array (edges,) of integers in 0..n-1; stored as int64.
         targets: as `sources`.
-        weights: (edges,) integers or floats; stored as int64 if every weight is an integer, of
-            magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
+        weights: NumPy array (edges,) of integers or floats; stored as int64 if every weight is an
+            integer, of magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
         base: the number that messages give to vertex 0: that of the first vertex in the file the
             edges were read from.
 
     Raises:
-        InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that
-            is NaN or -inf.
+        InputError: for a vertex outside 0..n-1, or a weight that is NaN or -inf.
     """
 
     n: int
@@ -53,40 +51,18 @@ class EdgeList:
             raise InputError(
                 f"`n` must lie in 0..2**62, but is {self.n}; give the number of vertices."
             )
-        for name, kinds in (("sources", "iu"), ("targets", "iu"), ("weights", "iuf")):
-            array = getattr(self, name)
-            if not isinstance(array, np.ndarray):
-                raise InputTypeError(
-                    f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use "
-                    "np.asarray."
-                )
-            if (
-                array.ndim != 1
-                or array.shape != self.sources.shape
-                or array.dtype.kind not in kinds
-            ):
-                raise InputError(
-                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, "
-                    f"one per edge, but has shape {array.shape} and dtype {array.dtype} for "
-                    f"{counted(self.sources.size, 'edge')}; convert it."
-                )
         for name in ("sources", "targets"):
-            array = getattr(self, name)
-            if array.size and not (array.min() >= 0 and array.max() < self.n):
-                wrong = int(array[(array < 0) | (array >= self.n)][0])
-                raise InputError(
-                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; count "
-                    "from 0, or raise n."
-                )
-            object.__setattr__(self, name, array.astype(np.int64, copy=False))
+            vertices = getattr(self, name).astype(np.int64, copy=False)
+            object.__setattr__(self, name, vertices)
+            if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
+                edge = int(((vertices < 0) | (vertices >= self.n)).argmax())
+                raise outside_error(self.n, int(self.sources[edge]), int(self.targets[edge]))
         weights = widen(self.weights)
-        if weights.dtype.kind == "f" and not np.all(weights > -np.inf):
-            edge = int(np.flatnonzero(~(weights > -np.inf))[0])
-            source, target = (
-                int(vertices[edge]) + self.base for vertices in (self.sources, self.targets)
-            )
-            raise weight_error("`weights`", weights[edge], source, target)
         object.__setattr__(self, "weights", weights)
+        if weights.dtype.kind == "f" and not (weights > -np.inf).all():
+            edge = int((weights > -np.inf).argmin())
+            source, target = self.sources[edge] + self.base, self.targets[edge] + self.base
+            raise weight_error(weights[edge], source, target)
 
     @property
     def edges(self) -> int:
@@ -156,19 +132,17 @@ class EdgeList:
             )
 
 
-def outside_error(name: str, n: int, source: int, target: int) -> InputError:
-    """Return the error of an edge of the graph `name` that leads from or to another vertex than its
-    n.
-    """
+def outside_error(n: int, source: int, target: int) -> InputError:
+    """Return the error of an edge from or to another vertex than the n of its graph."""
     return InputError(
-        f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to "
-        f"{target}; correct it, or enlarge {name}."
+        f"each edge must join vertices in [0, {n}), but one leads from {source} to {target}; "
+        "correct it, or enlarge the graph."
     )
 
 
-def weight_error(name: str, weight: float, source: int, target: int) -> InputError:
-    """Return the error of a weight of `name` that is NaN or -inf."""
+def weight_error(weight: float, source: int, target: int) -> InputError:
+    """Return the error of a weight that is NaN or -inf."""
     return InputError(
-        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; replace "
-        "it by a weight, or by inf for no edge."
+        f"edge weights must be neither NaN nor -inf, but that from {source} to {target} is "
+        f"{weight}; replace it by a weight, or by inf for no edge."
     )

@@ -37,15 +37,12 @@ class Source:
 
     def __str__(self) -> str:
         """Return what messages call it."""
-        if isinstance(self.place, Path):
-            return str(self.place)
-        name = getattr(self.place, "name", None)
-        if not isinstance(name, str):
-            return "the stream"
+        given = self.place if isinstance(self.place, Path) else getattr(self.place, "name", None)
+        name = "the stream" if given is None else str(given)
         return "standard input" if name == "<stdin>" else name
 
-    def text(self) -> Text:
-        """Return the content of a text file.
+    def text(self, comment: str) -> Text:
+        """Return the content of a text file, of which `comment` begins comments.
 
         Raises:
             InputError: as `read`, and for a control character.
@@ -56,7 +53,7 @@ class Source:
                 f"a .{self.format} file must be text, but {self} holds control characters; give "
                 "the text, or name the format of a binary file."
             )
-        return Text(str(self), data)
+        return Text(str(self), data, comment)
 
     def read(self) -> bytes:
         """Return the content of a file or a stream, decompressed if it begins as gzip does.
@@ -69,7 +66,8 @@ class Source:
             data: Any = (
                 self.place.read_bytes() if isinstance(self.place, Path) else self.place.read()
             )
-        except (OSError, ValueError) as error:  # a ValueError if the stream is closed
+        except (OSError, ValueError) as error:
+            # A ValueError if the stream is closed, or no file can have the path.
             reason = getattr(error, "strerror", None) or str(error).rstrip(".")
             raise InputError(
                 f"a graph file must be readable, but {self} is not ({reason}); check the name."
@@ -123,7 +121,7 @@ def _is_uncompressed(path: Path) -> bool:
             return False
         with path.open("rb") as stream:
             return stream.read(len(_GZIP)) not in (_GZIP, b"")
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -131,19 +129,11 @@ def to_path(value: object, argument: str) -> Path:
     """Return a path that the caller gave as `argument`.
 
     Raises:
-        InputError: for another type, or a path that no file can have.
+        InputTypeError: for another type.
     """
     if not isinstance(value, (str, os.PathLike)):
         raise InputTypeError(
             f"`{argument}` must be a path, but is {value!r}; give a str or a pathlib.Path."
-        )
-    try:
-        name = os.fsencode(value)
-    except ValueError:
-        name = b""
-    if not name or b"\0" in name:
-        raise InputError(
-            f"`{argument}` must be a path that a file can have, but is {value!r}; give another."
         )
     return Path(value)
 

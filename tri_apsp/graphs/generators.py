@@ -47,17 +47,13 @@ def generate(kind: GraphKind, n: int, *, p: float | None = None, seed: int = 0) 
         raise InputError(
             f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these."
         )
-    if kind == "erdos_renyi":
-        if p is None:
-            raise InputError(
-                "`p` must be given for kind erdos_renyi, but is not; pass the probability of an "
-                "edge."
-            )
-        return erdos_renyi(n, p, seed)
-    if p is not None:
-        raise InputError(f"`p` is for kind erdos_renyi, but is {p} for kind {kind}; leave it out.")
+    if (p is None) == (kind == "erdos_renyi"):
+        raise InputError(
+            "`p`, the probability of an edge, must be given for kind erdos_renyi and for no other, "
+            f"but is {p} for kind {kind}; {'pass it' if p is None else 'leave it out'}."
+        )
     function, _ = GENERATORS[kind]
-    return function(n, seed=seed)
+    return function(n, seed=seed) if p is None else function(n, p, seed)
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:

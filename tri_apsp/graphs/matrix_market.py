@@ -1,8 +1,8 @@
 """MatrixMarket files, `.mtx`: a sparse matrix by its entries (coordinate) or a dense one by its
 columns (array).
 
-SciPy reads the header and writes the files. It does not read the entries, since its reader takes
-`1 2 3-4` for 3, 1.5 in a file of integers for 1, and 1e400 for inf.
+SciPy reads the header. It does not read the entries, since its reader takes `1 2 3-4` for 3, 1.5 in
+a file of integers for 1, and 1e400 for inf.
 
 Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935.
 """
@@ -17,7 +17,7 @@ from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.text import Rows, parse_edges
+from tri_apsp.graphs.text import Text, parse_edges, write_rows
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}
@@ -38,7 +38,7 @@ def read_matrix_market(source: Source) -> Graph:
     """
     from scipy.io import mminfo  # slow to import, and no other format needs it
 
-    text = source.text()
+    text = source.text("%")
     try:
         n, columns, entries, layout, field, symmetry = mminfo(io.BytesIO(text.data))
     except (ValueError, OverflowError) as error:
@@ -56,19 +56,19 @@ def read_matrix_market(source: Source) -> Graph:
             f"the matrix in {source} must be square, but its header says {n} x {columns}; add "
             "empty rows or columns for missing vertices."
         )
-    size = next(number for number, line in text.lines() if not line.lstrip().startswith("%"))
-    rows, is_symmetric = Rows(text.after(size), "%"), symmetry == "symmetric"
+    size, _ = next(text.rows())
+    entries_text, is_symmetric = text.after(size), symmetry == "symmetric"
     if layout == "array":
-        return _read_array(rows, n, _FIELDS[field], is_symmetric)
-    graph = parse_edges(rows, base=1, n=n, expected=entries, weights=_FIELDS[field])
+        return _read_array(entries_text, n, _FIELDS[field], is_symmetric)
+    graph = parse_edges(entries_text, base=1, n=n, expected=entries, weights=_FIELDS[field])
     return graph.both_ways() if is_symmetric else graph
 
 
-def _read_array(rows: Rows, n: int, kinds: tuple[type, ...], is_symmetric: bool) -> DenseGraph:
+def _read_array(text: Text, n: int, kinds: tuple[type, ...], is_symmetric: bool) -> DenseGraph:
     check_memory(n, 1, torch.float64, torch.device("cpu"))
-    values = rows.parse(["weight"], kinds)["weight"].copy()
-    rows.check_count(len(values), n * (n + 1) // 2 if is_symmetric else n * n)
-    rows.check_weights(values)
+    values = text.parse(["weight"], kinds)["weight"].copy()
+    text.check_count(len(values), n * (n + 1) // 2 if is_symmetric else n * n)
+    text.check_weights(values)
     if is_symmetric:  # the file lists the lower triangle by columns: the upper one by rows
         matrix, upper = np.empty((n, n), values.dtype), np.triu_indices(n)
         matrix[upper] = matrix.T[upper] = values
@@ -79,14 +79,8 @@ def _read_array(rows: Rows, n: int, kinds: tuple[type, ...], is_symmetric: bool)
 
 def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
     """Write a graph in the coordinate format, with field integer if all weights are, else real."""
-    from scipy.io import mmwrite
-    from scipy.sparse import coo_array
-
-    blocks = list(graph.blocks())
-    none = np.empty(0, np.int64)  # for a graph without edges, which may have no block
-    sources, targets, weights = (
-        np.concatenate([none, *(getattr(block, name) for block in blocks)])
-        for name in ("sources", "targets", "weights")
-    )
-    matrix = coo_array((weights, (sources, targets)), shape=(graph.n, graph.n))
-    mmwrite(stream, matrix, symmetry="general")
+    is_integer = all(block.weights.dtype == np.int64 for block in graph.blocks())
+    field, edges = "integer" if is_integer else "real", sum(b.edges for b in graph.blocks())
+    header = f"%%MatrixMarket matrix coordinate {field} general\n{graph.n} {graph.n} {edges}\n"
+    stream.write(header.encode())
+    write_rows(graph, stream, base=1)

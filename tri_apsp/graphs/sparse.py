@@ -14,10 +14,10 @@ from tri_apsp.device import check_device, check_memory, require_memory
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
-from tri_apsp.graphs.convert import edges_of_sparse
+from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
 from tri_apsp.graphs.edges import outside_error, weight_error
 from tri_apsp.messages import counted
-from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
+from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond, remedy_for
 
 
 class SciPySparse(Protocol):
@@ -221,9 +221,17 @@ def sparse_graph(
         n, sources, targets, weights = _entries(graph, name)
         place = device or graph.device
     else:
-        edges = graph if isinstance(graph, EdgeList) else _edges_of_scipy(graph, name)
+        edges = graph
         if not isinstance(graph, EdgeList):
-            dtype = dtype or _dtype_of(graph, name)
+            if not is_sparse(graph):
+                raise InputTypeError(
+                    f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense "
+                    f"weights (n, n) of torch, but is {type(graph).__name__}; read a file with "
+                    "read_sparse_graph, or convert a graph of NetworkX with "
+                    "networkx.to_scipy_sparse_array, and an array with from_numpy."
+                )
+            edges = edges_of_sparse(graph, f"`{name}`")
+            dtype = dtype_of(graph.dtype, dtype, f"`{name}`", SPARSE_DTYPES)
         n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
         arrays = edges.sources, edges.targets, edges.weights
         sources, targets, weights = (
@@ -234,21 +242,9 @@ def sparse_graph(
             f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
         )
     _check_memory(n, len(weights), weights.dtype, place)
-    _check_vertices(n, sources, targets, name)
+    _check_vertices(n, sources, targets)
     weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
     return canonical(n, sources.to(place), targets.to(place), weights)
-
-
-def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
-    if not hasattr(graph, "tocoo"):
-        raise InputTypeError(
-            f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) "
-            "of torch, but is "
-            f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of "
-            "NetworkX with "
-            "networkx.to_scipy_sparse_array, and an array with from_numpy."
-        )
-    return edges_of_sparse(graph, f"`{name}`")
 
 
 def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -260,20 +256,6 @@ def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) 
         device,
         "split it into its components",
     )
-
-
-def _dtype_of(matrix: Any, name: str) -> torch.dtype:
-    """Return the dtype of a SciPy matrix."""
-    if matrix.dtype == np.bool_:
-        return torch.float32
-    found = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if found not in SPARSE_DTYPES:
-        raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or "
-            "bool, but has "
-            f"{matrix.dtype.name}; {remedy_for(matrix.dtype)}."
-        )
-    return found
 
 
 def _entries(
@@ -300,21 +282,16 @@ def _entries(
         )
     n = graph.shape[0]
     if graph.layout in (torch.sparse_csr, torch.sparse_csc):
-        by_row = graph.layout == torch.sparse_csr
         offsets, others = (
             (graph.crow_indices(), graph.col_indices())
-            if by_row
+            if graph.layout == torch.sparse_csr
             else (graph.ccol_indices(), graph.row_indices())
         )
         _check_compressed(n, offsets, others, name)
-        owners = torch.arange(n, device=offsets.device).repeat_interleave(offsets.long().diff())
-        sources, targets = (owners, others.long()) if by_row else (others.long(), owners)
-        weights = graph.values()
-    elif graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
-        (sources, targets), weights = (
-            graph._indices(),
-            graph._values(),
-        )  # indices() would require coalesced entries
+        graph = graph.to_sparse(layout=torch.sparse_coo)
+    if graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
+        # indices() and values() would require coalesced entries.
+        (sources, targets), weights = graph._indices(), graph._values()
     elif graph.layout == torch.strided:
         kept = graph if graph.dtype == torch.bool else graph != no_edge(graph.dtype)
         _check_memory(n, int(kept.sum()), graph.dtype, graph.device)
@@ -365,7 +342,7 @@ def _cast(
         place = int(wrong.nonzero()[0])
         weight, source, target = weights[place].item(), int(sources[place]), int(targets[place])
         if floating:
-            raise weight_error(f"`{name}`", weight, source, target)
+            raise weight_error(weight, source, target)
         raise InputError(
             f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` "
             f"has {weight} from {source} "
@@ -379,10 +356,10 @@ def _cast(
     return result
 
 
-def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor, name: str) -> None:
+def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor) -> None:
     outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
     if bool(outside.any()):
-        raise outside_error(f"`{name}`", n, int(sources[outside][0]), int(targets[outside][0]))
+        raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
 
 
 def canonical(

@@ -29,158 +29,159 @@ NUMBERS = (np.int64, np.float64)
 
 @dataclass(frozen=True)
 class Text:
-    """A text file from line `first` on; error messages call the file `name`."""
+    """A text file from line `first` on.
+
+    Attributes:
+        name: what error messages call the file.
+        data: the lines.
+        comment: the first character of a comment; a letter must be followed by a blank.
+        first: the number of the first line.
+    """
 
     name: str
     data: bytes
+    comment: str
     first: int = 1
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the number and the text of each line that is not blank."""
-        # The formats are ASCII except for comments, of which latin-1 decodes every byte.
-        for number, line in enumerate(self.stream(), self.first):
+        for number, line in enumerate(self._stream(), self.first):
             if line.strip():
                 yield number, line.strip(" \r\n")
 
-    def stream(self) -> io.TextIOWrapper:
-        """Return the text as a stream."""
-        return io.TextIOWrapper(io.BytesIO(self.data), "latin-1", newline="\n")
-
-    def after(self, number: int) -> Text:
-        """Return the file from the line after line `number` on."""
-        lines = self.data.split(b"\n", number - self.first + 1)
-        rest = lines[-1] if len(lines) > number - self.first + 1 else b""
-        return Text(self.name, rest, number + 1)
-
-
-@dataclass
-class Rows:
-    """The rows of a text: its lines that are neither blank nor comments.
-
-    Attributes:
-        text: the lines.
-        comment: the first character of a comment; a letter must be followed by a blank.
-        marker: the first field of each row, if there is one that is not part of the numbers.
-        delimiter: the character between fields; None: blanks.
-        number, line: the row that was iterated over last.
-    """
-
-    text: Text
-    comment: str
-    marker: str = ""
-    delimiter: str | None = None
-    number: int = 0
-    line: str = ""
-
-    def __iter__(self) -> Iterator[str]:
-        for number, line in self.text.lines():
-            self.number, self.line = number, line
-            if not self.is_comment(line):
-                yield line
+    def rows(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not comments."""
+        return (numbered for numbered in self.lines() if not self.is_comment(numbered[1]))
 
     def is_comment(self, line: str) -> bool:
         """Return whether a line is a comment."""
         line = line.lstrip()
         return line.startswith(self.comment) and not (self.comment.isalpha() and line[1:2].strip())
 
-    def fields(self, line: str) -> list[str]:
-        """Return the fields of a line."""
-        return [field.strip() for field in line.split(self.delimiter)]
+    def after(self, number: int) -> Text:
+        """Return the file from the line after line `number` on."""
+        skipped = number - self.first + 1
+        rest = self.data.split(b"\n", skipped)[skipped:]
+        return Text(self.name, b"".join(rest), self.comment, number + 1)
 
-    def parse(self, columns: Sequence[str], last: Sequence[type] = ()) -> npt.NDArray[Any]:
+    def parse(
+        self,
+        columns: Sequence[str],
+        last: Sequence[type] = (),
+        *,
+        marker: str = "",
+        delimiter: str | None = None,
+    ) -> npt.NDArray[Any]:
         """Return a structured array with a field of int64 for each column.
 
         Args:
             columns: the names of the fields, after the marker.
             last: the types that the last column may have instead, in the order of preference.
+            marker: the first field of each row, if there is one that is not part of the numbers.
+            delimiter: the character between fields; None: blanks.
 
         Raises:
             InputError: for a row that does not consist of these fields.
         """
         fields: list[tuple[str, Any]] = [(name, np.int64) for name in columns]
-        if self.marker:
-            fields.insert(0, ("marker", f"S{len(self.marker) + 1}"))  # longer words are cut to this
-        shape = f"{self.marker} {(self.delimiter or ' ').join(columns)}".strip()
+        if marker:
+            fields.insert(0, ("marker", f"S{len(marker) + 1}"))  # longer words are cut to this
+        shape = f"{marker} {(delimiter or ' ').join(columns)}".strip()
         rule = f"each row must be `{shape}`"
         dtypes = [[*fields[:-1], (columns[-1], kind)] for kind in last] or [fields]
-        # NumPy reads a stream fastest, but knows no comments of these kinds. It reads rows one by
-        # one, so that the row of an error is the one that it asked for last.
-        has_comments = self.comment.encode() in self.text.data
+        row = (self.first, "")
+
+        def rows() -> Iterator[str]:
+            nonlocal row
+            for row in self.rows():
+                yield row[1]
+
+        # NumPy reads a stream fastest, but knows no comments of these kinds. It asks for rows one
+        # by one, so that the row of an error is the last one.
+        has_comments = self.comment.encode() in self.data
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that there are no rows
             warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 cuts 1.5 to 1 with it
             for from_stream, dtype in product([False] if has_comments else [True, False], dtypes):
-                rows: Any = self.text.stream() if from_stream else self
+                lines: Any = self._stream() if from_stream else rows()
                 try:
-                    table = np.loadtxt(rows, dtype, None, delimiter=self.delimiter, ndmin=1)
+                    table = np.loadtxt(lines, dtype, None, delimiter=delimiter, ndmin=1)
                     break
                 except (ValueError, DeprecationWarning) as error:
                     reason = re.sub(r"the dtype passed requires | at row.*", "", str(error))
             else:
-                raise self._error(rule, f" ({reason})")
-        if self.marker:
-            self.refuse(table["marker"] != self.marker.encode(), rule)
+                raise self._error(rule, row, f" ({reason})")
+        if marker:
+            self.refuse(table["marker"] != marker.encode(), rule)
         return table
-
-    def check_count(self, found: int, expected: int | None) -> None:
-        """Refuse another number of rows than the header announces."""
-        if expected is not None and found != expected:
-            raise InputError(
-                f"{self.text.name} must list the {counted(expected, 'edge')} that its header "
-                f"announces, but lists {found}; copy the file again or correct the header."
-            )
 
     def check_weights(self, weights: npt.NDArray[Any]) -> None:
         """Refuse NaN, -inf, and numbers that no float64 holds."""
         self.refuse(~(weights > -np.inf), "weights must be neither NaN nor -inf")
         infinite = weights == np.inf
         if infinite.any():
-            too_large = infinite & ["inf" not in line.lower() for line in self]
+            too_large = infinite & ["inf" not in line.lower() for _, line in self.rows()]
             self.refuse(too_large, f"weights must be inf or at most {sys.float_info.max:.4g}")
+
+    def check_count(self, found: int, expected: int) -> None:
+        """Refuse another number of rows than the header announces."""
+        if found != expected:
+            raise InputError(
+                f"{self.name} must list the {counted(expected, 'edge')} that its header "
+                f"announces, but lists {found}; copy the file again or correct the header."
+            )
 
     def refuse(self, wrong: npt.NDArray[np.bool_], rule: str) -> None:
         """Raise the error of the first row that is `wrong`, if one is."""
         if wrong.any():
-            next(islice(self, int(wrong.argmax()), None))
-            raise self._error(rule)
+            raise self._error(rule, next(islice(self.rows(), int(wrong.argmax()), None)))
 
-    def _error(self, rule: str, reason: str = "") -> InputError:
+    def _error(self, rule: str, row: tuple[int, str], reason: str = "") -> InputError:
         return InputError(
-            f"{rule} in {self.text.name}, but line {self.number} is {self.line[:60]!r}{reason}; "
-            "correct or remove the line."
+            f"{rule} in {self.name}, but line {row[0]} is {row[1][:60]!r}{reason}; correct or "
+            "remove the line."
         )
+
+    def _stream(self) -> io.TextIOWrapper:
+        # The formats are ASCII except for comments, of which latin-1 decodes every byte.
+        return io.TextIOWrapper(io.BytesIO(self.data), "latin-1", newline="\n")
 
 
 def parse_edges(
-    rows: Rows,
+    text: Text,
     *,
     base: int,
     n: int | None = None,
     expected: int | None = None,
     weights: Sequence[type] = NUMBERS,
+    marker: str = "",
+    delimiter: str | None = None,
 ) -> EdgeList:
     """Parse rows of edges.
 
     Args:
-        rows: the lines after the header.
+        text: the lines after the header.
         base: the number of the first vertex, 0 or 1.
         n: the number of vertices; None: up to the largest vertex in the file.
         expected: the number of edges that the header announces, if any.
         weights: the types that the weights may have; none if edges have no weight, which then is 1.
+        marker, delimiter: as Text.parse.
 
     Raises:
         InputError: for a line that is malformed, names a vertex outside the range, or has the
             weight NaN or -inf; for more or fewer edges than expected.
     """
-    table = rows.parse(["source", "target", "weight"][: 3 if weights else 2], weights)
-    rows.check_count(len(table), expected)
+    columns = ["source", "target", "weight"][: 3 if weights else 2]
+    table = text.parse(columns, weights, marker=marker, delimiter=delimiter)
+    if expected is not None:
+        text.check_count(len(table), expected)
     # A view of a column would keep the whole table allocated.
     sources, targets = table["source"] - base, table["target"] - base
     values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
     limit = MAX_VERTICES if n is None else n
     outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= limit)
-    rows.refuse(outside, f"vertices must be from {base} to {base + limit - 1}")
-    rows.check_weights(values)
+    text.refuse(outside, f"vertices must be from {base} to {base + limit - 1}")
+    text.check_weights(values)
     if n is None:
         n = int(max(sources.max(), targets.max())) + 1 if len(table) else 0
     return EdgeList(n, sources, targets, values, base)

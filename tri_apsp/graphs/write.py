@@ -74,7 +74,6 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
 
     Cost: O(n^2).
     """
-    check_output(path)
     if not isinstance(distances, torch.Tensor):
         raise InputTypeError(
             f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the "
