@@ -1,5 +1,6 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -39,15 +40,14 @@ class CpuSparseEngine(SparseEngine):
             run(starts, largest, d)
             return result
         d[np.arange(len(d)), starts] = 0
-        by_source = method in ("frontier", "dijkstra")
-        lists = (graph.by_source if by_source else graph.by_destination).arrays()
         tasks: list[CpuTask]
-        if by_source:
-            tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
-        elif method == "output_parallel":
-            tasks = [(*lists, largest, early_stop, row) for row in d]
+        if method in ("frontier", "dijkstra"):
+            edges = graph.by_source.arrays()
+            tasks = [(*edges, start, largest, row) for row, start in zip(d, starts, strict=True)]
         else:
-            tasks = [(*lists, largest, row) for row in d]
+            edges = graph.by_destination.arrays()
+            stop = (early_stop,) if method == "output_parallel" else ()
+            tasks = [(*edges, largest, *stop, row) for row in d]
         self._run(getattr(kernels, method), tasks, len(d))
         return result
 
@@ -65,39 +65,49 @@ class CpuSparseEngine(SparseEngine):
         return result
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
-        graph = self.graph
-        lists = graph.by_destination.arrays()
+        lists = self.graph.by_destination.arrays()
 
-        def solve(first: int) -> None:
-            part = starts[first : first + _SLAB]
-            x = np.full((graph.n, len(part)), no_edge(graph.dtype), d.dtype)
-            changed = np.zeros(graph.n, np.bool_)
-            x[part, np.arange(len(part))] = 0
-            changed[part] = True
+        def lower(x: Array, changed: Array, rows: Array) -> None:
             kernels.many_sources(*lists, limit, changed, x)
-            d[first : first + len(part)] = x.T
+            rows[:] = x.T
 
-        self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
+        self._solve_slabs(starts, _SLAB, lower, d)
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        elimination = self.require_elimination()
+        elimination = self.elimination
+        assert elimination is not None
         missing = d.dtype.type(no_edge(self.graph.dtype))
+
+        def sweep(x: Array, reached: Array, rows: Array) -> None:
+            sweep_up(*elimination.up, reached, x)
+            sweep_down(*elimination.down, x)
+            write_rows(x, elimination.rank, limit, missing, rows)
+
         width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
+        self._solve_slabs(elimination.rank[starts], width, sweep, d)
+
+    def _solve_slabs(
+        self,
+        starts: Array,
+        width: int,
+        lower: Callable[[Array, Array, Array], None],
+        d: Array,
+    ) -> None:
+        """Call `lower` for each slab of `width` starts: with distances x (n, starts), at which of
+        the n there are starts, and the rows of d to write.
+        """
 
         def solve(first: int) -> None:
-            part = elimination.rank[starts[first : first + width]]
-            x = np.full((self.graph.n, len(part)), missing, d.dtype)
+            part = starts[first : first + width]
+            x = np.full((self.graph.n, len(part)), no_edge(self.graph.dtype), d.dtype)
             reached = np.zeros(self.graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
             reached[part] = True
-            sweep_up(*elimination.up, reached, x)
-            sweep_down(*elimination.down, x)
-            write_rows(x, elimination.rank, limit, missing, d[first : first + len(part)])
+            lower(x, reached, d[first : first + len(part)])
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
     def _run(self, kernel: object, tasks: list[CpuTask], rows: int) -> None:
-        work = (
-            4 * rows * (self.graph.edges + self.graph.n)
-        )  # about as long as so many min-plus operations
+        # In min-plus operations that take about as long.
+        work = 4 * rows * (self.graph.edges + self.graph.n)
         run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]
