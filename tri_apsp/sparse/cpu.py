@@ -1,6 +1,5 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -42,12 +41,12 @@ class CpuSparseEngine(SparseEngine):
         d[np.arange(len(d)), starts] = 0
         tasks: list[CpuTask]
         if method in ("frontier", "dijkstra"):
-            edges = graph.by_source.arrays()
-            tasks = [(*edges, start, largest, row) for row, start in zip(d, starts, strict=True)]
+            lists = graph.by_source.arrays()
+            tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
         else:
-            edges = graph.by_destination.arrays()
+            lists = graph.by_destination.arrays()
             stop = (early_stop,) if method == "output_parallel" else ()
-            tasks = [(*edges, largest, *stop, row) for row in d]
+            tasks = [(*lists, largest, *stop, row) for row in d]
         self._run(getattr(kernels, method), tasks, len(d))
         return result
 
@@ -65,45 +64,35 @@ class CpuSparseEngine(SparseEngine):
         return result
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
-        lists = self.graph.by_destination.arrays()
+        graph = self.graph
+        lists = graph.by_destination.arrays()
 
-        def lower(x: Array, changed: Array, rows: Array) -> None:
+        def solve(first: int) -> None:
+            part = starts[first : first + _SLAB]
+            x = np.full((graph.n, len(part)), no_edge(graph.dtype), d.dtype)
+            changed = np.zeros(graph.n, np.bool_)
+            x[part, np.arange(len(part))] = 0
+            changed[part] = True
             kernels.many_sources(*lists, limit, changed, x)
-            rows[:] = x.T
+            d[first : first + len(part)] = x.T
 
-        self._solve_slabs(starts, _SLAB, lower, d)
+        self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
         elimination = self.elimination
         assert elimination is not None
         missing = d.dtype.type(no_edge(self.graph.dtype))
-
-        def sweep(x: Array, reached: Array, rows: Array) -> None:
-            sweep_up(*elimination.up, reached, x)
-            sweep_down(*elimination.down, x)
-            write_rows(x, elimination.rank, limit, missing, rows)
-
         width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
-        self._solve_slabs(elimination.rank[starts], width, sweep, d)
-
-    def _solve_slabs(
-        self,
-        starts: Array,
-        width: int,
-        lower: Callable[[Array, Array, Array], None],
-        d: Array,
-    ) -> None:
-        """Call `lower` for each slab of `width` starts: with distances x (n, starts), at which of
-        the n there are starts, and the rows of d to write.
-        """
 
         def solve(first: int) -> None:
-            part = starts[first : first + width]
-            x = np.full((self.graph.n, len(part)), no_edge(self.graph.dtype), d.dtype)
+            part = elimination.rank[starts[first : first + width]]
+            x = np.full((self.graph.n, len(part)), missing, d.dtype)
             reached = np.zeros(self.graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
             reached[part] = True
-            lower(x, reached, d[first : first + len(part)])
+            sweep_up(*elimination.up, reached, x)
+            sweep_down(*elimination.down, x)
+            write_rows(x, elimination.rank, limit, missing, d[first : first + len(part)])
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 

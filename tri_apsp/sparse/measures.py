@@ -44,7 +44,7 @@ def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     Raises:
         InputError: also if the graph has no vertex.
     """
-    return diameter_of(totals(graph, weighted=weighted, backward=True))
+    return diameter_of(totals(graph, weighted=weighted))
 
 
 def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
@@ -81,7 +81,7 @@ def eccentricities_of(found: Totals) -> torch.Tensor:
 
 
 def diameter_of(found: Totals) -> float:
-    """Return the diameter by the totals of the distances from each vertex."""
+    """Return the diameter by the totals of the distances to each vertex, or from each."""
     farthest = eccentricities_of(found)
     if not len(farthest):
         raise InputError("`graph` must have a vertex for a diameter, but has none; add one.")

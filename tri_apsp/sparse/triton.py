@@ -4,7 +4,6 @@ changed anything.
 Elimination has no rounds: one launch for each slab of sources.
 """
 
-from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -242,60 +241,29 @@ class TritonSparseEngine(SparseEngine):
         return chunks_of(self.graph.by_destination, _CHUNK)
 
     def _many_sources(self, starts: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
-        graph, lists, chunks = self.graph, self.graph.by_destination, self._chunks
+        graph, needed = self.graph, FIRST
+        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
         most = min(max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize)), _COLUMNS * _GRID_ROWS)
         width = 1 << (most.bit_length() - 1)  # a power of two, so that each thread has a column
-        previous: torch.Tensor | None = None
-
-        def lower(x: torch.Tensor, part: torch.Tensor) -> None:
-            nonlocal previous
-            # Slabs mostly take about as many rounds.
-            needed = FIRST if previous is None else int(previous.max()) + 1
-            changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
-            changed[part] = 0
-            columns, lowered = len(part), changed.new_zeros(1)
-            block = min(_COLUMNS, max(16, 1 << (columns - 1).bit_length()))
-            for number in rounds(lowered, _MOST_ROUNDS, needed):
-                _launcher(kernels._pull_rows_kernel, x.dtype, block)(
-                    (len(chunks[0]), -(-columns // block), 1),
-                    x,
-                    changed,
-                    lowered,
-                    *chunks,
-                    lists.vertices,
-                    lists.weights,
-                    limit,
-                    number,
-                    columns,
-                )
-            previous = changed
-
-        return self._solve_slabs(starts, width, lower)
-
-    def _solve_slabs(
-        self,
-        starts: torch.Tensor,
-        width: int,
-        lower: Callable[[torch.Tensor, torch.Tensor], None],
-    ) -> torch.Tensor:
-        """Call `lower` for each slab of `width` starts, with distances x (n, starts) and the
-        starts; return the distances of all.
-        """
-        graph = self.graph
-        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
-            x = result.new_full((graph.n, len(part)), no_edge(graph.dtype))
+            x = torch.full(
+                (graph.n, len(part)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device
+            )
             x[part, torch.arange(len(part), device=part.device)] = 0
-            lower(x, part)
+            changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
+            changed[part] = 0
+            self._pull_rows(x, changed, limit, needed)
             result[first : first + len(part)] = x.mT
+            if first + width < len(starts):
+                needed = int(changed.max()) + 1  # slabs mostly take about as many rounds
         return result
 
     def rows_together(self, method: str) -> int:
-        row = 2 * self.graph.n * self.graph.dtype.itemsize
-        if method != "elimination" or not row:
+        if method != "elimination":
             return 1
-        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / row)
+        row = 2 * self.graph.n * self.graph.dtype.itemsize
+        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / max(1, row))
 
     @cached_property
     def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
@@ -305,23 +273,47 @@ class TritonSparseEngine(SparseEngine):
 
     def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
         graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
+        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
         # Half of the memory that is left: more than a slab of rows_together() needs while the rows
         # of the one before exist.
         width = max(
             _SWEEP_COLUMNS, free_memory(graph.device) // (2 * graph.n * graph.dtype.itemsize)
         )
-
-        def sweep(x: torch.Tensor, part: torch.Tensor) -> None:
+        for first in range(0, len(starts), width):
+            part = starts[first : first + width]
+            x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
+            x[part, torch.arange(len(part), device=part.device)] = 0
             programs = -(-len(part) // _SWEEP_COLUMNS)
             _launcher(_sweep_kernel, x.dtype)(
                 (programs, 1, 1), x, *chunks, len(chunks[0]), len(part)
             )
-
-        result = self._solve_slabs(starts, width, sweep)
+            result[first : first + len(part)] = x.mT
         if limit < missing - 1:
             for rows in torch.split(result, max(1, _AT_A_TIME // graph.n)):
                 rows.masked_fill_(rows > limit, missing)
         return result
+
+    def _pull_rows(
+        self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int
+    ) -> None:
+        """Lower rows in rounds; the host reads for the first time after as many as are `needed`."""
+        chunks, lists, width = self._chunks, self.graph.by_destination, x.shape[1]
+        block = min(_COLUMNS, max(16, 1 << (width - 1).bit_length()))
+        grid = len(chunks[0]), -(-width // block), 1
+        lowered = changed.new_zeros(1)
+        for number in rounds(lowered, _MOST_ROUNDS, needed):
+            _launcher(kernels._pull_rows_kernel, x.dtype, block)(
+                grid,
+                x,
+                changed,
+                lowered,
+                *chunks,
+                lists.vertices,
+                lists.weights,
+                limit,
+                number,
+                width,
+            )
 
 
 def _unknown(starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
