@@ -17,6 +17,7 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.methods import METHODS
 from tri_apsp.reference import floyd_warshall
 
@@ -35,6 +36,16 @@ every_dtype = pytest.mark.parametrize(
 """Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes
 to compile on a GPU.
 """
+
+every_sparse_dtype = pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=[] if dtype in (torch.float32, torch.int64) else pytest.mark.slow)
+        for dtype in SPARSE_DTYPES
+    ],
+    ids=str,
+)
+"""Parametrizes a test over the dtypes of sparse graphs: of each kind of arithmetic one is quick."""
 
 INF = float("inf")
 
