@@ -27,27 +27,6 @@ def solve(
     return tri_apsp.shortest_paths(graph, sources=sources, method=method, **options)
 
 
-def test_rows_and_their_edges() -> None:
-    """Edges lead from each row up to later ones, and their weights are those of paths over earlier
-    rows.
-    """
-    graph = grid(100)
-    found = eliminate(graph)
-    assert sorted(found.rank) == list(range(100))
-    distances = tri_apsp.shortest_paths(graph, method="kleene").distances.numpy()
-    vertex_of = np.argsort(found.rank)
-    for (offsets, others, weights), downward in ((found.up, False), (found.down, True)):
-        rows = np.repeat(np.arange(100), np.diff(offsets))
-        assert (others > rows).all()
-        sources, targets = (
-            (vertex_of[others], vertex_of[rows])
-            if downward
-            else (vertex_of[rows], vertex_of[others])
-        )
-        assert (weights >= distances[sources, targets]).all()
-        assert len(weights) >= graph.edges / 2
-
-
 @cases.every_sparse_dtype
 @pytest.mark.parametrize("kind", ["grid", "chain"])
 def test_all_rows_of_a_graph_that_stays_sparse(kind: str, dtype: torch.dtype) -> None:

@@ -12,7 +12,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
-import scipy.sparse.csgraph as scipy_csgraph
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,18 +184,6 @@ def test_the_nearest_source_beside_a_negative_cycle() -> None:
     assert result.distances.tolist() == [[0, -INF, -INF, INF, 0, 3]]
     assert result.nearest.tolist() == [0, -1, -1, -1, 4, 4]
     assert result.path(0, 1) == []
-
-
-def test_scipy_agrees() -> None:
-    graph = scipy_csgraph.csgraph_from_dense(GRAPHS["random"], null_value=INF)
-    expected = scipy_csgraph.dijkstra(graph, indices=[1, 2], limit=40)
-    assert np.array_equal(rows(graph, np.array([1, 2]), limit=40).distances.numpy(), expected)
-    nearest, _, sources = scipy_csgraph.dijkstra(
-        graph, indices=[1, 2], min_only=True, return_predecessors=True
-    )
-    found = rows(graph, (1, np.int64(2)), min_only=True, predecessors=True)
-    assert np.array_equal(found.distances[0].numpy(), nearest)
-    assert np.array_equal(sources < 0, found.nearest.numpy() < 0)  # SciPy promises no rule for ties
 
 
 @cases.every_sparse_dtype

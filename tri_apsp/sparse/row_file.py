@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +135,7 @@ class RowFile:
         if not self._is_zarr:
             try:
                 return _NpyFile(self._path, (self._n, self._n), dtype, new=not self.rows)
-            except EOFError:
+            except (EOFError, ValueError):
                 raise self._not_continued("is shorter than it was") from None
         try:
             import zarr
@@ -196,25 +195,20 @@ class _NpyFile:
     would kill the process.
 
     Raises:
-        EOFError: the file is not new, and shorter than `shape` needs.
+        EOFError, ValueError: the file is not new, and shorter than it was.
     """
 
     def __init__(
         self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool
     ) -> None:
-        header = BytesIO()
-        descr = np.lib.format.dtype_to_descr(dtype)
-        np.lib.format.write_array_header_1_0(
-            header, {"descr": descr, "fortran_order": False, "shape": shape}
-        )
-        self._begin, self._row = header.tell(), shape[1] * dtype.itemsize
-        size = self._begin + shape[0] * self._row
-        if not new and path.stat().st_size < size:
-            raise EOFError
-        self._file = path.open("w+b" if new else "r+b")
+        self._row = shape[1] * dtype.itemsize
         if new:
-            self._file.write(header.getvalue())
-            self._file.truncate(size)  # so that it can be read before it is complete
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+            with path.open("wb") as file:
+                np.lib.format.write_array_header_1_0(file, header)
+                file.truncate(file.tell() + shape[0] * self._row)  # so that it can be read at once
+        self._begin = np.load(path, mmap_mode="r").offset
+        self._file = path.open("r+b")
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         self._file.seek(self._begin + rows.start * self._row)
