@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.methods import METHODS
 from tri_apsp.reference import floyd_warshall
 
@@ -41,6 +42,16 @@ interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1",
     reason="runs in a process of its own, with TRITON_INTERPRET=1",
 )
+
+every_sparse_dtype = pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=[] if dtype in (torch.float32, torch.int64) else pytest.mark.slow)
+        for dtype in SPARSE_DTYPES
+    ],
+    ids=str,
+)
+"""Parametrizes a test over the dtypes of sparse graphs: of each kind of arithmetic one is quick."""
 
 INF = float("inf")
 

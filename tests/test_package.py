@@ -15,6 +15,8 @@ import tri_apsp
 assert "torch" not in sys.modules and "tri_apsp.api" not in sys.modules
 assert {"shortest_paths", "tuned", "csgraph"} <= set(dir(tri_apsp))
 assert not hasattr(tri_apsp, "no_such_name")
+tri_apsp.shortest_paths
+assert "torch" in sys.modules and not {"numba", "torch._dynamo", "triton"} & {*sys.modules}
 assert callable(tri_apsp.tuned.find) and callable(tri_apsp.csgraph.dijkstra)
 from tri_apsp import *
 assert shortest_paths is tri_apsp.shortest_paths is tri_apsp.api.shortest_paths
@@ -53,11 +55,6 @@ MAIN = "from tri_apsp.__main__ import main\n"
     ("code", "loads", "leaves_out"),
     [
         (f"{MAIN}main(['--help'])", "tri_apsp.cli.parser", "torch numpy optuna matplotlib"),
-        (
-            "import tri_apsp; tri_apsp.shortest_paths",
-            "torch",
-            "numba torch._dynamo triton",
-        ),
         (MAIN + SOLVE, "numba", "optuna matplotlib sqlalchemy tri_apsp.tune tri_apsp.report"),
     ],
 )

@@ -317,10 +317,9 @@ def distance_blocks(
         out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until
             all rows are written, the file NAME.partial beside it holds how many are, and the same
             call after an interruption goes on: rows that are in the file are not yielded again, not
-            even the last ones, which the interrupted call may have written but not yielded. In a
-            `.zarr` folder with a missing file, the rows from there on are solved again. Rows that
-            are not yet written are zeros; in a `.zarr` folder NaN, or the smallest number of an
-            integer dtype.
+            even the last ones, which the interrupted call may have written but not yielded. Rows
+            that are not yet written are zeros; in a `.zarr` folder NaN, or the smallest number of
+            an integer dtype.
         progress: show a bar on stderr.
 
     Yields:

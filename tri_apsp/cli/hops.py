@@ -49,7 +49,7 @@ _KEYS = (
 # Each measure, and whether it follows from the totals of the distances from each vertex; else of
 # those to it.
 _MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
-    "diameter": (diameter_of, True),
+    "diameter": (diameter_of, False),
     "eccentricities": (eccentricities_of, True),
     "mean_distance": (mean_distance_of, False),
     "closeness": (closeness_of, False),

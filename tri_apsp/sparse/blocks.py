@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event
 from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import torch
@@ -18,9 +17,9 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
-from tri_apsp.sparse.plan import ROW_METHODS
+from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.row_file import RowFile
-from tri_apsp.sparse.solve import SparseSolver
+from tri_apsp.sparse.run import SparseSolver
 
 # Distances of a block, unless the caller says how many rows it has.
 _PER_BLOCK = 1 << 25
@@ -45,12 +44,14 @@ def distance_blocks(
     """See tri_apsp.distance_blocks."""
     check_method(method, ("auto", *ROW_METHODS))
     check_flags(progress=progress)
-    check_options(Options(negative_cycles=negative_cycles))
+    options = Options(negative_cycles=negative_cycles)
+    check_options(options)
     default = max(1, _PER_BLOCK // max(1, graph.n))
     rows = default if rows_per_block is None else _positive(rows_per_block)
-    solver = SparseSolver(graph, method, negative_cycles)
-    solver.method_of_blocks(rows)  # raises before a file is made
-    target = None if out is None else RowFile(out, graph, rows)
+    plan = plan_sparse(graph, reason="all rows in blocks", choice=method, options=options)
+    solver = SparseSolver(graph, plan)
+    with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
+        target = None if out is None else RowFile(out, graph, rows)
     return _blocks(solver, rows, target, graph.n if progress else None)
 
 
@@ -70,38 +71,28 @@ def _blocks(
 ) -> Iterator[RowBlock]:
     """Yield the blocks; with a `total` number of sources, show a bar."""
     first = out.rows if out is not None else 0
-    failed = Event()  # then no later rows may take the place of those that were not written
-
-    def finish(part: slice, copied: Callable[[], torch.Tensor]) -> RowBlock:
-        distances = copied()
-        if out is not None and not failed.is_set():
-            try:
-                out.write(distances)
-            except BaseException:
-                failed.set()
-                raise
-        return RowBlock(part.start, distances)
-
+    writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
     bar: tqdm[NoReturn] = tqdm(
         desc="solving", total=total, initial=first, unit=" sources", disable=total is None
     )
-    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows") as writer, bar:
-        pending = deque[Future[RowBlock]]()
-        try:
-            for part, solved in solver.blocks(rows, first):
-                pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
-                if len(pending) == 2:
-                    yield _shown(pending.popleft().result(), bar)
-            while pending:
-                yield _shown(pending.popleft().result(), bar)
-        finally:
-            for block in pending:
-                block.cancel()
-            writer.shutdown()
-            if out is not None:
-                out.close()
 
+    def finish(part: slice, copied: Callable[[], torch.Tensor]) -> RowBlock:
+        distances = copied()
+        if out is not None and part.start == out.rows:  # unless rows before them failed
+            out.write(distances)
+        bar.update(len(distances))
+        return RowBlock(part.start, distances)
 
-def _shown(block: RowBlock, bar: tqdm[NoReturn]) -> RowBlock:
-    bar.update(len(block.distances))
-    return block
+    pending = deque[Future[RowBlock]]()
+    try:
+        for part, solved in solver.blocks(rows, first):
+            pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
+            if len(pending) == 2:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        writer.shutdown(cancel_futures=True)
+        bar.close()
+        if out is not None:
+            out.close()

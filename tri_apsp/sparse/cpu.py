@@ -39,15 +39,14 @@ class CpuSparseEngine(SparseEngine):
             run(starts, largest, d)
             return result
         d[np.arange(len(d)), starts] = 0
-        by_source = method in ("frontier", "dijkstra")
-        lists = (graph.by_source if by_source else graph.by_destination).arrays()
         tasks: list[CpuTask]
-        if by_source:
+        if method in ("frontier", "dijkstra"):
+            lists = graph.by_source.arrays()
             tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
-        elif method == "output_parallel":
-            tasks = [(*lists, largest, early_stop, row) for row in d]
         else:
-            tasks = [(*lists, largest, row) for row in d]
+            lists = graph.by_destination.arrays()
+            stop = (early_stop,) if method == "output_parallel" else ()
+            tasks = [(*lists, largest, *stop, row) for row in d]
         self._run(getattr(kernels, method), tasks, len(d))
         return result
 
@@ -80,7 +79,8 @@ class CpuSparseEngine(SparseEngine):
         self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        elimination = self.require_elimination()
+        elimination = self.elimination
+        assert elimination is not None
         missing = d.dtype.type(no_edge(self.graph.dtype))
         width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
 
@@ -97,7 +97,6 @@ class CpuSparseEngine(SparseEngine):
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
     def _run(self, kernel: object, tasks: list[CpuTask], rows: int) -> None:
-        work = (
-            4 * rows * (self.graph.edges + self.graph.n)
-        )  # about as long as so many min-plus operations
+        # In min-plus operations that take about as long.
+        work = 4 * rows * (self.graph.edges + self.graph.n)
         run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]

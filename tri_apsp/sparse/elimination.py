@@ -44,14 +44,8 @@ def eliminate(graph: SparseGraph) -> Elimination | None:
 
     if graph.n > _MOST_VERTICES:
         return None
-    by_source, by_destination, infinity = (
-        graph.by_source.arrays(),
-        graph.by_destination.arrays(),
-        no_edge(graph.dtype),
-    )
-    limit = by_source[2].dtype.type(
-        infinity if graph.dtype.is_floating_point else int(infinity) - 1
-    )
+    by_source, by_destination = graph.by_source.arrays(), graph.by_destination.arrays()
+    limit = by_source[2].dtype.type(no_edge(graph.dtype) - 1)  # of floats inf
     limits = _MAX_ELIMINATED * graph.edges, _MAX_LEFT * graph.edges
     order, up, down = run_apart(kernels.eliminate, by_source, by_destination, limit, *limits)
     if len(order) < graph.n:

@@ -8,7 +8,6 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.engines import choose
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.sparse.elimination import Elimination, eliminate
 
@@ -34,16 +33,6 @@ class SparseEngine(ABC):
     def elimination(self) -> Elimination | None:
         """What "elimination" needs; None if the graph does not stay sparse."""
         return eliminate(self.graph)
-
-    def require_elimination(self) -> Elimination:
-        """Return what "elimination" needs, or raise InputError."""
-        if self.elimination is None:
-            raise InputError(
-                "method 'elimination' needs a graph that stays sparse while vertices are "
-                "eliminated, as road networks do, but "
-                f'{self.graph.n} vertices with {self.graph.edges} edges do not; give method="auto".'
-            )
-        return self.elimination
 
     def rows_together(self, method: str) -> int:
         """Return how many rows take about as long as one; 1 if time grows with rows."""

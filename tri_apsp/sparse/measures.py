@@ -10,7 +10,8 @@ from tri_apsp.graphs.sparse import GraphLike, sparse_graph
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.hops import totals as totals_of_hops
-from tri_apsp.sparse.solve import SparseSolver
+from tri_apsp.sparse.plan import plan_sparse
+from tri_apsp.sparse.run import SparseSolver
 
 # Distances that are held at a time.
 _AT_A_TIME = 1 << 24
@@ -43,7 +44,7 @@ def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     Raises:
         InputError: also if the graph has no vertex.
     """
-    return diameter_of(totals(graph, weighted=weighted, backward=True))
+    return diameter_of(totals(graph, weighted=weighted))
 
 
 def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
@@ -80,7 +81,7 @@ def eccentricities_of(found: Totals) -> torch.Tensor:
 
 
 def diameter_of(found: Totals) -> float:
-    """Return the diameter by the totals of the distances from each vertex."""
+    """Return the diameter by the totals of the distances to each vertex, or from each."""
     farthest = eccentricities_of(found)
     if not len(farthest):
         raise InputError("`graph` must have a vertex for a diameter, but has none; add one.")
@@ -115,14 +116,13 @@ def totals(
     given = sparse_graph(graph)
     if not weighted:
         return totals_of_hops(given, backward=backward, report=report)
-    solver, n = SparseSolver(given, "auto"), given.n
-    rows_at_a_time = max(1, _AT_A_TIME // max(1, n))
+    n = given.n
     try:
-        solver.method_of_blocks(rows_at_a_time)
+        solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
     except NegativeCycleError as error:
         raise error.reworded(mark="") from None  # a sum has no use for marked pairs
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
-    for rows, solved in solver.blocks(rows_at_a_time):
+    for rows, solved in solver.blocks(max(1, _AT_A_TIME // max(1, n))):
         distances = solved.distances
         finite = distances < no_edge(distances.dtype)
         kept = distances.to(torch.float64).masked_fill_(~finite, 0)

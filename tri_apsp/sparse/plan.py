@@ -5,8 +5,10 @@ from typing import Literal, get_args
 
 import torch
 
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.plan import Options, Plan
+from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.choice import choose, may_stay_sparse
 
 JOHNSON = "johnson"
@@ -25,14 +27,14 @@ class SparsePlan(Plan):
     """How rows of the distances of a sparse graph are solved.
 
     Attributes:
-        choice: the row method that was asked for, or "auto".
+        may_eliminate: solve by "elimination" in place of the method if the graph stays sparse.
         sources: (rows,) of int64 on the CPU; None: all vertices.
         limit: the farthest distance of interest; None: any.
         min_only: one row, the distances from the nearest source.
         options: what the caller wants of the distances.
     """
 
-    choice: str
+    may_eliminate: bool
     sources: torch.Tensor | None
     limit: float | None
     min_only: bool
@@ -51,25 +53,27 @@ def plan_sparse(
 ) -> SparsePlan:
     """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
     rows = 1 if min_only else graph.n if sources is None else len(sources)
-    method, engine = choice, engine_name(graph.device)
-    if choice == "auto":
-        method = choose(graph, rows)
-        # Predecessors are found by equal sums; floats of a path are added up in another order.
-        exact = not (options.predecessors and graph.dtype.is_floating_point)
-        if exact and may_stay_sparse(graph, rows):
-            has = "" if graph.device.type == "cpu" else " and has long paths"
-            reason += f"; by elimination if the graph stays sparse{has}"
-    if method == "dijkstra":
-        engine = "cpu"
+    method = choose(graph, rows) if choice == "auto" else choice
+    # Predecessors are found by equal sums; floats of a path are added up in another order.
+    exact = not (options.predecessors and graph.dtype.is_floating_point)
+    if method == "elimination" and not exact:
+        raise InputError(
+            "method 'elimination' finds predecessors only of integer weights, but these are "
+            f'{dtype_name(graph.dtype)}; give method="auto", or leave predecessors out.'
+        )
+    may_eliminate = choice == "auto" and exact and may_stay_sparse(graph, rows)
+    if may_eliminate:
+        has = "" if graph.device.type == "cpu" else " and has long paths"
+        reason += f"; by elimination if the graph stays sparse{has}"
     index = torch.int32.itemsize if options.predecessors else 0
     return SparsePlan(
         way="sparse",
         method=method,
-        engine=engine,
+        engine="cpu" if method == "dijkstra" else engine_name(graph.device),
         config=None,
         reason=reason,
         memory=rows * graph.n * (graph.dtype.itemsize + index),
-        choice=choice,
+        may_eliminate=may_eliminate,
         sources=sources,
         limit=limit,
         min_only=min_only,

@@ -17,12 +17,10 @@ def rounds(changed: torch.Tensor, most: int, first: int = FIRST) -> Iterator[int
     """
     number, count = 0, first
     while True:
-        for place in range(count):
-            number += 1
-            last = place == count - 1
-            if last:
-                changed.zero_()
-            yield number
-            if last and not bool(changed.any()):
-                return
+        yield from range(number + 1, number + count)
+        number += count
+        changed.zero_()
+        yield number
+        if not bool(changed.any()):
+            return
         count = min(FIRST if number == first else 2 * count, most)

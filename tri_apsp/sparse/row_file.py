@@ -2,14 +2,15 @@
 on.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
-import re
 import shutil
-from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from io import BytesIO
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,12 @@ import torch
 from tri_apsp.device import byte_size
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import dtype_name
 
-_SUFFIXES = ".npy", ".zarr"
 # Values of a chunk of zarr.
 _CHUNK = 1 << 22
-_CHUNK_NAME = re.compile(r"(?:c/)?(\d+)[./]\d+")
 
 
 class RowFile:
@@ -41,8 +41,7 @@ class RowFile:
         rows: how many rows are written at a time, and are in a chunk of zarr.
 
     Attributes:
-        rows: how many leading rows are written; of a `.zarr` folder in which a file is missing,
-            those before that.
+        rows: how many leading rows are written.
 
     Raises:
         InputError: another suffix; zarr is not installed; a file that is there but not from an
@@ -51,34 +50,24 @@ class RowFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise InputError(
-                f"`out` must be a path, but is {path!r}; name a file that ends in one of "
-                f"{', '.join(_SUFFIXES)}."
-            )
-        self._path = Path(path)
-        if self._path.suffix not in _SUFFIXES:
-            raise InputError(
-                f"`out` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; "
-                "name one."
-            )
+        self._path = to_path(path, "out")
+        self._is_zarr = file_format(self._path, (".npy", ".zarr")) == ".zarr"
         self._partial = self._path.with_name(self._path.name + ".partial")
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
-        try:
+        self._n = graph.n
+        with self._refusal():
             if self._partial.exists() or self._path.exists():
                 self._resume()
-            self._check_space(graph)
-            if not self._state["rows"]:
+            self.rows = int(self._state["rows"])
+            dtype = np.dtype(dtype_name(graph.dtype))
+            if not self._is_zarr:
+                self._check_space(dtype.itemsize)
+            if not self.rows:
                 self._save()  # before the array, which is made anew as long as this holds no row
-            self._array = self._open(graph, rows)
-        except InputError:
-            raise
-        except (OSError, ValueError) as error:
-            raise self._refusal(error) from None
-        self.rows = int(self._state["rows"])
-        self._n = graph.n
+            self._array: Any = self._open(dtype, rows)
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
-        self._syncing: Future[None] | None = None
+        self._syncing: Future[None] = Future()
+        self._syncing.set_result(None)
 
     def write(self, rows: torch.Tensor) -> None:
         """Write the next rows, (rows, n) on the CPU.
@@ -87,11 +76,9 @@ class RowFile:
             InputError: they, or those before them, cannot be written.
         """
         end = self.rows + len(rows)
-        try:
+        with self._refusal():
             self._array[self.rows : end] = rows.numpy()
-            self._wait()
-        except OSError as error:
-            raise self._refusal(error) from None
+            self._syncing.result()
         self.rows = end
         self._syncing = self._syncer.submit(self._sync, end)
 
@@ -102,37 +89,53 @@ class RowFile:
             InputError: they cannot be written.
         """
         try:
-            self._wait()
-        except OSError as error:
-            raise self._refusal(error) from None
+            with self._refusal():
+                self._syncing.result()
         finally:
             self._syncer.shutdown()
-            if isinstance(self._array, _NpyFile):
+            if not self._is_zarr:
                 self._array.close()
         if self.rows == self._n:
             self._partial.unlink(missing_ok=True)
 
-    def _wait(self) -> None:
-        if self._syncing is not None:
-            self._syncing.result()
-            self._syncing = None
-
     def _sync(self, rows: int) -> None:
-        if isinstance(self._array, _NpyFile):
+        if not self._is_zarr:
             self._array.sync()
         self._state["rows"] = rows
         self._save()
 
-    def _open(self, graph: SparseGraph, rows: int) -> Any:
-        shape, dtype, written = (
-            (graph.n, graph.n),
-            np.dtype(dtype_name(graph.dtype)),
-            self._state["rows"],
-        )
-        if self._path.suffix == ".npy":
+    def _resume(self) -> None:
+        """Take over the state that an interrupted call left."""
+        try:
+            state = json.loads(self._partial.read_text())
+            graph, rows = state["graph"], int(state["rows"])
+        except FileNotFoundError:
+            raise self._not_continued(
+                f"is there without {self._partial.name!r}, so complete or another file"
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise self._not_continued("is another file") from None
+        if rows and self._path.exists():
+            if graph != self._state["graph"]:
+                raise self._not_continued("is of another graph or dtype")
+            self._state = state
+
+    def _check_space(self, itemsize: int) -> None:
+        """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
+        size = (self._n - self.rows) * self._n * itemsize
+        free = shutil.disk_usage(self._path.parent).free
+        if size > free:
+            raise InputError(
+                f"`out` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; "
+                "name another place, or a .zarr folder, which is compressed."
+            )
+
+    def _open(self, dtype: np.dtype[Any], rows: int) -> Any:
+        """Return the array, in which rows are set."""
+        if not self._is_zarr:
             try:
-                return _NpyFile(self._path, shape, dtype, new=not written)
-            except EOFError:
+                return _NpyFile(self._path, (self._n, self._n), dtype, new=not self.rows)
+            except (EOFError, ValueError):
                 raise self._not_continued("is shorter than it was") from None
         try:
             import zarr
@@ -141,67 +144,41 @@ class RowFile:
                 f"`out` needs zarr for {str(self._path)!r}, but it is not installed; run pip "
                 "install zarr, or name another."
             ) from None
-        if written:
+        if self.rows:
             array = zarr.open_array(str(self._path), mode="r+")
-            self._state["rows"] = min(written, self._whole_rows(array.shape[1], *array.chunks))
+            height, width = array.chunks
+            if array.nchunks_initialized < self.rows // height * -(-self._n // width):
+                raise self._not_continued("has lost files")
             return array
-        chunks = max(1, min(rows, graph.n)), max(1, min(graph.n, _CHUNK // rows))
-        # No distance: zarr leaves out chunks in which every value is the fill value.
-        fill = np.nan if dtype.kind == "f" else np.iinfo(dtype).min
         return zarr.open_array(
-            str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype, fill_value=fill
+            str(self._path),
+            mode="w",
+            shape=(self._n, self._n),
+            chunks=(max(1, min(rows, self._n)), max(1, min(self._n, _CHUNK // rows))),
+            dtype=dtype,
+            # No distance: zarr leaves out chunks in which every value is the fill value.
+            fill_value=np.nan if dtype.kind == "f" else np.iinfo(dtype).min,
         )
 
-    def _whole_rows(self, n: int, height: int, width: int) -> int:
-        """Return how many leading rows have all their chunks of (height, width), since a file may
-        have been deleted.
-
-        zarr names the chunk (i, j) c/i/j or, before its release 3, i.j.
-        """
-        names = (file.relative_to(self._path).as_posix() for file in self._path.rglob("*"))
-        chunks = Counter(int(found[1]) for found in map(_CHUNK_NAME.fullmatch, names) if found)
-        i = 0
-        while chunks[i] == -(-n // width):
-            i += 1
-        return i * height
-
-    def _refusal(self, error: Exception) -> InputError:
-        reason = getattr(error, "strerror", None) or error
-        return InputError(
-            f"`out` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; "
-            "name another."
-        )
-
-    def _check_space(self, graph: SparseGraph) -> None:
-        """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
-        size = (graph.n - self._state["rows"]) * graph.n * graph.dtype.itemsize
-        free = shutil.disk_usage(self._path.parent).free
-        if self._path.suffix == ".npy" and size > free:
-            raise InputError(
-                f"`out` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; "
-                "name another place, or a "
-                ".zarr folder, which is compressed."
-            )
-
-    def _resume(self) -> None:
+    @contextmanager
+    def _refusal(self) -> Iterator[None]:
+        """Raise InputError in place of an error of the operating system or of zarr."""
         try:
-            state = json.loads(self._partial.read_text())
-        except (OSError, ValueError):
-            state = {}
-        if not isinstance(state, dict) or "rows" not in state:
-            alone = f"is there without {self._partial.name!r}, so complete or another file"
-            raise self._not_continued("is another file" if self._partial.exists() else alone)
-        if state["rows"] and self._path.exists():
-            if state["graph"] != self._state["graph"]:
-                raise self._not_continued("is of another graph or dtype")
-            self._state = state
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"`out` must be a file that can be written, but {str(self._path)!r} cannot: "
+                f"{reason}; name another."
+            ) from None
 
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._partial.name!r}" if self._partial.exists() else ""
         return InputError(
             "`out` must be a new file, or one that an interrupted call with the same graph left, "
-            "but "
-            f"{str(self._path)!r} {what}; remove it{also}, or name another."
+            f"but {str(self._path)!r} {what}; remove it{also}, or name another."
         )
 
     def _save(self) -> None:
@@ -218,25 +195,20 @@ class _NpyFile:
     would kill the process.
 
     Raises:
-        EOFError: the file is not new, and shorter than `shape` needs.
+        EOFError, ValueError: the file is not new, and shorter than it was.
     """
 
     def __init__(
         self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool
     ) -> None:
-        header = BytesIO()
-        descr = np.lib.format.dtype_to_descr(dtype)
-        np.lib.format.write_array_header_1_0(
-            header, {"descr": descr, "fortran_order": False, "shape": shape}
-        )
-        self._begin, self._row = header.tell(), shape[1] * dtype.itemsize
-        size = self._begin + shape[0] * self._row
-        if not new and path.stat().st_size < size:
-            raise EOFError
-        self._file = path.open("w+b" if new else "r+b")
+        self._row = shape[1] * dtype.itemsize
         if new:
-            self._file.write(header.getvalue())
-            self._file.truncate(size)  # so that it can be read before it is complete
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+            with path.open("wb") as file:
+                np.lib.format.write_array_header_1_0(file, header)
+                file.truncate(file.tell() + shape[0] * self._row)  # so that it can be read at once
+        self._begin = np.load(path, mmap_mode="r").offset
+        self._file = path.open("r+b")
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         self._file.seek(self._begin + rows.start * self._row)

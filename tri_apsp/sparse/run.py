@@ -1,21 +1,31 @@
-"""A sparse plan carried out: potentials where weights are negative, then a row method."""
+"""A sparse plan carried out: potentials where weights are negative, a row method, and what negative
+cycles reach.
+"""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import torch
 
+from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
 from tri_apsp.device import synchronize
+from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import memory_for
 from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.sparse.choice import has_long_paths
+from tri_apsp.sparse.engine import SparseEngine, require_triton
 from tri_apsp.sparse.plan import SparsePlan
-from tri_apsp.sparse.solve import SparseSolver
+from tri_apsp.values import raise_out_of_range
 
-# Sources that are solved at a time, of all.
+# Rows that are solved at a time, of more.
 _ROWS = 1024
+# Distances whose range is checked, or whose potentials are subtracted, at a time.
+_AT_A_TIME = 1 << 20
 
 
 def run(
@@ -39,19 +49,35 @@ def run(
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977; Malison,
     Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
     """
-    if plan.min_only:
-        return _from_nearest(graph, plan)
-    return _all_rows(graph, plan, progress) if plan.sources is None else _some_rows(graph, plan)
+    return _from_nearest(graph, plan) if plan.min_only else _rows(graph, plan, progress)
 
 
-def _some_rows(graph: SparseGraph, plan: SparsePlan) -> Result:
-    assert plan.sources is not None
-    solver = SparseSolver(graph, plan.choice, plan.options.negative_cycles)
-    wanted = plan.options.predecessors
-    solved = solver.solve(plan.sources, limit=plan.limit, predecessors=wanted)
-    ran = dataclasses.replace(plan, method=solved.method, engine=solved.engine)
-    cycle = solved.negative_cycle
-    return Result(solved.distances, ran, solved.predecessors, cycle, plan.sources)
+def _rows(
+    graph: SparseGraph, plan: SparsePlan, progress: Callable[[float], None] | None = None
+) -> Result:
+    n = graph.n
+    count = n if plan.sources is None else len(plan.sources)
+    if count <= _ROWS:  # one block, which need not be copied
+        solver = SparseSolver(graph, plan)
+        distances, pred = solver.solve(solver.sources)
+        if progress is not None:
+            progress(1.0)
+    else:
+        with _memory_for(count, graph, plan.memory):
+            distances = torch.empty(count, n, dtype=graph.dtype, device=graph.device)
+            wanted = plan.options.predecessors
+            pred = torch.empty_like(distances, dtype=torch.int32) if wanted else None
+        solver = SparseSolver(graph, plan)
+        for rows, block in solver.blocks(_ROWS):
+            distances[rows] = block.distances
+            if pred is not None:
+                assert block.predecessors is not None
+                pred[rows] = block.predecessors
+            if progress is not None:
+                synchronize(graph.device)
+                progress(rows.stop / count)
+    ran = dataclasses.replace(plan, method=solver.method)
+    return Result(distances, ran, pred, solver.negative_cycle, plan.sources)
 
 
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
@@ -63,7 +89,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     assert plan.sources is not None
     n, vertices = graph.n, torch.unique(plan.sources)
     further = dataclasses.replace(plan, sources=torch.tensor([n]), min_only=False)
-    result = _some_rows(graph.with_source(vertices), further)
+    result = _rows(graph.with_source(vertices), further)
     distances, pred = result.distances[:, :n].contiguous(), result.predecessors
     nearest = None
     if pred is not None:
@@ -73,29 +99,6 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     return dataclasses.replace(
         result, distances=distances, predecessors=pred, sources=vertices, nearest=nearest
     )
-
-
-def _all_rows(
-    graph: SparseGraph, plan: SparsePlan, progress: Callable[[float], None] | None
-) -> Result:
-    n, wanted = graph.n, plan.options.predecessors
-    what = f"all distances of {counted(n, 'vertex', 'vertices')}"
-    with memory_for(what, plan.memory, graph.device, "solve blocks of rows with distance_blocks"):
-        distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
-        pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if wanted else None
-    solver = SparseSolver(graph, plan.choice, plan.options.negative_cycles)
-    ran, cycle = plan, None
-    for rows, block in solver.blocks(_ROWS, predecessors=wanted):
-        distances[rows] = block.distances
-        if pred is not None:
-            assert block.predecessors is not None
-            pred[rows] = block.predecessors
-        cycle = cycle or block.negative_cycle
-        ran = dataclasses.replace(plan, method=block.method, engine=block.engine)
-        if progress is not None:
-            synchronize(graph.device)
-            progress(rows.stop / n)
-    return Result(distances, ran, pred, cycle)
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
@@ -108,3 +111,172 @@ def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tenso
         before = further
     none = (distances == no_edge(distances.dtype)) | (distances == minus_infinity(distances.dtype))
     return before.masked_fill_(none, -1)
+
+
+class Rows(NamedTuple):
+    """Distances (rows, n), and predecessors if the plan asks for them."""
+
+    distances: torch.Tensor
+    predecessors: torch.Tensor | None
+
+
+class SparseSolver:
+    """Solves rows by a plan. What they share is found once, in the constructor: potentials,
+    negative cycles, and whether the graph stays sparse.
+
+    Attributes:
+        sources: those of the plan, (rows,) of int64 on the CPU.
+        negative_cycle: one that is marked; None if the sources lead to none.
+        method: the row method that solves.
+
+    Raises:
+        InputError: the method does not solve this graph.
+        NegativeCycleError: a source leads to a negative cycle.
+        DistanceRangeError: a potential does not fit the dtype.
+    """
+
+    def __init__(self, graph: SparseGraph, plan: SparsePlan) -> None:
+        self._graph, self._plan = graph, plan
+        self.sources = torch.arange(graph.n) if plan.sources is None else plan.sources
+        if graph.device.type != "cpu":
+            require_triton(graph.device)
+        self._components: SparseComponents | None = None
+        self._reweighted: Reweighted | None = None
+        if graph.lowest < 0:
+            while (reweighted := reweight(graph)) is None:
+                self._components = self._components or SparseComponents(graph)
+                graph = self._components.remove_from(graph)
+            self._reweighted, graph = reweighted, reweighted.graph
+        reached = None if self._components is None else self._components.first_reached(self.sources)
+        if reached is not None and plan.options.negative_cycles == "raise":
+            raise NegativeCycleError(reached.vertices, weight=reached.weight)
+        self.negative_cycle = reached
+        self.method, self._engine = plan.method, _engine_of(plan.engine, graph)
+        if plan.may_eliminate and (graph.device.type == "cpu" or has_long_paths(graph)):
+            if self._engine.elimination is not None:
+                self.method = "elimination"
+        elif self.method == "elimination" and self._engine.elimination is None:
+            raise InputError(
+                "method 'elimination' needs a graph that stays sparse while vertices are "
+                "eliminated, as road networks do, but "
+                f'{graph.n} vertices with {graph.edges} edges do not; give method="auto".'
+            )
+
+    def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:
+        """Yield `rows` rows at a time, from `first` on: which these are, and what solve returns."""
+        together = rows * max(1, self._engine.rows_together(self.method) // rows)
+        for start in range(first, len(self.sources), together):
+            solved = self.solve(self.sources[start : start + together])
+            for begin in range(0, len(solved.distances), rows):
+                part = slice(begin, begin + rows)
+                pred = None if solved.predecessors is None else solved.predecessors[part]
+                block = Rows(solved.distances[part], pred)
+                yield slice(start + begin, start + begin + len(block.distances)), block
+            del solved, block  # whose memory the next rows need
+
+    def solve(self, sources: torch.Tensor) -> Rows:
+        """Return the rows of `sources`, some of those of the plan.
+
+        Raises:
+            DistanceRangeError: a distance does not fit the dtype.
+            TooLargeError: the rows do not fit the memory.
+        """
+        engine, device, pred = self._engine, self._graph.device, None
+        # A limit of distances is none of those with potentials.
+        limit = self._plan.limit if self._reweighted is None else None
+        largest = no_edge(engine.graph.dtype) - 1  # of floats inf
+        with self.memory_for(len(sources)):
+            found = engine.distances(self.method, sources, largest if limit is None else limit)
+            if limit is None:
+                _check_range(engine.graph, found)
+            if self._plan.options.predecessors:
+                pred = engine.predecessors(sources, found).to(device)
+            distances = found.to(device)
+            if self._reweighted is not None:
+                distances = self._subtract_potentials(self._reweighted, distances, pred, sources)
+            if self.negative_cycle is not None:
+                self._mark(sources, distances, pred)
+        return Rows(distances, pred)
+
+    def memory_for(self, rows: int) -> AbstractContextManager[None]:
+        """Return a context in which so many rows are solved. The workspace of an engine is bounded,
+        and not counted.
+        """
+        dtype, solved_in = self._graph.dtype, self._engine.graph.dtype
+        itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
+        itemsize += torch.int32.itemsize if self._plan.options.predecessors else 0
+        return _memory_for(rows, self._graph, rows * self._graph.n * itemsize)
+
+    def _subtract_potentials(
+        self,
+        reweighted: Reweighted,
+        shifted: torch.Tensor,
+        pred: torch.Tensor | None,
+        sources: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the distances of the graph from those with potentials, in the same memory if the
+        dtype is the same.
+        """
+        dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
+        infinity = no_edge(dtype)
+        distances = shifted if shifted.dtype == dtype else torch.empty_like(shifted, dtype=dtype)
+        step = max(1, _AT_A_TIME // max(1, shifted.shape[1]))
+        for first in range(0, len(shifted), step):
+            rows = shifted[first : first + step]
+            start = potentials[sources[first : first + step].to(potentials.device), None]
+            exact = rows.to(potentials.dtype) + (potentials - start)
+            missing = rows == no_edge(rows.dtype)
+            if limit is not None:
+                missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
+            if not dtype.is_floating_point and bool(
+                ((exact >= infinity) | (exact <= -infinity))[~missing].any()
+            ):
+                raise_out_of_range(dtype, "a path weighs too much or too little")
+            distances[first : first + step] = exact.to(dtype).masked_fill_(missing, infinity)
+            if pred is not None:
+                pred[first : first + step].masked_fill_(missing, -1)
+        return distances
+
+    def _mark(
+        self, sources: torch.Tensor, distances: torch.Tensor, pred: torch.Tensor | None
+    ) -> None:
+        """Mark the vertices to which walks through negative cycles lead."""
+        assert self._components is not None
+        for rows, unbounded in self._components.unbounded(sources):
+            there = unbounded.to(distances.device)
+            distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
+            if pred is not None:
+                pred[rows].masked_fill_(there, -1)
+
+
+def _memory_for(rows: int, graph: SparseGraph, size: int) -> AbstractContextManager[None]:
+    what = f"distances from {counted(rows, 'source')} to {counted(graph.n, 'vertex', 'vertices')}"
+    remedy = "give fewer sources, or solve blocks of rows with distance_blocks"
+    return memory_for(what, size, graph.device, remedy)
+
+
+def _engine_of(name: str, graph: SparseGraph) -> SparseEngine:
+    if name == "cpu":
+        from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
+
+        return CpuSparseEngine(graph.to(torch.device("cpu")))
+    from tri_apsp.sparse.triton import TritonSparseEngine  # which needs Triton
+
+    return TritonSparseEngine(graph)
+
+
+def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
+    """Raise if a vertex is not reached because its distance does not fit the dtype."""
+    infinity, dtype = no_edge(graph.dtype), graph.dtype
+    largest = torch.finfo(dtype).max if dtype.is_floating_point else infinity - 1
+    heaviest = graph.by_source.weights.max().item() if graph.edges else 0
+    if heaviest * max(1, graph.n - 1) <= largest or not distances.numel():
+        return
+    parts = torch.split(distances, max(1, _AT_A_TIME // graph.n))
+    farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
+    if farthest.item() + heaviest <= largest:
+        return  # no edge was left out
+    sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
+    for row in distances:
+        if bool(((row[sources] < infinity) & (row[targets] == infinity)).any()):
+            raise_out_of_range(graph.dtype, "a path weighs too much")

@@ -134,49 +134,48 @@ class TritonSparseEngine(SparseEngine):
     ) -> None:
         lists = self.graph.by_destination
         for order, tile in self._classes:
-            if len(order):
-                _launcher(kernels._tight_kernel, self.graph.dtype, *tile, fewest)(
-                    (-(-len(order) // tile[0]), len(pred), 1),
-                    pred,
-                    level,
-                    not_closer,
-                    found,
-                    order,
-                    lists.offsets,
-                    lists.vertices,
-                    lists.weights,
-                    d,
-                    number,
-                    len(order),
-                    self.graph.n,
-                )
+            _launcher(kernels._tight_kernel, self.graph.dtype, *tile, fewest)(
+                (-(-len(order) // tile[0]), len(pred), 1),
+                pred,
+                level,
+                not_closer,
+                found,
+                order,
+                lists.offsets,
+                lists.vertices,
+                lists.weights,
+                d,
+                number,
+                len(order),
+                self.graph.n,
+            )
 
     @cached_property
     def _classes(self) -> list[tuple[torch.Tensor, tuple[int, int]]]:
-        """The vertices with edges to them, by their number: those with few, and the others; each
-        with its tile.
+        """The vertices with edges to them, by their number: those with few, and the others, if
+        there are any; each with its tile.
         """
         degrees, order = self.graph.by_destination.degrees.sort()
         none, short = (int((degrees <= most).sum()) for most in (0, _SHORT))
         parts = order[none:short], order[short:]
-        return [(part.to(torch.int32), tile) for part, tile in zip(parts, _TILES, strict=True)]
+        classes = zip(parts, _TILES, strict=True)
+        return [(part.to(torch.int32), tile) for part, tile in classes if len(part)]
 
     def _pull(self, d: torch.Tensor, lowered: torch.Tensor, limit: torch.Tensor) -> None:
         lists = self.graph.by_destination
         for order, tile in self._classes:
-            if len(order):
-                _launcher(kernels._pull_kernel, d.dtype, *tile)(
-                    (-(-len(order) // tile[0]), len(d), 1),
-                    d,
-                    lowered,
-                    order,
-                    lists.offsets,
-                    lists.vertices,
-                    lists.weights,
-                    limit,
-                    len(order),
-                    self.graph.n,
-                )
+            _launcher(kernels._pull_kernel, d.dtype, *tile)(
+                (-(-len(order) // tile[0]), len(d), 1),
+                d,
+                lowered,
+                order,
+                lists.offsets,
+                lists.vertices,
+                lists.weights,
+                limit,
+                len(order),
+                self.graph.n,
+            )
 
     @cached_property
     def _targets(self) -> torch.Tensor:
@@ -245,9 +244,7 @@ class TritonSparseEngine(SparseEngine):
         graph, needed = self.graph, FIRST
         result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
         most = min(max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize)), _COLUMNS * _GRID_ROWS)
-        width = 1 << (
-            most.bit_length() - 1
-        )  # a power of two, so that no thread is without a column
+        width = 1 << (most.bit_length() - 1)  # a power of two, so that each thread has a column
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
             x = torch.full(
@@ -263,18 +260,16 @@ class TritonSparseEngine(SparseEngine):
         return result
 
     def rows_together(self, method: str) -> int:
+        if method != "elimination":
+            return 1
         row = 2 * self.graph.n * self.graph.dtype.itemsize
-        return (
-            int(_SWEEP_MEMORY * free_memory(self.graph.device) / row)
-            if method == "elimination" and row
-            else 1
-        )
+        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / max(1, row))
 
     @cached_property
     def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
-        return tuple(
-            x.to(self.graph.device) for x in sweep_chunks(self.require_elimination(), _SWEEP_EDGES)
-        )
+        assert self.elimination is not None
+        chunks = sweep_chunks(self.elimination, _SWEEP_EDGES)
+        return tuple(x.to(self.graph.device) for x in chunks)
 
     def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
         graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
