@@ -260,11 +260,6 @@ def small_gradients(size: int, dtype: torch.dtype, capability: int) -> Variant:
     return Variant(_small_gradients_kernel, signature, constants, capability, **options)
 
 
-def nvidia_closure_of_one_vertex() -> Variant:
-    """Triton compiles for n = 1 apart, and folds what it then knows."""
-    return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
-
-
 def _reader(
     kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
 ) -> Variant:
@@ -354,11 +349,11 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
 
 SPARSE_KERNELS = {
     "_pull_kernel": [(32, 8), (1, 512)],
-    "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
+    "_tight_kernel": [(32, 8, False), (1, 512, True)],
     "_segments_kernel": [()],
     "_carries_kernel": [()],
     "_push_kernel": [()],
-    "_pull_rows_kernel": [(16,), (64,), (512,)],
+    "_pull_rows_kernel": [(16,), (512,)],
     "_sweep_kernel": [()],
 }
 """The kernels of sparse methods, each with its tiles."""
@@ -396,8 +391,8 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
 
 HOP_KERNELS = {
     "start": [(0, 0)],
-    "gather": [(16, 0), (256, 0)],
-    "level": [(256, 0), (256, 8), (16, 14)],
+    "gather": [(256, 0)],
+    "level": [(256, 0), (16, 14)],
     "unpack": [(255, 4), (16383, 14)],
 }
 """The kernels of hops, each with its variants."""
@@ -450,9 +445,17 @@ def nvidia_argmin(
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
-    """The product by exponents; `fields` are of its tiles."""
-    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+LARGE_EXPONENTS = {"block_n": 256, "block_k": 512}
+"""The largest tiles of products by exponents, and the longest slices."""
+
+
+def exponent_tiles(dtype: torch.dtype, large: bool) -> GpuTiles:
+    tiles = default_config("nvidia", dtype).exponents
+    return dataclasses.replace(tiles, **LARGE_EXPONENTS) if large else tiles
+
+
+def exponent_product(dtype: torch.dtype, capability: int, large: bool) -> Variant:
+    """The product by exponents."""
     pointers = {
         "a_ptr": "*bf16",
         "b_ptr": "*bf16",
@@ -460,12 +463,12 @@ def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
         **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
     }
-    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
+    launcher = _product_launcher(dtype, exponent_tiles(dtype, large))
+    return _launched(launcher, dtype, capability, pointers)
 
 
-def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
-    """The encoding for products by exponents; `fields` are of its tiles."""
-    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+def encode_exponents(dtype: torch.dtype, capability: int, large: bool) -> Variant:
+    """The encoding for products by exponents."""
     pointers = dict.fromkeys(("counts_ptr", "sample_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32")
     pointers |= {
         "a_powers_ptr": "*bf16",
@@ -473,7 +476,8 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         "b_powers_ptr": "*bf16",
         "b_scores_ptr": "*i16",
     }
-    return _launched(_encode_launcher(dtype, tiles), dtype, capability, pointers)
+    launcher = _encode_launcher(dtype, exponent_tiles(dtype, large))
+    return _launched(launcher, dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
@@ -594,14 +598,26 @@ def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [first, *others]
 
 
-_DTYPES = tuple(TYPES)
+def of_one_vertex(kernel: str) -> Variant:
+    """Triton compiles for a size of 1 apart: a constant, which has no dtype."""
+    sizes = {"edge_sums": {"n": 1}, "factor_sums": {"m": 1, "n": 1, "depth": 1}}
+    if kernel == "closure":
+        return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
+    if kernel == "argmin":
+        return nvidia_argmin(torch.float32, True, False, 90, m=1, n=1)
+    return gradient_sums(kernel, torch.float32, 90, **sizes.get(kernel, {"values": 1}))
+
+
+# One of each size of a value; one of each class of its arithmetic.
+_SIZES = (torch.float32, torch.float64, torch.int16)
+_CLASSES = (torch.float32, torch.int64, torch.int16)
 _FLOATS = (torch.float32, torch.float64)
 _OTHERS = CAPABILITIES[1:]
 
 VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
-    "portable product": (portable_product, star(_DTYPES, CAPABILITIES)),
-    "portable closure": (portable_closure, star(_DTYPES, CAPABILITIES)),
-    "portable panels": (portable_panels, star(_DTYPES, CAPABILITIES)),
+    "portable product": (portable_product, star(_CLASSES, CAPABILITIES)),
+    "portable closure": (portable_closure, star(_CLASSES, CAPABILITIES)),
+    "portable panels": (portable_panels, star(_CLASSES, CAPABILITIES)),
     "nvidia product": (
         nvidia_product,
         [
@@ -613,56 +629,51 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "nvidia closure": (
         nvidia_closure,
         [
-            *(("closure by many", *sign, 90) for sign in SIGNS),
-            *star(NVIDIA_CLOSURES, [torch.float32], [True], CAPABILITIES)[1:],
+            *star(NVIDIA_CLOSURES, [torch.float32], [True, False], CAPABILITIES),
+            ("closure by many", torch.int64, False, 90),
             ("solve by many", torch.int16, False, 90),
         ],
     ),
-    "nvidia closure of one vertex": (nvidia_closure_of_one_vertex, [()]),
     "shared value_range": (
         value_range,
-        [*star(_DTYPES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
+        [*star(_SIZES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
     ),
-    "shared initial_matrix": (initial_matrix, star(_DTYPES, CAPABILITIES, ["", "SIZES", "PADDED"])),
-    "shared copy": (copy, star(_DTYPES, CAPABILITIES)),
+    "shared initial_matrix": (
+        initial_matrix,
+        star(_SIZES, CAPABILITIES, ["", "SIZES", "PADDED"]),
+    ),
+    "shared copy": (copy, star(_SIZES, CAPABILITIES)),
     "shared packed": (packed, star([False, True], [False, True], CAPABILITIES)),
     "shared argmin": (argmin, star(_FLOATS, CAPABILITIES)),
-    "shared bellman_ford": (bellman_ford, star(_DTYPES, CAPABILITIES)),
+    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], CAPABILITIES)),
     "shared predecessors": (
         predecessors,
         [
             *itertools.product(PREDECESSOR_KERNELS, [torch.float32], CAPABILITIES),
-            *(("_search_lists_kernel", dtype, 90) for dtype in _DTYPES[1:]),
+            *(("_search_lists_kernel", dtype, 90) for dtype in _CLASSES[1:]),
         ],
     ),
     "shared sparse": (
         sparse,
         [
-            *(
-                (name, tile, torch.float32, 90)
-                for name in SPARSE_KERNELS
-                for tile in SPARSE_KERNELS[name]
-            ),
-            *(
-                (name, SPARSE_KERNELS[name][0], torch.float32, c)
-                for name in SPARSE_KERNELS
-                for c in _OTHERS
-            ),
-            ("_pull_kernel", (32, 8), torch.float64, 90),
+            case
+            for name, tiles in SPARSE_KERNELS.items()
+            for case in star([name], tiles, [torch.float32], CAPABILITIES)
         ],
     ),
     "shared hops": (
         hop_kernel,
         [
-            *((name, *kind, 90) for name in HOP_KERNELS for kind in HOP_KERNELS[name]),
-            *((name, *HOP_KERNELS[name][0], c) for name in HOP_KERNELS for c in _OTHERS),
+            (name, *kind, capability)
+            for name, kinds in HOP_KERNELS.items()
+            for kind, capability in star(kinds, CAPABILITIES)
         ],
     ),
     "gradients argmin": (
         nvidia_argmin,
-        star([*_FLOATS, torch.int32, torch.int64], [False, True], [False, True], CAPABILITIES),
+        star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
     ),
-    "gradients check_terms": (check_terms, star([*_FLOATS, torch.int32], CAPABILITIES)),
+    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
     "gradients": (
         gradient_sums,
         [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],
@@ -670,39 +681,50 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "small graphs": (
         small_graphs,
         [
-            *((size, torch.float32, False, 90) for size in (8, 16, 32, 64)),
-            *star([32], [torch.float32, torch.int16, torch.float64], [True], CAPABILITIES),
+            *star([32, 8, 64], [torch.float32, torch.int16], [False, True], CAPABILITIES),
+            (32, torch.float64, True, 90),
             (64, torch.int16, True, 90),
         ],
     ),
-    "small gradients": (small_gradients, star([32, 8, 16, 64], _FLOATS, CAPABILITIES)),
-    "boolean product nvidia": (partial(boolean_product, "nvidia"), star([0, 1], CAPABILITIES)),
-    "boolean product portable": (partial(boolean_product, "portable"), star([0, 1], CAPABILITIES)),
+    "small gradients": (small_gradients, star([32, 8, 64], _FLOATS, CAPABILITIES)),
+    "boolean product": (
+        boolean_product,
+        [(name, *case) for name in ("nvidia", "portable") for case in star([0, 1], CAPABILITIES)],
+    ),
     "boolean product by counting": (
         counting_product,
         [(tiles,) for tiles in (counting.TILES, counting.LARGE_TILES)],
     ),
-    "boolean pack": (boolean_pack, [(dtype, 90) for dtype in (torch.uint8, torch.float32)]),
-    "boolean unpack": (boolean_unpack, star([False, True], [90])),
-    "exponents product": (exponent_product, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents encode": (encode_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents sample": (sample_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents count_edges": (count_edges, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], CAPABILITIES)),
+    "boolean unpack": (boolean_unpack, star([False, True], CAPABILITIES)),
+    "exponents product": (exponent_product, star(EXPONENT_DTYPES, [90], [False, True])),
+    "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, [90], [False, True])),
+    "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, [90])),
+    "exponents count_edges": (count_edges, star(EXPONENT_DTYPES, [90])),
     "arithmetic": (arithmetic, star([torch.float32, torch.int32, torch.int16], CAPABILITIES)),
+    "nvidia of one vertex": (
+        of_one_vertex,
+        [(kernel,) for kernel in (*SUM_KERNELS, "argmin", "closure")],
+    ),
 }
 """The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
+
+Each has its reason: every kernel for each compute capability, and every class of dtypes, way and
+tile for the first of them.
 
 A name begins with its engine, or with "shared" if both GPU engines launch it, or with another word
 if no tuned file depends on it.
 """
 
 
+def name_of(kernel: str, case: tuple[Any, ...]) -> str:
+    return " ".join([kernel, *(str(word).removeprefix("torch.") for word in case)])
+
+
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return how to make every variant, by name: that of its kernel, and its arguments."""
     return {
-        " ".join([kernel, *(str(word).removeprefix("torch.") for word in case)]).strip(): partial(
-            make, *case
-        )
+        name_of(kernel, case): partial(make, *case)
         for kernel, (make, cases) in VARIANTS.items()
         for case in cases
     }
