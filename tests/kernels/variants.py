@@ -118,13 +118,18 @@ NVIDIA_CLOSURES = (
 """How the nvidia engine closes a block or solves a graph: see `nvidia_closure`."""
 
 
-def _signature(
-    kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str
-) -> dict[str, str]:
-    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit
-    integers; `types` has exceptions.
+def _variant(
+    kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
+) -> Variant:
+    """The kernel with `constants`, among which may be options of the compiler.
+
+    Arguments are pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else
+    32-bit integers; `types` has exceptions.
     """
-    return {
+    names = ("num_warps", "maxnreg", "num_stages")
+    options = {"num_warps": 4} | {name: constants[name] for name in names if name in constants}
+    constants = {name: value for name, value in constants.items() if name not in names}
+    signature = {
         name: types.get(
             name,
             f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32",
@@ -132,6 +137,7 @@ def _signature(
         for name in kernel.arg_names
         if name not in constants
     }
+    return Variant(kernel, signature, constants, capability, **options)
 
 
 def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
@@ -146,8 +152,8 @@ def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
 def _portable(
     kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any
 ) -> Variant:
-    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype)}
-    return Variant(kernel, _signature(kernel, dtype, constants), constants, capability, num_warps)
+    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "num_warps": num_warps}
+    return _variant(kernel, dtype, capability, constants)
 
 
 def portable_product(dtype: torch.dtype, capability: int) -> Variant:
@@ -194,14 +200,11 @@ def nvidia_product(
         "STRATEGY": strategy(dtype, nonnegative),
         "LAYOUTS": product_layouts(tiles, dtype),
         "NEEDED_TILE": needed_tile,
+        "num_warps": tiles.num_warps,
+        "maxnreg": product_registers((capability // 10, 0), tiles.num_warps),
     }
-    signature = _signature(
-        _nvidia_product_kernel, dtype, constants, locks_ptr="*i32", needed_ptr="*i32"
-    )
-    registers = product_registers((capability // 10, 0), tiles.num_warps)
-    return Variant(
-        _nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers
-    )
+    pointers = {"locks_ptr": "*i32", "needed_ptr": "*i32"}
+    return _variant(_nvidia_product_kernel, dtype, capability, constants, **pointers)
 
 
 def nvidia_closure(
@@ -231,48 +234,28 @@ def nvidia_closure(
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
-    constants |= more
-    signature = _signature(kernel, dtype, constants, **pointers)
-    return Variant(kernel, signature, constants, capability, **closure_options(warps, programs))
+    constants |= closure_options(warps, programs) | more
+    return _variant(kernel, dtype, capability, constants, **pointers)
 
 
 def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
     """The kernel for graphs of at most `size` vertices."""
-    options = small_graphs_constants(dtype, size)
-    constants: dict[str, Any] = {
-        "stride_wn": 1,
-        "SIZES": sizes,
-        "CHECK": True,
-        "C": options.pop("C"),
-    }
+    constants = {"stride_wn": 1, "SIZES": sizes, "CHECK": True}
     pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
     if dtype == torch.int16:
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
-    signature = _signature(_small_graphs_kernel, dtype, constants, **pointers)
-    return Variant(_small_graphs_kernel, signature, constants, capability, **options)
+    constants |= small_graphs_constants(dtype, size)
+    return _variant(_small_graphs_kernel, dtype, capability, constants, **pointers)
 
 
 def small_gradients(size: int, dtype: torch.dtype, capability: int) -> Variant:
     """The kernel for gradients of graphs of at most `size` vertices."""
-    options = small_gradients_constants(dtype, size)
-    constants = {"stride_wn": 1, "C": options.pop("C")}
-    signature = _signature(_small_gradients_kernel, dtype, constants)
-    return Variant(_small_gradients_kernel, signature, constants, capability, **options)
+    constants = small_gradients_constants(dtype, size) | {"stride_wn": 1}
+    return _variant(_small_gradients_kernel, dtype, capability, constants)
 
 
-def _reader(
-    kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
-) -> Variant:
-    num_warps = constants.pop("num_warps")
-    del constants["num_stages"]
-    strides = {name: "i64" for name in kernel.arg_names if "stride" in name}
-    return Variant(
-        kernel,
-        _signature(kernel, dtype, constants, **strides, **types),
-        constants,
-        capability,
-        num_warps,
-    )
+def _strides(kernel: Any) -> dict[str, str]:
+    return {name: "i64" for name in kernel.arg_names if "stride" in name}
 
 
 def value_range(dtype: torch.dtype, capability: int, rows: int, unit: bool) -> Variant:
@@ -283,7 +266,8 @@ def value_range(dtype: torch.dtype, capability: int, rows: int, unit: bool) -> V
     constants |= {"BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
     if unit:
         constants["stride_xn"] = 1
-    return _reader(_value_range_kernel, dtype, capability, constants, n="i64")
+    types = _strides(_value_range_kernel) | {"n": "i64"}
+    return _variant(_value_range_kernel, dtype, capability, constants, **types)
 
 
 def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Variant:
@@ -291,27 +275,20 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
     constants = reading._constants(dtype, *reading._tile(dtype, 1000, 1000))
     constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
     constants |= {name: name == padding for name in ("SIZES", "PADDED")}
-    return _reader(_initial_matrix_kernel, dtype, capability, constants, sizes_ptr="*i64")
+    types = _strides(_initial_matrix_kernel) | {"sizes_ptr": "*i64"}
+    return _variant(_initial_matrix_kernel, dtype, capability, constants, **types)
 
 
 def count_edges(dtype: torch.dtype, capability: int) -> Variant:
     """Of rows of unit stride."""
     constants = edge_count._launcher(dtype, False)._constants | {"stride_xn": 1}
-    warps = constants.pop("num_warps")
-    signature = _signature(
-        _count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64"
-    )
-    return Variant(_count_edges_kernel, signature, constants, capability, warps)
+    types = {"counts_ptr": "*i32", "stride_xm": "i64"}
+    return _variant(_count_edges_kernel, dtype, capability, constants, **types)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
     constants = dict(zip(("ROWS", "BLOCK"), _COPIED, strict=True))
-    signature = {
-        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32"
-        for name in _copy_kernel.arg_names
-        if name not in constants
-    }
-    return Variant(_copy_kernel, signature, constants, capability, 4)
+    return _variant(_copy_kernel, dtype, capability, constants)
 
 
 def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
@@ -328,8 +305,8 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     )
     types |= dict.fromkeys(("masks_ptr", "counts_ptr", "queue_ptr"), "*i32")
     types |= {"ends_ptr": "*i64", "capacity": "i64"}
-    signature = _signature(kernel, dtype, constants, **types)
-    return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
+    constants["num_warps"] = triton_predecessors.warps(kernel)
+    return _variant(kernel, dtype, capability, constants, **types)
 
 
 def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
@@ -338,13 +315,7 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     number = "*fp64" if dtype.is_floating_point else "*i64"
     types = {"least_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
     types |= dict.fromkeys(("parent_ptr", "active_ptr", "labels_ptr"), "*i64")
-    return Variant(
-        _relax_kernel,
-        _signature(_relax_kernel, dtype, constants, **types),
-        constants,
-        capability,
-        4,
-    )
+    return _variant(_relax_kernel, dtype, capability, constants, **types)
 
 
 SPARSE_KERNELS = {
@@ -383,10 +354,8 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
-    warps = sparse_engine.kernel_warps(kernel, *tile[:1])
-    return Variant(
-        kernel, _signature(kernel, dtype, constants, **types), constants, capability, warps
-    )
+    constants["num_warps"] = sparse_engine.kernel_warps(kernel, *tile[:1])
+    return _variant(kernel, dtype, capability, constants, **types)
 
 
 HOP_KERNELS = {
@@ -406,32 +375,21 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
         ("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64"
     )
     types["out_ptr"] = "*u8" if number == 255 else "*i16"
-    signature = _signature(kernel, torch.int32, constants, **types)
-    return Variant(kernel, signature, constants, capability, triton_hops.hop_warps(name))
+    constants["num_warps"] = triton_hops.hop_warps(name)
+    return _variant(kernel, torch.int32, capability, constants, **types)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     """The Boolean product of an engine by its tiles of that index."""
     if engine == "nvidia":
-        tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
-        kernel, constants = (
-            nvidia_boolean._boolean_product_kernel,
-            boolean_nvidia.product_constants(tiles),
-        )
+        constants = boolean_nvidia.product_constants(boolean_nvidia.NvidiaBooleanEngine.TILES[tile])
+        kernel = nvidia_boolean._boolean_product_kernel
     else:
         tiles = boolean_portable.PortableBooleanEngine.TILES[tile]
         kernel = portable_boolean._boolean_product_kernel
         constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
-    constants.pop("num_warps", None)
-    registers = constants.pop("maxnreg", None)
-    return Variant(
-        kernel,
-        _signature(kernel, torch.int32, constants),
-        constants,
-        capability,
-        tiles.num_warps,
-        registers,
-    )
+        constants["num_warps"] = tiles.num_warps
+    return _variant(kernel, torch.int32, capability, constants)
 
 
 def nvidia_argmin(
@@ -439,10 +397,7 @@ def nvidia_argmin(
 ) -> Variant:
     """The terms of a product; `small`: in tiles for a few; `more` are constants."""
     _, constants = argmin_constants(dtype, nonnegative, small, (capability // 10, 0))
-    constants |= more
-    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
-    signature = _signature(_nvidia_argmin_kernel, dtype, constants, argmin_ptr="*i32")
-    return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
+    return _variant(_nvidia_argmin_kernel, dtype, capability, constants | more, argmin_ptr="*i32")
 
 
 LARGE_EXPONENTS = {"block_n": 256, "block_k": 512}
@@ -493,100 +448,63 @@ def _launched(
     launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]
 ) -> Variant:
     """The kernel of a launcher, with its constants; `pointers` that are not of `dtype`."""
-    constants = dict(launcher._constants)
-    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg") if name in constants}
-    signature = _signature(launcher._kernel, dtype, constants, **pointers)
-    return Variant(launcher._kernel, signature, constants, capability, **options)
+    return _variant(launcher._kernel, dtype, capability, launcher._constants, **pointers)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
-    constants = {
-        "RELATIVE": 1e-6 if dtype.is_floating_point else 0,
-        "NO_EDGE": no_edge(dtype),
-        "BLOCK": 1024,
-    }
-    signature = _signature(
-        _check_terms_kernel, dtype, constants, pred_ptr="*i32", failed_ptr="*i32"
-    )
-    return Variant(_check_terms_kernel, signature, constants, capability, 4)
+    relative = 1e-6 if dtype.is_floating_point else 0
+    constants = {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
+    pointers = {"pred_ptr": "*i32", "failed_ptr": "*i32"}
+    return _variant(_check_terms_kernel, dtype, capability, constants, **pointers)
 
 
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     """The kernel of that name, of those of sums of gradients; `more` are constants."""
-    kernel = getattr(gradient_kernels, f"_{name}_kernel")
     integers = dict.fromkeys(
         ("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64"
     )
     integers |= dict.fromkeys(("ancestors_ptr", "predecessors_ptr", "chosen_ptr"), "*i32")
-    constants = {"BLOCK": 1024, **more}
-    return Variant(
-        kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4
-    )
+    kernel = getattr(gradient_kernels, f"_{name}_kernel")
+    return _variant(kernel, dtype, capability, {"BLOCK": 1024, **more}, **integers)
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
     constants = triton_gradients.argmin_constants()
-    num_warps = constants.pop("num_warps")
-    signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
-    return Variant(_argmin_kernel, signature, constants, capability, num_warps)
+    return _variant(_argmin_kernel, dtype, capability, constants, argmin_ptr="*i32")
 
 
 def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
-    signature = _signature(
-        _copy_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
-    )
-    return Variant(_copy_packed_kernel, signature, constants, capability, 4)
+    pointers = {"starts_ptr": "*i64", "sizes_ptr": "*i64"}
+    return _variant(_copy_packed_kernel, torch.int32, capability, constants, **pointers)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
     constants = {"NO_EDGE": missing, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "stride_an": 1}
-    pointers = {
-        "words_ptr": "*i32",
-        "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}",
-    }
-    return Variant(
-        _pack_kernel,
-        _signature(_pack_kernel, torch.int32, constants, **pointers),
-        constants,
-        capability,
-        4,
-    )
+    adjacency = "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"
+    return _variant(_pack_kernel, torch.int32, capability, constants, adjacency_ptr=adjacency)
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
     constants = {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1]}
-    return Variant(
-        _unpack_kernel,
-        _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"),
-        constants,
-        capability,
-        4,
-    )
+    return _variant(_unpack_kernel, torch.int32, capability, constants, bytes_ptr="*u8")
 
 
 def counting_product(tiles: dict[str, int]) -> Variant:
     """A Boolean product that counts paths, on compute capability 9.x."""
-    options = dict(tiles)
-    warps, stages = options.pop("num_warps"), options.pop("num_stages")
-    signature = _signature(_counting_kernel, torch.int32, options, a_ptr="*i8", b_ptr="*i8")
-    return Variant(_counting_kernel, signature, options, 90, warps, num_stages=stages)
+    return _variant(_counting_kernel, torch.int32, 90, tiles, a_ptr="*i8", b_ptr="*i8")
 
 
 def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
-    constants = arithmetic_constants(tiles, dtype)
-    signature = _signature(
-        _arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants
-    )
-    return Variant(
-        _arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles)
-    )
+    constants = arithmetic_constants(tiles, dtype) | arithmetic_options(tiles)
+    words = torch.int32 if dtype == torch.int16 else dtype
+    return _variant(_arithmetic_kernel, words, capability, constants)
 
 
 def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
