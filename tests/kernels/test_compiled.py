@@ -52,7 +52,7 @@ PROGRAMS = {
 }
 # Loads and stores of local memory that loops may hold; of other kernels, none.
 SPILLS = {
-    "nvidia closure": 80,  # addresses, outside of the loops that test_instructions.py checks
+    "nvidia closure": 80,  # addresses, outside of the loops that CHECKS has
     "nvidia of one vertex": 80,
     "nvidia product int16 False 90 product 128": 8,
     "shared predecessors": 4,
@@ -61,7 +61,7 @@ SPILLS = {
     "shared sparse _push_kernel": 2,
     "gradients argmin": 64,  # addresses of a last slice that k cuts short
     "gradients edge_sums": 2,
-    "small gradients": 128,  # mostly outside of the loops that test_instructions.py checks
+    "small gradients": 128,  # mostly outside of the loops that CHECKS has
     "small graphs": 32,  # Triton 3.9 spills a few registers of the widest groups
     "small graphs 32 float32": 0,
     "exponents product": 4,
