@@ -54,8 +54,7 @@ def find(
     return gradient
 
 
-@pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 8, 33])
+@pytest.mark.parametrize(("n", "negative"), [(1, False), (8, False), (8, True), (33, True)])
 @pytest.mark.parametrize("warps", [1, 4])
 def test_gradients(warps: int, n: int, negative: bool) -> None:
     """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and

@@ -80,11 +80,10 @@ def graphs(n: int, *, negative: bool) -> np.ndarray:
     return np.stack(drawn) + np.where(np.eye(n) > 0, 3, 0)  # a positive diagonal counts as 0
 
 
-@pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 8, 33])
+@pytest.mark.parametrize(("n", "negative"), [(1, False), (8, False), (8, True), (33, True)])
 @pytest.mark.parametrize(
     ("dtype", "warps"),
-    [*((dtype, 1) for dtype in DTYPES), (torch.float32, 2), (torch.int64, 2)],
+    [(torch.float32, 1), (torch.int16, 1), (torch.int64, 1), (torch.float64, 2), (torch.int32, 2)],
     ids=str,
 )
 def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
@@ -113,16 +112,16 @@ def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> No
             initial=found[4] if not values.size else -(10**4)
         )
         assert found[1] == min(0, expected.min(initial=0))
-        np.testing.assert_array_equal(solve(dtype, w, given, check=False, warps=warps)[0], d)
         assert found[2] == 0
+        if sizes is not None:
+            np.testing.assert_array_equal(solve(dtype, w, given, check=False, warps=warps)[0], d)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
-@pytest.mark.parametrize("dtype", [torch.float32])
-def test_extremes_show_nan_and_infinity(dtype: torch.dtype, value: float) -> None:
-    w = cases.tensor(graphs(9, negative=False), dtype).numpy()
+def test_extremes_show_nan_and_infinity(value: float) -> None:
+    w = cases.tensor(graphs(9, negative=False), torch.float32).numpy()
     w[2, 3, 8] = value
-    assert solve(dtype, w)[1][0] == -np.inf
+    assert solve(torch.float32, w)[1][0] == -np.inf
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -118,13 +118,18 @@ NVIDIA_CLOSURES = (
 """How the nvidia engine closes a block or solves a graph: see `nvidia_closure`."""
 
 
-def _signature(
-    kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str
-) -> dict[str, str]:
-    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit
-    integers; `types` has exceptions.
+def _variant(
+    kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
+) -> Variant:
+    """The kernel with `constants`, among which may be options of the compiler.
+
+    Arguments are pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else
+    32-bit integers; `types` has exceptions.
     """
-    return {
+    names = ("num_warps", "maxnreg", "num_stages")
+    options = {"num_warps": 4} | {name: constants[name] for name in names if name in constants}
+    constants = {name: value for name, value in constants.items() if name not in names}
+    signature = {
         name: types.get(
             name,
             f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32",
@@ -132,6 +137,7 @@ def _signature(
         for name in kernel.arg_names
         if name not in constants
     }
+    return Variant(kernel, signature, constants, capability, **options)
 
 
 def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
@@ -146,8 +152,8 @@ def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
 def _portable(
     kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any
 ) -> Variant:
-    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype)}
-    return Variant(kernel, _signature(kernel, dtype, constants), constants, capability, num_warps)
+    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "num_warps": num_warps}
+    return _variant(kernel, dtype, capability, constants)
 
 
 def portable_product(dtype: torch.dtype, capability: int) -> Variant:
@@ -194,14 +200,11 @@ def nvidia_product(
         "STRATEGY": strategy(dtype, nonnegative),
         "LAYOUTS": product_layouts(tiles, dtype),
         "NEEDED_TILE": needed_tile,
+        "num_warps": tiles.num_warps,
+        "maxnreg": product_registers((capability // 10, 0), tiles.num_warps),
     }
-    signature = _signature(
-        _nvidia_product_kernel, dtype, constants, locks_ptr="*i32", needed_ptr="*i32"
-    )
-    registers = product_registers((capability // 10, 0), tiles.num_warps)
-    return Variant(
-        _nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers
-    )
+    pointers = {"locks_ptr": "*i32", "needed_ptr": "*i32"}
+    return _variant(_nvidia_product_kernel, dtype, capability, constants, **pointers)
 
 
 def nvidia_closure(
@@ -230,53 +233,28 @@ def nvidia_closure(
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
-    constants |= more
-    signature = _signature(kernel, dtype, constants, **pointers)
-    return Variant(kernel, signature, constants, capability, **closure_options(warps, programs))
+    constants |= closure_options(warps, programs) | more
+    return _variant(kernel, dtype, capability, constants, **pointers)
 
 
 def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
     """The kernel for graphs of at most `size` vertices."""
-    options = small_graphs_constants(dtype, size)
-    constants: dict[str, Any] = {
-        "stride_wn": 1,
-        "SIZES": sizes,
-        "CHECK": True,
-        "C": options.pop("C"),
-    }
+    constants = {"stride_wn": 1, "SIZES": sizes, "CHECK": True}
     pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
     if dtype == torch.int16:
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
-    signature = _signature(_small_graphs_kernel, dtype, constants, **pointers)
-    return Variant(_small_graphs_kernel, signature, constants, capability, **options)
+    constants |= small_graphs_constants(dtype, size)
+    return _variant(_small_graphs_kernel, dtype, capability, constants, **pointers)
 
 
 def small_gradients(size: int, dtype: torch.dtype, capability: int) -> Variant:
     """The kernel for gradients of graphs of at most `size` vertices."""
-    options = small_gradients_constants(dtype, size)
-    constants = {"stride_wn": 1, "C": options.pop("C")}
-    signature = _signature(_small_gradients_kernel, dtype, constants)
-    return Variant(_small_gradients_kernel, signature, constants, capability, **options)
+    constants = small_gradients_constants(dtype, size) | {"stride_wn": 1}
+    return _variant(_small_gradients_kernel, dtype, capability, constants)
 
 
-def nvidia_closure_of_one_vertex() -> Variant:
-    """Triton compiles for n = 1 apart, and folds what it then knows."""
-    return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
-
-
-def _reader(
-    kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str
-) -> Variant:
-    num_warps = constants.pop("num_warps")
-    del constants["num_stages"]
-    strides = {name: "i64" for name in kernel.arg_names if "stride" in name}
-    return Variant(
-        kernel,
-        _signature(kernel, dtype, constants, **strides, **types),
-        constants,
-        capability,
-        num_warps,
-    )
+def _strides(kernel: Any) -> dict[str, str]:
+    return {name: "i64" for name in kernel.arg_names if "stride" in name}
 
 
 def value_range(dtype: torch.dtype, capability: int, rows: int, unit: bool) -> Variant:
@@ -287,7 +265,8 @@ def value_range(dtype: torch.dtype, capability: int, rows: int, unit: bool) -> V
     constants |= {"BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
     if unit:
         constants["stride_xn"] = 1
-    return _reader(_value_range_kernel, dtype, capability, constants, n="i64")
+    types = _strides(_value_range_kernel) | {"n": "i64"}
+    return _variant(_value_range_kernel, dtype, capability, constants, **types)
 
 
 def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Variant:
@@ -295,31 +274,21 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
     constants = reading._constants(dtype, *reading._tile(dtype, 1000, 1000))
     constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
     constants |= {name: name == padding for name in ("SIZES", "PADDED")}
-    return _reader(_initial_matrix_kernel, dtype, capability, constants, sizes_ptr="*i64")
+    types = _strides(_initial_matrix_kernel) | {"sizes_ptr": "*i64"}
+    return _variant(_initial_matrix_kernel, dtype, capability, constants, **types)
 
 
 def count_edges(dtype: torch.dtype, capability: int) -> Variant:
     """Of rows of unit stride."""
-    constants = {
-        "NO_EDGE": no_edge(dtype),
-        "LOOPS": False,
-        "BLOCK": edge_count._BLOCK,
-        "stride_xn": 1,
-    }
-    signature = _signature(
-        _count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64"
-    )
-    return Variant(_count_edges_kernel, signature, constants, capability, edge_count._WARPS)
+    constants = {"NO_EDGE": no_edge(dtype), "LOOPS": False, "BLOCK": edge_count._BLOCK}
+    constants |= {"stride_xn": 1, "num_warps": edge_count._WARPS}
+    types = {"counts_ptr": "*i32", "stride_xm": "i64"}
+    return _variant(_count_edges_kernel, dtype, capability, constants, **types)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
     constants = dict(zip(("ROWS", "BLOCK"), _COPIED, strict=True))
-    signature = {
-        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32"
-        for name in _copy_kernel.arg_names
-        if name not in constants
-    }
-    return Variant(_copy_kernel, signature, constants, capability, 4)
+    return _variant(_copy_kernel, dtype, capability, constants)
 
 
 def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
@@ -336,8 +305,8 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     )
     types |= dict.fromkeys(("masks_ptr", "counts_ptr", "queue_ptr"), "*i32")
     types |= {"ends_ptr": "*i64", "capacity": "i64"}
-    signature = _signature(kernel, dtype, constants, **types)
-    return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
+    constants["num_warps"] = triton_predecessors.warps(kernel)
+    return _variant(kernel, dtype, capability, constants, **types)
 
 
 def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
@@ -346,22 +315,16 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     number = "*fp64" if dtype.is_floating_point else "*i64"
     types = {"least_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
     types |= dict.fromkeys(("parent_ptr", "active_ptr", "labels_ptr"), "*i64")
-    return Variant(
-        _relax_kernel,
-        _signature(_relax_kernel, dtype, constants, **types),
-        constants,
-        capability,
-        4,
-    )
+    return _variant(_relax_kernel, dtype, capability, constants, **types)
 
 
 SPARSE_KERNELS = {
     "_pull_kernel": [(32, 8), (1, 512)],
-    "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
+    "_tight_kernel": [(32, 8, False), (1, 512, True)],
     "_segments_kernel": [()],
     "_carries_kernel": [()],
     "_push_kernel": [()],
-    "_pull_rows_kernel": [(16,), (64,), (512,)],
+    "_pull_rows_kernel": [(16,), (512,)],
     "_sweep_kernel": [()],
 }
 """The kernels of sparse methods, each with its tiles."""
@@ -391,16 +354,14 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
-    warps = sparse_engine.kernel_warps(kernel, *tile[:1])
-    return Variant(
-        kernel, _signature(kernel, dtype, constants, **types), constants, capability, warps
-    )
+    constants["num_warps"] = sparse_engine.kernel_warps(kernel, *tile[:1])
+    return _variant(kernel, dtype, capability, constants, **types)
 
 
 HOP_KERNELS = {
     "start": [(0, 0)],
-    "gather": [(16, 0), (256, 0)],
-    "level": [(256, 0), (256, 8), (16, 14)],
+    "gather": [(256, 0)],
+    "level": [(256, 0), (16, 14)],
     "unpack": [(255, 4), (16383, 14)],
 }
 """The kernels of hops, each with its variants."""
@@ -414,32 +375,22 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
         ("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64"
     )
     types["out_ptr"] = "*u8" if number == 255 else "*i16"
-    signature = _signature(kernel, torch.int32, constants, **types)
-    return Variant(kernel, signature, constants, capability, triton_hops.hop_warps(name))
+    constants["num_warps"] = triton_hops.hop_warps(name)
+    return _variant(kernel, torch.int32, capability, constants, **types)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     """The Boolean product of an engine by its tiles of that index."""
     if engine == "nvidia":
-        tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
-        kernel, constants = (
-            nvidia_boolean._boolean_product_kernel,
-            boolean_nvidia.NvidiaBooleanEngine.product_constants(tiles),
-        )
+        engine_type = boolean_nvidia.NvidiaBooleanEngine
+        constants = engine_type.product_constants(engine_type.TILES[tile])
+        kernel = nvidia_boolean._boolean_product_kernel
     else:
         tiles = boolean_portable.PortableBooleanEngine.TILES[tile]
         kernel = portable_boolean._boolean_product_kernel
         constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
-    constants.pop("num_warps", None)
-    registers = constants.pop("maxnreg", None)
-    return Variant(
-        kernel,
-        _signature(kernel, torch.int32, constants),
-        constants,
-        capability,
-        tiles.num_warps,
-        registers,
-    )
+        constants["num_warps"] = tiles.num_warps
+    return _variant(kernel, torch.int32, capability, constants)
 
 
 def nvidia_argmin(
@@ -447,15 +398,20 @@ def nvidia_argmin(
 ) -> Variant:
     """The terms of a product; `small`: in tiles for a few; `more` are constants."""
     _, constants = argmin_constants(dtype, nonnegative, small, (capability // 10, 0))
-    constants |= more
-    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
-    signature = _signature(_nvidia_argmin_kernel, dtype, constants, argmin_ptr="*i32")
-    return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
+    return _variant(_nvidia_argmin_kernel, dtype, capability, constants | more, argmin_ptr="*i32")
 
 
-def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
-    """The product by exponents; `fields` are of its tiles."""
-    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+LARGE_EXPONENTS = {"block_n": 256, "block_k": 512}
+"""The largest tiles of products by exponents, and the longest slices."""
+
+
+def exponent_tiles(dtype: torch.dtype, large: bool) -> GpuTiles:
+    tiles = default_config("nvidia", dtype).exponents
+    return dataclasses.replace(tiles, **LARGE_EXPONENTS) if large else tiles
+
+
+def exponent_product(dtype: torch.dtype, capability: int, large: bool) -> Variant:
+    """The product by exponents."""
     pointers = {
         "a_ptr": "*bf16",
         "b_ptr": "*bf16",
@@ -463,12 +419,12 @@ def exponent_product(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         **dict.fromkeys(("b_scores_ptr", "uncertain_ptr", "counts_ptr"), "*i32"),
         **dict.fromkeys(("a_ranges_ptr", "b_ranges_ptr"), "*i32"),
     }
-    return _launched(_product_launcher(dtype, tiles), dtype, capability, pointers)
+    launcher = _product_launcher(dtype, exponent_tiles(dtype, large))
+    return _launched(launcher, dtype, capability, pointers)
 
 
-def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
-    """The encoding for products by exponents; `fields` are of its tiles."""
-    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+def encode_exponents(dtype: torch.dtype, capability: int, large: bool) -> Variant:
+    """The encoding for products by exponents."""
     pointers = dict.fromkeys(("counts_ptr", "sample_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32")
     pointers |= {
         "a_powers_ptr": "*bf16",
@@ -476,7 +432,8 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
         "b_powers_ptr": "*bf16",
         "b_scores_ptr": "*i16",
     }
-    return _launched(_encode_launcher(dtype, tiles), dtype, capability, pointers)
+    launcher = _encode_launcher(dtype, exponent_tiles(dtype, large))
+    return _launched(launcher, dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
@@ -492,99 +449,63 @@ def _launched(
     launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]
 ) -> Variant:
     """The kernel of a launcher, with its constants; `pointers` that are not of `dtype`."""
-    constants = dict(launcher._constants)
-    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg") if name in constants}
-    signature = _signature(launcher._kernel, dtype, constants, **pointers)
-    return Variant(launcher._kernel, signature, constants, capability, **options)
+    return _variant(launcher._kernel, dtype, capability, launcher._constants, **pointers)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
-    constants = {
-        "RELATIVE": 1e-6 if dtype.is_floating_point else 0,
-        "NO_EDGE": no_edge(dtype),
-        "BLOCK": 1024,
-    }
-    signature = _signature(
-        _check_terms_kernel, dtype, constants, pred_ptr="*i32", failed_ptr="*i32"
-    )
-    return Variant(_check_terms_kernel, signature, constants, capability, 4)
+    relative = 1e-6 if dtype.is_floating_point else 0
+    constants = {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
+    pointers = {"pred_ptr": "*i32", "failed_ptr": "*i32"}
+    return _variant(_check_terms_kernel, dtype, capability, constants, **pointers)
 
 
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     """The kernel of that name, of those of sums of gradients; `more` are constants."""
-    kernel = getattr(gradient_kernels, f"_{name}_kernel")
     integers = dict.fromkeys(
         ("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64"
     )
     integers |= dict.fromkeys(("ancestors_ptr", "predecessors_ptr", "chosen_ptr"), "*i32")
-    constants = {"BLOCK": 1024, **more}
-    return Variant(
-        kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4
-    )
+    kernel = getattr(gradient_kernels, f"_{name}_kernel")
+    return _variant(kernel, dtype, capability, {"BLOCK": 1024, **more}, **integers)
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
-    constants = dict(triton_gradients.ARGMIN)
-    num_warps = constants.pop("num_warps")
-    signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
-    return Variant(_argmin_kernel, signature, constants, capability, num_warps)
+    constants = triton_gradients.ARGMIN
+    return _variant(_argmin_kernel, dtype, capability, constants, argmin_ptr="*i32")
 
 
 def packed(pack: bool, wide: bool, capability: int) -> Variant:
     """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
     constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
-    signature = _signature(
-        _copy_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64"
-    )
-    return Variant(_copy_packed_kernel, signature, constants, capability, 4)
+    pointers = {"starts_ptr": "*i64", "sizes_ptr": "*i64"}
+    return _variant(_copy_packed_kernel, torch.int32, capability, constants, **pointers)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
     constants = {"NO_EDGE": missing, **_PACK_TILE, "stride_an": 1}
-    pointers = {
-        "words_ptr": "*i32",
-        "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}",
-    }
-    return Variant(
-        _pack_kernel,
-        _signature(_pack_kernel, torch.int32, constants, **pointers),
-        constants,
-        capability,
-        4,
-    )
+    adjacency = "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"
+    return _variant(_pack_kernel, torch.int32, capability, constants, adjacency_ptr=adjacency)
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
     constants = {"TRANSPOSED": transposed, **_UNPACK_TILE}
-    return Variant(
-        _unpack_kernel,
-        _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"),
-        constants,
-        capability,
-        4,
-    )
+    return _variant(_unpack_kernel, torch.int32, capability, constants, bytes_ptr="*u8")
 
 
 def counting_product(tiles: dict[str, int]) -> Variant:
     """A Boolean product that counts paths, on compute capability 9.x."""
-    options = dict(tiles)
-    warps, stages = options.pop("num_warps"), options.pop("num_stages")
-    signature = _signature(_counting_kernel, torch.int32, options, a_ptr="*i8", b_ptr="*i8")
-    return Variant(_counting_kernel, signature, options, 90, warps, num_stages=stages)
+    return _variant(_counting_kernel, torch.int32, 90, tiles, a_ptr="*i8", b_ptr="*i8")
 
 
 def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
     constants = arithmetic_constants(tiles, dtype)
-    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
-    signature = _signature(
-        _arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants
-    )
-    return Variant(_arithmetic_kernel, signature, constants, capability, **options)
+    words = torch.int32 if dtype == torch.int16 else dtype
+    return _variant(_arithmetic_kernel, words, capability, constants)
 
 
 def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -596,14 +517,26 @@ def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [first, *others]
 
 
-_DTYPES = tuple(TYPES)
+def of_one_vertex(kernel: str) -> Variant:
+    """Triton compiles for a size of 1 apart: a constant, which has no dtype."""
+    sizes = {"edge_sums": {"n": 1}, "factor_sums": {"m": 1, "n": 1, "depth": 1}}
+    if kernel == "closure":
+        return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
+    if kernel == "argmin":
+        return nvidia_argmin(torch.float32, True, False, 90, m=1, n=1)
+    return gradient_sums(kernel, torch.float32, 90, **sizes.get(kernel, {"values": 1}))
+
+
+# One of each size of a value; one of each class of its arithmetic.
+_SIZES = (torch.float32, torch.float64, torch.int16)
+_CLASSES = (torch.float32, torch.int64, torch.int16)
 _FLOATS = (torch.float32, torch.float64)
 _OTHERS = CAPABILITIES[1:]
 
 VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
-    "portable product": (portable_product, star(_DTYPES, CAPABILITIES)),
-    "portable closure": (portable_closure, star(_DTYPES, CAPABILITIES)),
-    "portable panels": (portable_panels, star(_DTYPES, CAPABILITIES)),
+    "portable product": (portable_product, star(_CLASSES, CAPABILITIES)),
+    "portable closure": (portable_closure, star(_CLASSES, CAPABILITIES)),
+    "portable panels": (portable_panels, star(_CLASSES, CAPABILITIES)),
     "nvidia product": (
         nvidia_product,
         [
@@ -615,56 +548,51 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "nvidia closure": (
         nvidia_closure,
         [
-            *(("closure by many", *sign, 90) for sign in SIGNS),
-            *star(NVIDIA_CLOSURES, [torch.float32], [True], CAPABILITIES)[1:],
+            *star(NVIDIA_CLOSURES, [torch.float32], [True, False], CAPABILITIES),
+            ("closure by many", torch.int64, False, 90),
             ("solve by many", torch.int16, False, 90),
         ],
     ),
-    "nvidia closure of one vertex": (nvidia_closure_of_one_vertex, [()]),
     "shared value_range": (
         value_range,
-        [*star(_DTYPES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
+        [*star(_SIZES, CAPABILITIES, [1], [True]), (torch.float32, 90, 2, False)],
     ),
-    "shared initial_matrix": (initial_matrix, star(_DTYPES, CAPABILITIES, ["", "SIZES", "PADDED"])),
-    "shared copy": (copy, star(_DTYPES, CAPABILITIES)),
+    "shared initial_matrix": (
+        initial_matrix,
+        star(_SIZES, CAPABILITIES, ["", "SIZES", "PADDED"]),
+    ),
+    "shared copy": (copy, star(_SIZES, CAPABILITIES)),
     "shared packed": (packed, star([False, True], [False, True], CAPABILITIES)),
     "shared argmin": (argmin, star(_FLOATS, CAPABILITIES)),
-    "shared bellman_ford": (bellman_ford, star(_DTYPES, CAPABILITIES)),
+    "shared bellman_ford": (bellman_ford, star([torch.float32, torch.int32], CAPABILITIES)),
     "shared predecessors": (
         predecessors,
         [
             *itertools.product(PREDECESSOR_KERNELS, [torch.float32], CAPABILITIES),
-            *(("_search_lists_kernel", dtype, 90) for dtype in _DTYPES[1:]),
+            *(("_search_lists_kernel", dtype, 90) for dtype in _CLASSES[1:]),
         ],
     ),
     "shared sparse": (
         sparse,
         [
-            *(
-                (name, tile, torch.float32, 90)
-                for name in SPARSE_KERNELS
-                for tile in SPARSE_KERNELS[name]
-            ),
-            *(
-                (name, SPARSE_KERNELS[name][0], torch.float32, c)
-                for name in SPARSE_KERNELS
-                for c in _OTHERS
-            ),
-            ("_pull_kernel", (32, 8), torch.float64, 90),
+            case
+            for name, tiles in SPARSE_KERNELS.items()
+            for case in star([name], tiles, [torch.float32], CAPABILITIES)
         ],
     ),
     "shared hops": (
         hop_kernel,
         [
-            *((name, *kind, 90) for name in HOP_KERNELS for kind in HOP_KERNELS[name]),
-            *((name, *HOP_KERNELS[name][0], c) for name in HOP_KERNELS for c in _OTHERS),
+            (name, *kind, capability)
+            for name, kinds in HOP_KERNELS.items()
+            for kind, capability in star(kinds, CAPABILITIES)
         ],
     ),
     "gradients argmin": (
         nvidia_argmin,
-        star([*_FLOATS, torch.int32, torch.int64], [False, True], [False, True], CAPABILITIES),
+        star([torch.float32, torch.int64], [True, False], [False, True], CAPABILITIES),
     ),
-    "gradients check_terms": (check_terms, star([*_FLOATS, torch.int32], CAPABILITIES)),
+    "gradients check_terms": (check_terms, star([torch.float32, torch.int32], CAPABILITIES)),
     "gradients": (
         gradient_sums,
         [*itertools.product(SUM_KERNELS, [torch.float32], CAPABILITIES)],
@@ -672,39 +600,50 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "small graphs": (
         small_graphs,
         [
-            *((size, torch.float32, False, 90) for size in (8, 16, 32, 64)),
-            *star([32], [torch.float32, torch.int16, torch.float64], [True], CAPABILITIES),
+            *star([32, 8, 64], [torch.float32, torch.int16], [False, True], CAPABILITIES),
+            (32, torch.float64, True, 90),
             (64, torch.int16, True, 90),
         ],
     ),
-    "small gradients": (small_gradients, star([32, 8, 16, 64], _FLOATS, CAPABILITIES)),
-    "boolean product nvidia": (partial(boolean_product, "nvidia"), star([0, 1], CAPABILITIES)),
-    "boolean product portable": (partial(boolean_product, "portable"), star([0, 1], CAPABILITIES)),
+    "small gradients": (small_gradients, star([32, 8, 64], _FLOATS, CAPABILITIES)),
+    "boolean product": (
+        boolean_product,
+        [(name, *case) for name in ("nvidia", "portable") for case in star([0, 1], CAPABILITIES)],
+    ),
     "boolean product by counting": (
         counting_product,
         [(tiles,) for tiles in (counting.TILES, counting.LARGE_TILES)],
     ),
-    "boolean pack": (boolean_pack, [(dtype, 90) for dtype in (torch.uint8, torch.float32)]),
-    "boolean unpack": (boolean_unpack, star([False, True], [90])),
-    "exponents product": (exponent_product, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents encode": (encode_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents sample": (sample_exponents, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
-    "exponents count_edges": (count_edges, [(dtype, 90) for dtype in EXPONENT_DTYPES]),
+    "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], CAPABILITIES)),
+    "boolean unpack": (boolean_unpack, star([False, True], CAPABILITIES)),
+    "exponents product": (exponent_product, star(EXPONENT_DTYPES, [90], [False, True])),
+    "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, [90], [False, True])),
+    "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, [90])),
+    "exponents count_edges": (count_edges, star(EXPONENT_DTYPES, [90])),
     "arithmetic": (arithmetic, star([torch.float32, torch.int32, torch.int16], CAPABILITIES)),
+    "nvidia of one vertex": (
+        of_one_vertex,
+        [(kernel,) for kernel in (*SUM_KERNELS, "argmin", "closure")],
+    ),
 }
 """The variants that tests compile, and compare_compiled.py: how one is made, and its arguments.
+
+Each has its reason: every kernel for each compute capability, and every class of dtypes, way and
+tile for the first of them.
 
 A name begins with its engine, or with "shared" if both GPU engines launch it, or with another word
 if no tuned file depends on it.
 """
 
 
+def name_of(kernel: str, case: tuple[Any, ...]) -> str:
+    return " ".join([kernel, *(str(word).removeprefix("torch.") for word in case)])
+
+
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return how to make every variant, by name: that of its kernel, and its arguments."""
     return {
-        " ".join([kernel, *(str(word).removeprefix("torch.") for word in case)]).strip(): partial(
-            make, *case
-        )
+        name_of(kernel, case): partial(make, *case)
         for kernel, (make, cases) in VARIANTS.items()
         for case in cases
     }

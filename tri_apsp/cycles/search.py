@@ -178,6 +178,7 @@ class DenseCycleSearch(CycleSearch):
         missing = weights.dtype.type(no_edge(self._weights.dtype))
         added, absolute, relative = map(lowest.dtype.type, margins)
         bellman_ford(
+            None,
             weights,
             labels,
             missing,

@@ -19,6 +19,7 @@ class _SparseSearch(CycleSearch):
     def __init__(self, graph: SparseGraph) -> None:
         self._lists = graph.by_source.arrays()
         weights = self._lists[2]
+        self._missing = weights.dtype.type(no_edge(graph.dtype))
         super().__init__(graph.n, graph.dtype, float(np.abs(weights).max(initial=0)))
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
@@ -32,12 +33,23 @@ class _SparseSearch(CycleSearch):
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
+        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
 
         potentials = np.zeros(self._n, lowest.dtype)
         added, absolute, relative = map(lowest.dtype.type, margins)
-        sparse_bellman_ford(
-            *self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle
+        *edges, weights = self._lists
+        bellman_ford(
+            tuple(edges),
+            weights,
+            labels,
+            self._missing,
+            lowest,
+            added,
+            absolute,
+            relative,
+            potentials,
+            parents,
+            on_cycle,
         )
         return torch.from_numpy(potentials)
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
+from tri_apsp.kernels.cpu.fewest_edges import fewest_edges_of_row
 from tri_apsp.kernels.cpu.predecessors import (
     INEXACT,
     NOT_CLOSER,
     ZERO_CYCLE,
-    fewest_edges,
     lanes,
     search_strip,
 )
@@ -104,11 +104,11 @@ def _find_in_graph(
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
     if not len(unsafe):
         return
-    out_starts, targets = np.empty(n + 1, np.intp), np.empty(starts[n], np.int32)
-    list_targets(targets, out_starts, masks, n)
+    # The same edges by source, in the memory of those by destination.
+    list_targets(sources, weights, starts, masks, w, n)
 
     def find(i: int) -> None:
-        fewest_edges(pred, w, d, n, i, out_starts, targets, *lists[:4], no_edge, *margins)
+        fewest_edges_of_row(pred, w, d, n, i, starts, sources, weights, no_edge, *margins)
 
     run_tasks(find, [(int(i),) for i in unsafe], int(starts[n]) * len(unsafe) // 2, threads)
 

@@ -8,13 +8,14 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def bellman_ford(  # type: ignore[no-untyped-def]
-    w, labels, no_edge, lowest, added, absolute, relative, potentials, parents, cycles
+    edges, w, labels, no_edge, lowest, added, absolute, relative, potentials, parents, cycles
 ):
     """Lower potentials along the edges within components, until none changes but those of
     components with a negative cycle.
 
     Args:
-        w: [n, n], contiguous.
+        edges: None if w is [n, n], contiguous; else offsets and targets of the edges by source:
+            those of vertex k are targets[e], w[e] for offsets[k] <= e < offsets[k + 1].
         labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left
             out.
         lowest: no potential becomes smaller.
@@ -28,7 +29,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
             the component.
     """
     # The queue is a ring of all vertices that are not left out.
-    n = len(w)
+    n = len(labels)
     queue = np.flatnonzero(labels >= 0)
     queued = labels >= 0
     capacity = len(queue)
@@ -38,19 +39,26 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         head = (head + 1) % capacity
         count -= 1
         queued[k] = False
-        label = labels[k]
+        label, known = labels[k], potentials[k]
         if cycles[label] < 0:
-            # Relax the edges from k: first whether any potential falls, in a loop without stores.
-            known = potentials[k]
-            lower = 0
-            for j in range(n):  # LLVM vectorizes this loop
-                total = max(known + (w[k, j] + added), lowest)
+            if w.ndim == 2:
+                # First whether any potential falls, in a loop without stores.
+                begin, lower = 0, 0
+                for j in range(n):  # LLVM vectorizes this loop
+                    total = max(known + (w[k, j] + added), lowest)
+                    less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
+                    lower += less & (labels[j] == label) & (w[k, j] < no_edge)
+                end = n if lower else 0
+            else:
+                begin, end = edges[0][k], edges[0][k + 1]
+            for e in range(begin, end):
+                if w.ndim == 2:
+                    j, weight = e, w[k, e]
+                else:
+                    j, weight = edges[1][e], w[e]
+                total = max(known + (weight + added), lowest)
                 less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
-                lower += less & (labels[j] == label) & (w[k, j] < no_edge)
-            for j in range(n if lower else 0):
-                total = max(known + (w[k, j] + added), lowest)
-                less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
-                if less & (labels[j] == label) & (w[k, j] < no_edge):
+                if less and labels[j] == label and weight < no_edge:
                     potentials[j] = total
                     parents[j] = k
                     if not queued[j]:
@@ -60,44 +68,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         # Look for cycles of parents once per round; a loop at k is a cycle by itself.
         taken += 1
         if parents[k] == k:
-            cycles[labels[k]] = k
-        if taken % capacity == 0:
-            find_cycles(parents, labels, cycles)
-
-
-@njit(nogil=True, cache=True)
-def sparse_bellman_ford(  # type: ignore[no-untyped-def]
-    offsets, targets, w, labels, lowest, added, absolute, relative, potentials, parents, cycles
-):
-    """As bellman_ford, for the edges by source: those of vertex k are targets[e], w[e] for
-    offsets[k] <= e < offsets[k + 1].
-    """
-    queue = np.flatnonzero(labels >= 0)
-    queued = labels >= 0
-    capacity = len(queue)
-    head, count, taken = 0, capacity, 0
-    while count:
-        k = queue[head]
-        head = (head + 1) % capacity
-        count -= 1
-        queued[k] = False
-        if cycles[labels[k]] < 0:
-            for e in range(offsets[k], offsets[k + 1]):
-                j = targets[e]
-                total = max(potentials[k] + (w[e] + added), lowest)
-                if (
-                    total < potentials[j] - (absolute + relative * abs(potentials[j]))
-                    and labels[j] == labels[k]
-                ):
-                    potentials[j] = total
-                    parents[j] = k
-                    if not queued[j]:
-                        queued[j] = True
-                        queue[(head + count) % capacity] = j
-                        count += 1
-        taken += 1
-        if parents[k] == k:
-            cycles[labels[k]] = k
+            cycles[label] = k
         if taken % capacity == 0:
             find_cycles(parents, labels, cycles)
 

@@ -22,7 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.transpose import transpose
-from tri_apsp.kernels.cpu.vector_code import addresses
+from tri_apsp.kernels.cpu.vectors import addresses
 
 # Vertices whose levels are unpacked together: their block, 64 values each, stays in the L1 cache.
 _BLOCK = 256

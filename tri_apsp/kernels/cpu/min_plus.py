@@ -27,7 +27,7 @@ from numba import from_dtype, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, broadcast, vector_of
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
 
 # TILE_M * VECTORS accumulators, one row of b and one broadcast of a must fit the vector registers.
 TILE_M = 6
@@ -38,105 +38,68 @@ def tile_n(dtype: np.dtype[Any]) -> int:
     return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
-def _emit_update_tile(
-    context: Any, builder: Any, signature: Any, args: Any, *, by_bits: bool
-) -> Any:
-    """Emit c[TILE_M, TILE_N] = max(min(c, min over k of a[k, :] + b[k, :]), floor).
+@intrinsic(prefer_literal=True)
+def _update_tile(typing_context, c, a, b, floor, nonnegative):  # type: ignore[no-untyped-def]
+    """c = max(min(c, min over k of a[k, :] + b[k, :]), floor) for one tile.
 
-    `by_bits` compares floats as integers, which gives non-negative floats the same order: 82
-    instead of 52 G/s on two cores of an EPYC 9004, where the minimum and the sum of floats seem to
-    share execution ports.
+    Args:
+        c: [TILE_M, TILE_N] with unit column stride.
+        a, b: [k, TILE_M] and [k, TILE_N], contiguous.
+        nonnegative: a constant; True compares floats as integers, which gives non-negative floats
+            the same order: 82 instead of 52 G/s on two cores of an EPYC 9004, where the minimum and
+            the sum of floats seem to share execution ports.
     """
-    floor_type = signature.args[3]
-    c, a, b = (
-        context.make_array(t)(context, builder, v)
-        for t, v in zip(signature.args[:3], args[:3], strict=True)
-    )
-    is_float = isinstance(floor_type, types.Float)
-    value_bytes = floor_type.bitwidth // 8
-    vector = vector_of(context, floor_type)
-    bits = ir.VectorType(ir.IntType(floor_type.bitwidth), vector.count)
-    index = ir.IntType(64)
 
-    def smaller(x: Any, y: Any) -> Any:
-        if is_float and not by_bits:
-            return builder.select(builder.fcmp_ordered("<", x, y), x, y)
-        if is_float:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code, index = VectorCode(context, builder, floor), ir.IntType(64)
+        c_base, a_base, b_base = addresses(context, builder, signature.args[:3], args[:3])
+        bits = ir.VectorType(ir.IntType(floor.bitwidth), code.type.count)
+
+        def smaller(x: Any, y: Any) -> Any:
+            if not nonnegative.literal_value:
+                return builder.select(code.less(x, y), x, y)
             x, y = builder.bitcast(x, bits), builder.bitcast(y, bits)
-        least = builder.select(builder.icmp_signed("<", x, y), x, y)
-        return builder.bitcast(least, vector) if is_float else least
+            least = builder.select(builder.icmp_signed("<", x, y), x, y)
+            return builder.bitcast(least, code.type)
 
-    def larger(x: Any, y: Any) -> Any:
-        above = builder.fcmp_ordered(">", x, y) if is_float else builder.icmp_signed(">", x, y)
-        return builder.select(above, x, y)
+        def constant(value: int) -> Any:
+            return ir.Constant(index, value)
 
-    def vector_at(base: Any, offset: Any) -> Any:
-        return builder.inttoptr(builder.add(base, offset), vector.as_pointer())
+        def c_at(row: int, item: int) -> Any:
+            offset = builder.add(
+                builder.mul(c_row_bytes, constant(row)), constant(item * VECTOR_BYTES)
+            )
+            return builder.add(c_base, offset)
 
-    def constant(value: int) -> Any:
-        return ir.Constant(index, value)
+        # Load the tile of c, as TILE_M * VECTORS vectors that LLVM keeps in registers.
+        c_row_bytes = cgutils.unpack_tuple(
+            builder, context.make_array(c)(context, builder, args[0]).strides, 2
+        )[0]
+        tile = [(row, item) for row in range(TILE_M) for item in range(VECTORS)]
+        acc = {place: cgutils.alloca_once_value(builder, code.load(c_at(*place))) for place in tile}
+        # Main loop over k: a row of b, [TILE_N] as vectors, and one value of a after another.
+        depth = cgutils.unpack_tuple(
+            builder, context.make_array(a)(context, builder, args[1]).shape, 2
+        )[0]
+        with cgutils.for_range(builder, depth) as loop:
+            a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * code.bytes)))
+            b_row = builder.add(b_base, builder.mul(loop.index, constant(VECTORS * VECTOR_BYTES)))
+            b_tile = [code.load(b_row, item) for item in range(VECTORS)]
+            for row in range(TILE_M):
+                address = builder.add(a_row, constant(row * code.bytes))
+                value = builder.load(builder.inttoptr(address, code.type.element.as_pointer()))
+                a_tile = code.broadcast(value)
+                for item in range(VECTORS):
+                    total = code.add(a_tile, b_tile[item])
+                    builder.store(smaller(total, builder.load(acc[row, item])), acc[row, item])
+        # Epilogue: no value below the floor.
+        least = code.broadcast(args[3])
+        for place in tile:
+            value = builder.load(acc[place])
+            code.store(builder.select(code.less(least, value), value, least), c_at(*place))
+        return context.get_dummy_value()
 
-    def c_at(row: int, column: int) -> Any:
-        return vector_at(
-            c_base,
-            builder.add(builder.mul(c_row_bytes, constant(row)), constant(column * VECTOR_BYTES)),
-        )
-
-    tile = [(row, column) for row in range(TILE_M) for column in range(VECTORS)]
-    c_base, a_base, b_base = (builder.ptrtoint(array.data, index) for array in (c, a, b))
-    c_row_bytes = cgutils.unpack_tuple(builder, c.strides, 2)[0]
-    depth = cgutils.unpack_tuple(builder, a.shape, 2)[0]
-
-    # Load the tile of c, as TILE_M * VECTORS vectors that LLVM keeps in registers.
-    acc = {at: cgutils.alloca_once(builder, vector) for at in tile}
-    for at in tile:
-        builder.store(builder.load(c_at(*at), align=value_bytes), acc[at])
-    # Main loop over k: a row of b, [TILE_N] as vectors, and one value of a after another.
-    with cgutils.for_range(builder, depth) as loop:
-        a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * value_bytes)))
-        b_row = builder.add(b_base, builder.mul(loop.index, constant(VECTORS * VECTOR_BYTES)))
-        b_tile = [
-            builder.load(vector_at(b_row, constant(column * VECTOR_BYTES)), align=value_bytes)
-            for column in range(VECTORS)
-        ]
-        for row in range(TILE_M):
-            address = builder.add(a_row, constant(row * value_bytes))
-            value = builder.load(builder.inttoptr(address, vector.element.as_pointer()))
-            a_tile = broadcast(builder, value, vector)
-            for column in range(VECTORS):
-                total = (
-                    builder.fadd(a_tile, b_tile[column])
-                    if is_float
-                    else builder.add(a_tile, b_tile[column])
-                )
-                builder.store(smaller(total, builder.load(acc[row, column])), acc[row, column])
-    # Epilogue: no value below the floor.
-    floor = broadcast(builder, args[3], vector)
-    for at in tile:
-        builder.store(larger(builder.load(acc[at]), floor), c_at(*at), align=value_bytes)
-    return context.get_dummy_value()
-
-
-@intrinsic
-def _update_tile(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def]
-    """For weights of any sign: c [TILE_M, TILE_N] with unit column stride, a [k, TILE_M] and b [k,
-    TILE_N] contiguous.
-    """
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _emit_update_tile(context, builder, signature, args, by_bits=False)
-
-    return types.void(c, a, b, floor), emit
-
-
-@intrinsic
-def _update_tile_nonnegative(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def]
-    """The same, for weights without negative values."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _emit_update_tile(context, builder, signature, args, by_bits=True)
-
-    return types.void(c, a, b, floor), emit
+    return types.void(c, a, b, floor, nonnegative), emit
 
 
 def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # type: ignore[no-untyped-def]
@@ -187,9 +150,9 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
                             for j in range(wide):
                                 tile[i, j] = c[i0 + i, j0 + j]
                     if nonnegative:
-                        _update_tile_nonnegative(tile, a_packed[p], b_packed[q], floor)
+                        _update_tile(tile, a_packed[p], b_packed[q], floor, True)
                     else:
-                        _update_tile(tile, a_packed[p], b_packed[q], floor)
+                        _update_tile(tile, a_packed[p], b_packed[q], floor, False)
                     if tall < TILE_M or wide < width:
                         for i in range(tall):
                             for j in range(wide):
@@ -222,6 +185,7 @@ def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
                     column[:, i : i + TILE_M],
                     row[:, j : j + width],
                     floor,
+                    False,
                 )
     for i in range(n):
         for j in range(n):

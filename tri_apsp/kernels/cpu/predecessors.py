@@ -26,8 +26,7 @@ from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
-from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
 
 NOT_CLOSER, INEXACT, ZERO_CYCLE = 1, 2, 4
 """Flags of a source: a predecessor is no closer to it; a distance that is no sum within the
@@ -70,7 +69,7 @@ def _take_edges(
         code = VectorCode(context, builder, no_edge)
         pred, best, known, edges = addresses(context, builder, signature.args[:4], args[:4])
         infinity, least, *margins = map(code.broadcast, args[5:])
-        first = code.broadcast_index(builder.trunc(args[4], ir.IntType(32)))
+        first = code.broadcast(builder.trunc(args[4], ir.IntType(32)))
         remaining = []
         for item in range(VECTORS):
             y = code.load(known, item)
@@ -134,7 +133,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
                 offset = builder.mul(
                     builder.sext(source, integer), ir.Constant(integer, VECTORS * VECTOR_BYTES)
                 )
-                row, index = builder.add(rows, offset), code.broadcast_index(source)
+                row, index = builder.add(rows, offset), code.broadcast(source)
                 for item in range(VECTORS):
                     total, before = (
                         code.add(code.load(row, item), weight),
@@ -281,184 +280,3 @@ def _check_sources(  # type: ignore[no-untyped-def]
             flags[i] |= NOT_CLOSER
             if w[k, j] + d[j, k] <= cycle_relative * abs(y) + cycle_absolute:
                 flags[i] |= ZERO_CYCLE
-
-
-@njit(nogil=True, cache=True)
-def fewest_edges(  # type: ignore[no-untyped-def]
-    pred,
-    w,
-    d,
-    n,
-    i,
-    out_starts,
-    targets,
-    in_starts,
-    in_ends,
-    sources,
-    weights,
-    no_edge,
-    relative,
-    absolute,
-):
-    """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the
-    smallest vertex.
-
-    A breadth-first search that reads the edges from the last level, or those to the vertices that
-    are left, whichever should be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing
-    Breadth-First Search, 2012).
-
-    Args:
-        out_starts, targets: edges from each vertex, as from list_targets.
-        in_starts, in_ends, sources, weights: edges to each vertex, as from list_sources.
-    """
-    # The edges on the path to each vertex; n if it is left to reach, n + 1 if there is no path.
-    edges = np.full(n, n + 1, np.int32)
-    queue = np.empty(n, np.int32)
-    # The first level: vertices whose edge from i is a shortest path.
-    tail, left = 0, 0
-    edges[i] = 0
-    for j in range(n):
-        y = d[i, j]
-        pred[i, j] = -1
-        if j != i and y < no_edge:
-            if w[i, j] <= y + (relative * abs(y) + absolute):
-                pred[i, j] = i
-                edges[j] = 1
-                queue[tail] = j
-                tail += 1
-            else:
-                edges[j] = n
-                left += 1
-    degree = out_starts[n] / n
-    head, level = 0, 1
-    while left and head < tail:
-        # Edges from the last level, against edges to the vertices that are left, of which one in
-        # n / count is expected to come from the last level.
-        count = tail - head
-        if count * degree <= left * min(degree, n / count):
-            reached = _extend_level(
-                pred,
-                edges,
-                queue,
-                head,
-                tail,
-                w,
-                d,
-                i,
-                level,
-                out_starts,
-                targets,
-                no_edge,
-                relative,
-                absolute,
-            )
-        else:
-            reached = _reach_next(
-                pred,
-                edges,
-                queue,
-                tail,
-                d,
-                n,
-                i,
-                level,
-                in_starts,
-                in_ends,
-                sources,
-                weights,
-                no_edge,
-                relative,
-                absolute,
-            )
-        head = tail
-        tail += reached
-        left -= reached
-        level += 1
-    if left and relative > 0:
-        _reach_rest(pred, w, d, n, i, no_edge, relative, absolute)
-
-
-@njit(nogil=True, cache=True)
-def _extend_level(  # type: ignore[no-untyped-def]
-    pred, edges, queue, head, tail, w, d, i, level, starts, targets, no_edge, relative, absolute
-):
-    """Reach vertices by edges from those of the last level, queue[head:tail]; append them, and
-    return their number.
-    """
-    n = len(queue)
-    end = tail
-    for place in range(head, tail):
-        k = queue[place]
-        for e in range(starts[k], starts[k + 1]):
-            j = targets[e]
-            if edges[j] <= level or edges[j] > n or (edges[j] == level + 1 and pred[i, j] < k):
-                continue
-            y = d[i, j]
-            if w[k, j] < no_edge and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
-                if edges[j] == n:
-                    queue[end] = j
-                    end += 1
-                edges[j] = level + 1
-                pred[i, j] = k
-    return end - tail
-
-
-@njit(nogil=True, cache=True)
-def _reach_next(  # type: ignore[no-untyped-def]
-    pred,
-    edges,
-    queue,
-    tail,
-    d,
-    n,
-    i,
-    level,
-    in_starts,
-    in_ends,
-    sources,
-    weights,
-    no_edge,
-    relative,
-    absolute,
-):
-    """Reach vertices that are left, by edges to them from those of the last level; append them, and
-    return their number.
-    """
-    end = tail
-    for j in range(n):
-        if edges[j] != n:
-            continue
-        y = d[i, j]
-        longest = y + (relative * abs(y) + absolute)
-        for e in range(in_starts[j], in_ends[j]):
-            k = sources[e]
-            if edges[k] == level and weights[e] < no_edge and d[i, k] + weights[e] <= longest:
-                queue[end] = j
-                end += 1
-                edges[j] = level + 1
-                pred[i, j] = k
-                break
-    return end - tail
-
-
-@njit(nogil=True, cache=True)
-def _reach_rest(pred, w, d, n, i, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that
-    reaches a vertex.
-    """
-    left = True
-    while left and relative < 1:
-        left, changed = False, False
-        for j in range(n):
-            y = d[i, j]
-            if pred[i, j] >= 0 or j == i or not y < no_edge:
-                continue
-            left = True
-            for k in range(n):
-                reached = (k == i or pred[i, k] >= 0) and k != j and w[k, j] < no_edge
-                if reached and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
-                    pred[i, j] = k
-                    changed = True
-                    break
-        if not changed:
-            relative, absolute = 2 * relative, 2 * absolute

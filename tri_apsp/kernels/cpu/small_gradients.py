@@ -23,7 +23,7 @@ from numba import from_dtype, njit, types
 from tri_apsp.kernels.cpu.small_graphs import relax
 
 
-# Without these flags LLVM makes masked stores: see vector_code.py.
+# Without these flags LLVM makes masked stores: see vectors.py.
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
     """p[j] = min of d[i, j] over all i."""

@@ -19,8 +19,7 @@ from numba import from_dtype, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
 
 @intrinsic
@@ -92,7 +91,7 @@ def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
         m_base = None
         if not isinstance(signature.args[1], types.NoneType):
             (m_base,) = addresses(context, builder, signature.args[1:2], args[1:2])
-            chosen = code.broadcast_index(builder.trunc(args[2], ir.IntType(32)))
+            chosen = code.broadcast(builder.trunc(args[2], ir.IntType(32)))
         # Main loop: x[i, k] repeated in a vector, against the vectors of row k.
         with cgutils.for_range(builder, rows) as i:
             x_row = builder.add(x_base, builder.mul(i.index, times(padded_n, code.bytes)))

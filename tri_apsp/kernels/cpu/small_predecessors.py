@@ -5,7 +5,8 @@ CPU core, in Numba.
 import numpy as np
 from numba import njit
 
-from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE, fewest_edges
+from tri_apsp.kernels.cpu.fewest_edges import fewest_edges_of_row
+from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE
 
 
 @njit(nogil=True, cache=True)
@@ -18,16 +19,11 @@ def small_predecessors(  # type: ignore[no-untyped-def]
     The arguments are as for search_strip; the predecessors of other vertices are -1.
     """
     batch, n, _ = d.shape
-    # Lists of edges to every vertex, for graphs of `listed` vertices.
-    starts, targets = np.empty(n + 1, np.intp), np.empty(n * n, np.int32)
-    listed = 0
     best = np.empty(n, d.dtype)
     found = np.empty(n, np.int32)
     for g in range(batch):
         size = sizes[g]
         pred[g] = -1
-        # Of all edges to each vertex in turn, once a source needs them.
-        weights = np.empty(0, w.dtype)
         for i in range(size):
             _search_all(best, found, w[g], d[g], size, i, no_edge)
             flags = 0
@@ -52,26 +48,17 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                     flags |= NOT_CLOSER
                     if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
                         flags |= ZERO_CYCLE
-            # A loop is possible: search again for paths of the fewest edges.
+            # A loop is possible: search again, along all edges, for paths of the fewest.
             if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
-                if not len(weights):
-                    weights = w[g, :size, :size].T.copy().ravel()
-                if listed != size:
-                    listed = size
-                    for e in range(size * size):
-                        targets[e] = e % size
-                    for k in range(size + 1):
-                        starts[k] = k * size
-                fewest_edges(
+                offsets, targets = np.arange(size + 1) * size, np.arange(size * size) % size
+                weights = w[g, :size, :size].copy().ravel()
+                fewest_edges_of_row(
                     pred[g],
                     w[g],
                     d[g],
                     size,
                     i,
-                    starts,
-                    targets,
-                    starts,
-                    starts[1:],
+                    offsets,
                     targets,
                     weights,
                     no_edge,

@@ -1,7 +1,8 @@
 """Predecessors from the distances of a sparse graph, in Numba."""
 
-import numpy as np
 from numba import njit
+
+from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
 
 @njit(nogil=True, cache=True)
@@ -30,30 +31,4 @@ def tight_predecessors(
                     pred[v] = u
             closer = closer and d[pred[v]] < d[v]
     if not closer:
-        _fewest_edges(out_offsets, targets, out_weights, start, none, d, pred)
-
-
-@njit(nogil=True, cache=True)
-def _fewest_edges(offsets, targets, weights, start, none, d, pred):  # type: ignore[no-untyped-def]
-    """pred <- as above, by breadth-first search along tight edges; of several on one level, the
-    smallest vertex.
-    """
-    n = len(d)
-    level = np.full(n, -1, np.int64)
-    queue = np.empty(n, np.int64)
-    pred[:] = -1
-    level[start], queue[0] = 0, start
-    head, tail = 0, 1
-    while head < tail:
-        u = queue[head]
-        head += 1
-        for e in range(offsets[u], offsets[u + 1]):
-            v = targets[e]
-            if d[u] + weights[e] == d[v] and d[v] < none:
-                if level[v] < 0:
-                    level[v] = level[u] + 1
-                    queue[tail] = v
-                    tail += 1
-                    pred[v] = u
-                elif level[v] == level[u] + 1 and u < pred[v]:
-                    pred[v] = u
+        fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, 0, 0)

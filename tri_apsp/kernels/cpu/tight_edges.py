@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
+from tri_apsp.kernels.cpu.vectors import VectorCode, addresses
 
 COLUMNS = 64
 """Vertices whose edges are tested together, the bits of an int64; a graph must have as many
@@ -133,12 +133,12 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):
 
 
 @njit(nogil=True, cache=True)
-def list_targets(targets, starts, masks, n):  # type: ignore[no-untyped-def]
+def list_targets(targets, weights, starts, masks, w, n):  # type: ignore[no-untyped-def]
     """List the tight edges (k, j) from each vertex k, by ascending j: targets[starts[k] : starts[k
     + 1]].
 
     Args:
-        targets: of all tight edges.
+        targets, weights: of all tight edges.
         starts: [n + 1] of intp, written.
         masks: [n / COLUMNS, n], of all vertices, as from mark_tight.
     """
@@ -151,6 +151,6 @@ def list_targets(targets, starts, masks, n):  # type: ignore[no-untyped-def]
                 j0 = min(block * COLUMNS, n - COLUMNS)
                 for c in range(COLUMNS):
                     if tight >> c & 1:
-                        targets[end] = j0 + c
+                        targets[end], weights[end] = j0 + c, w[k, j0 + c]
                         end += 1
         starts[k + 1] = end

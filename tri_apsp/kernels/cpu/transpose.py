@@ -7,8 +7,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vector_code import VectorCode
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode
 
 
 @intrinsic
