@@ -10,7 +10,7 @@ from tune.synthetic import correct
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.tune.candidates import with_method
-from tri_apsp.tune.decision import GAIN, SCREENED_GAIN, Baselines, beats, choose_winner
+from tri_apsp.tune.decision import Baselines, beats, choose_winner
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.results import Winner
 from tri_apsp.tune.tasks import TuningTask
@@ -105,18 +105,6 @@ def test_a_configuration_in_use_that_fails_is_replaced(found: float) -> None:
     assert (new.before["cutoff"], new.before_ms, new.changed) == (512, None, True)
 
 
-def test_a_device_that_changes_its_speed_decides_nothing() -> None:
-    """On a busy machine the median may be 1.5 times that of a configuration that is no slower."""
-    outcomes = {
-        config: correct(time_ms)
-        for config, time_ms in ((TUNED, 1.5), (UNTUNED, 1.5), (INCUMBENT, 1.5), (FOUND, 1.0))
-    }
-    outcomes[FOUND] = dataclasses.replace(outcomes[FOUND], throttled=True)
-    kept = choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT), outcomes)
-    assert kept is not None
-    assert (kept.config["cutoff"], kept.changed, kept.conclusive) == (512, False, False)
-
-
 def test_a_final_is_inconclusive_if_the_noise_hides_a_gain() -> None:
     noisy = winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.9, spread=0.2)
     assert (noisy.config["cutoff"], noisy.changed, noisy.conclusive, noisy.best_ms) == (
@@ -165,27 +153,3 @@ class TestFailures:
             1.0,
             False,
         )
-
-
-class TestInterrupted:
-    """An interrupted search does not measure the untuned configuration; the default over the tuned
-    fields replaces it.
-    """
-
-    def test_the_best_is_compared_with_the_default(self) -> None:
-        found = winner(tuned=1.0, found=0.5)
-        assert (found.config["cutoff"], found.default_ms) == (256, 1.0)
-        assert final(tuned=None, found=0.5) is None
-
-    def test_without_a_time_of_the_configuration_in_use_there_is_no_winner(self) -> None:
-        outcomes = {TUNED: correct(1.0), FOUND: correct(0.5)}
-        assert choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT), outcomes) is None
-
-    def test_single_measurements_must_differ_by_more(self) -> None:
-        outcomes = {TUNED: correct(1.0), FOUND: correct(0.92)}
-        assert [
-            found.changed
-            for gain in (GAIN, SCREENED_GAIN)
-            if (found := choose_winner(TASK, Baselines(TUNED, UNTUNED, TUNED), outcomes, gain))
-            is not None
-        ] == [True, False]

@@ -131,14 +131,10 @@ def test_a_quick_sweep(home: Path) -> None:
     # minute.
     sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results
-    print(
-        f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s"
-    )
+    print(f"\n{result.evaluated} of {result.candidates} in {sweep.seconds:.0f} s")
     assert result.error == ""
-    assert result.complete
     assert sweep.seconds < 200
-    assert 1 < len(result.search.evaluated) <= 6 < result.search.candidates
-    assert [trial.origin for trial in result.search.evaluated].count("default") == 1
+    assert 1 < result.evaluated <= 6 < result.candidates
     winner = result.winner
     assert winner is not None
     assert (winner.speedup > 1) if winner.gained else (winner.speedup == 1)

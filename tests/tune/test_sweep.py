@@ -45,9 +45,8 @@ def test_the_winner_is_kept_and_used(home: Path) -> None:
     (result,) = run(pool).results
     assert result.winner is not None
     assert result.winner.gained
-    assert result.complete
     assert result.winner.speedup == pytest.approx(pool.time_ms(PRODUCT, DEFAULT) / 1.0)
-    assert len(result.search.evaluated) == result.search.candidates == len(pool.screened)
+    assert result.evaluated == result.candidates == len(pool.screened)
     assert pool.closed
     assert used().product == FASTEST
     file = stored(home)
@@ -72,16 +71,10 @@ def test_the_final_is_among_the_best_the_default_and_the_configuration_in_use() 
     assert len(configs) == len(set(configs)) == 5
 
 
-@pytest.mark.parametrize(("spread", "gained"), [(0.001, True), (0.6, False)])
-def test_the_default_stays_unless_beaten_beyond_the_noise(
-    home: Path, spread: float, gained: bool
-) -> None:
-    pool = SyntheticPool(spread=spread)
-    (result,) = run(pool).results
-    assert result.winner is not None
-    assert result.winner.gained == gained
-    assert used().product == (FASTEST if gained else DEFAULT.product)
-    assert stored(home).entries[0].speedup == pytest.approx(result.winner.speedup)
+def test_the_default_stays_unless_beaten_beyond_the_noise(home: Path) -> None:
+    run(SyntheticPool(spread=0.6))
+    assert used().product == DEFAULT.product
+    assert stored(home).entries[0].speedup == 1
 
 
 def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) -> None:
@@ -225,33 +218,21 @@ def press_ctrl_c(at: int) -> Any:
 
 
 class TestInterrupt:
-    def test_interrupt_keeps_the_results_so_far(self, home: Path) -> None:
-        pool = SyntheticPool(before=press_ctrl_c(60))
-        result = run(pool, PRODUCT, SOLVE)
-        assert result.interrupted
-        assert [done.task for done in result.results] == [PRODUCT]
-        assert pool.finals == []
-        assert pool.closed
-        file = stored(home)
-        assert not file.complete
-        assert file.entries[0].evaluated == 59
-        best = min(
-            (config for _, config in pool.screened[:59]),
-            key=lambda config: pool.time_ms(PRODUCT, config),
+    @pytest.mark.parametrize("in_final", [False, True])
+    def test_an_interrupted_task_writes_nothing(self, home: Path, in_final: bool) -> None:
+        def press() -> None:
+            _thread.interrupt_main()
+            time.sleep(0.2)
+
+        pool = (
+            SyntheticPool(before_final=press)
+            if in_final
+            else SyntheticPool(before=press_ctrl_c(60))
         )
-        assert used().product == best.product
-
-    def test_interrupt_in_the_final(self, home: Path) -> None:
-        pool = SyntheticPool(before_final=lambda: _thread.interrupt_main() or time.sleep(0.1))
-        assert run(pool).interrupted
-        assert not stored(home).complete
-        assert used().product == FASTEST
-
-    def test_interrupted_search_does_not_replace_a_complete_entry(self, home: Path) -> None:
-        run(SyntheticPool())
-        before = stored(home)
-        run(SyntheticPool(before=press_ctrl_c(20)))
-        assert stored(home) == before
+        result = run(pool, PRODUCT, SOLVE)
+        assert (result.interrupted, result.results) == (True, ())
+        assert pool.closed
+        assert not (home / "tuned").exists()
 
     def test_an_interrupted_sweep_is_resumed(self, home: Path) -> None:
         run(SyntheticPool(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20)
@@ -264,8 +245,7 @@ class TestInterrupt:
         assert [task for task, _ in second.screened].count(PRODUCT) == 11
         assert [task for task, _ in third.screened] == [SOLVE] * (20 - 3)
         assert [done.resumed for done in result.results] == [True, False]
-        assert [len(done.search.evaluated) for done in result.results] == [20, 20]
-        assert stored(home).complete
+        assert [len(done.trials) for done in result.results] == [20, 20]
         assert stored(home, "solve").complete
 
     def test_a_finished_sweep_is_resumed_without_its_file(self, home: Path) -> None:
@@ -282,7 +262,7 @@ class TestInterrupt:
         pool = SyntheticPool()
         (result,) = run(pool, trials=30, resume=True).results
         assert len(pool.screened) == 10
-        assert len(result.search.evaluated) == 30
+        assert result.evaluated == 30
 
 
 class TestTime:
@@ -290,13 +270,13 @@ class TestTime:
         pool = SyntheticPool(before=lambda _: clock.advance(0.1))
         product, solve = run(pool, PRODUCT, SOLVE, time_budget=10.0).results
         assert clock.now <= 10
-        assert 5 < len(product.search.evaluated) < product.search.candidates
-        assert len(solve.search.evaluated) > 5
+        assert 5 < product.evaluated < product.candidates
+        assert solve.evaluated > 5
 
     def test_tasks_are_left_out_at_the_end_of_the_time(self, clock: Clock) -> None:
         pool = SyntheticPool(before=lambda count: clock.advance(2.0 * (count > 1)))
         product, *others = run(pool, PRODUCT, SOLVE, time_budget=1.5).results
-        assert len(product.search.evaluated) == 2
+        assert product.evaluated == 2
         assert product.winner is not None
         assert others == []
 

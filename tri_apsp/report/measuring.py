@@ -30,7 +30,7 @@ class WorkerMeasurer:
     """Measures configurations of kernels on a device, in the tuner's worker processes."""
 
     def __init__(self, device: torch.device) -> None:
-        self._workers = Workers([device])
+        self._workers = Workers(device)
         self.parallel, self.close = self._workers.parallel, self._workers.close
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:

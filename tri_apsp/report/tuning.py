@@ -2,10 +2,10 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import geometric_mean, mean
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
@@ -17,17 +17,15 @@ from tri_apsp.console.tables import write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
-from tri_apsp.report.calls import Columns, duration, table_of
+from tri_apsp.report.calls import duration
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
-from tri_apsp.tune.results import TaskResult, Winner
-from tri_apsp.tune.rows import read_rows
+from tri_apsp.tune.results import TaskResult, Winner, read_report
 
 _NOT_OF_WINNERS = (
-    "objective",
     "failures",
     "path",
     "error",
@@ -39,13 +37,10 @@ _NOT_OF_WINNERS = (
 
 
 class _Tuned(NamedTuple):
-    """A result with a winner, and the importances of the parameters; empty if there were too few
-    trials.
-    """
+    """A result with a winner."""
 
     result: TaskResult
     winner: Winner
-    importances: dict[str, float]
 
 
 Kernels = dict[str, list[_Tuned]]
@@ -64,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out / device["slug"] / "tuning"
     make_folder(folder, "--out")
     write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
-    kernels = _by_kernel([tuned for tuned in every if tuned.result.complete])
+    kernels = _by_kernel(every)
     plots.save(_drawn(kernels), folder / "speed-up")
     command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
     origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
@@ -75,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
         for one in headers
     ]
     details = [
-        section("Importance of the parameters", *_importances(_by_kernel(every))),
         section("Best configurations", _best(every)),
         environment_section([*rows, rows[-1] | {"command": command}], "winners.csv"),
     ]
@@ -97,21 +91,20 @@ def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
     Raises:
         InputError: a sweep cannot be read, they are of different machines, or they tuned nothing.
     """
-    sweeps = [read_rows(folder) for folder in folders]
-    slugs = dict.fromkeys(rows.header["device"]["slug"] for rows in sweeps)
+    sweeps = [read_report(folder) for folder in folders]
+    slugs = dict.fromkeys(header["device"]["slug"] for header, _ in sweeps)
     found: dict[Any, _Tuned] = {}
-    for rows in sweeps:
-        for result in rows.results:
+    for _, results in sweeps:
+        for result in results:
             known = result.task in found and result.resumed
             if result.winner is not None and not known:
-                importances = rows.importances.get(result.task, {})
-                found[result.task] = _Tuned(result, result.winner, importances)
+                found[result.task] = _Tuned(result, result.winner)
     if len(slugs) > 1 or not found:
         raise InputError(
             "--from must name sweeps of one machine that tuned something, but these are of "
             f"{', '.join(slugs)} and tuned {counted(len(found), 'task')}; choose others."
         )
-    return [rows.header for rows in sweeps], list(found.values())
+    return [header for header, _ in sweeps], list(found.values())
 
 
 def _by_kernel(every: Sequence[_Tuned]) -> Kernels:
@@ -156,24 +149,9 @@ def _speed_ups(kernels: Kernels) -> str:
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _importances(kernels: Kernels) -> Iterator[str]:
-    """Yield a table for each kernel: the mean importance of each parameter by n."""
-    for kernel, every in kernels.items():
-        shares: dict[str, dict[int, list[float]]] = {}
-        for tuned in every:
-            for name, share in tuned.importances.items():
-                shares.setdefault(name, {}).setdefault(tuned.result.task.n, []).append(share)
-        means: Columns = {
-            name: {n: mean(by_n[n]) for n in sorted(by_n)} for name, by_n in shares.items()
-        }
-        if means:
-            yield f"### {kernel}"
-            yield table_of(means, "{:.2f}".format)
-
-
 def _best(every: Sequence[_Tuned]) -> str:
     rows = []
-    for result, winner, _ in sorted(every, key=lambda tuned: tuned.result.task.n):
+    for result, winner in sorted(every, key=lambda tuned: tuned.result.task.n):
         task = result.task
         rows.append(
             [
@@ -185,7 +163,7 @@ def _best(every: Sequence[_Tuned]) -> str:
                 duration(winner.times.p50_ms / 1000),
                 f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s",
                 duration(winner.default_ms / 1000),
-                f"{winner.speedup:.2f}" + ("" if result.complete else " (interrupted)"),
+                f"{winner.speedup:.2f}",
                 " ".join(f"{name}={value}" for name, value in flat_fields(winner.config).items()),
             ]
         )

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from tri_apsp import engines
@@ -34,13 +33,7 @@ _SCREEN_RUNS = (3, 2000)
 _WARM_UP_SECONDS = 0.5
 # The time and the most runs of a configuration in half a round.
 _SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
-# The time of a run of a final over the time that it measures: operands are copied and caches
-# flushed.
-_OVERHEAD = 2.0
 _MIN_ROUNDS = 2
-# How far the second half of the rounds of a final may be from the first. Reading clocks instead
-# would need NVML, which is no dependency.
-_DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
 _FLUSH_BYTES = 256 << 20
 
@@ -128,19 +121,13 @@ class Measurement:
             for index, run in enumerate(runs):
                 fit = int(1000 * _SLICE_SECONDS / self._milliseconds(*run))
                 counts[index] = min(_SLICE_RUNS, max(1, fit))
-        slices: list[list[list[float]]] = [[] for _ in runs]
+        samples: list[list[float]] = [[] for _ in runs]
         for done in range(rounds):
             if done >= _MIN_ROUNDS and time.perf_counter() - began > seconds:
                 break
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
-                slices[index].append(
-                    [self._milliseconds(*runs[index]) for _ in range(counts[index])]
-                )
-        throttled = not 1 / _DRIFT < _drift(slices) < _DRIFT
-        return [
-            dataclasses.replace(_timed(np.concatenate(found)), throttled=throttled)
-            for found in slices
-        ]
+                samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
+        return [_timed(found) for found in samples]
 
     def _small(self, config: CompleteConfig, n: int) -> Workload:
         return self._operands(config, n, small=True)
@@ -207,11 +194,6 @@ def protocol_of(task: TuningTask) -> str:
     return "wall clock" if task.engine == "cpu" else gpu
 
 
-def round_seconds(count: int, best_ms: float) -> float:
-    """Return the seconds of a round of `count` configurations, each of which is timed twice."""
-    return 2 * count * _OVERHEAD * max(_SLICE_SECONDS, best_ms / 1000)
-
-
 def outcome_of(error: Exception) -> Outcome:
     """Return the outcome of a configuration that raised `error`."""
     kind = kind_of(error)
@@ -257,18 +239,5 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
 
 
-def _timed(samples: npt.ArrayLike) -> Outcome:
-    percentiles = np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist()
-    return Outcome(OutcomeKind.correct, Times(*percentiles))
-
-
-def _drift(slices: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the time of the second half of the slices over that of the first, in geometric mean
-    over the configurations.
-    """
-    ratios = []
-    for found in slices:
-        half = len(found) // 2
-        later, earlier = np.concatenate(found[-half:]), np.concatenate(found[:half])
-        ratios.append(np.median(later) / np.median(earlier))
-    return float(np.exp(np.mean(np.log(ratios))))
+def _timed(samples: Sequence[float]) -> Outcome:
+    return Outcome(OutcomeKind.correct, Times(*np.percentile(samples, [20, 50, 80]).tolist()))

@@ -41,8 +41,6 @@ class Times:
 
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
-# The fields of an outcome as JSON besides its metrics, which are named freely.
-_NAMES = {"kind", *_NO_TIMES, "message", "throttled"}
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,12 @@ class Outcome:
         kind: the class of the outcome.
         times: the times of the runs; None if the configuration was not timed.
         message: the error in one line; "" if there was none.
-        throttled: whether the device became slower or faster during the measurement, so that the
-            times are not its best.
         metrics: what else was measured, by name.
     """
 
     kind: OutcomeKind
     times: Times | None = None
     message: str = ""
-    throttled: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -72,18 +67,10 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON takes them, with those of `times` in place of it."""
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
-        return {
-            "kind": self.kind.value,
-            **times,
-            "message": self.message,
-            "throttled": self.throttled,
-            **self.metrics,
-        }
+        return {"kind": self.kind.value, **times, "message": self.message, **self.metrics}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote; fields of other names are its metrics."""
+        """Return the outcome that `to_dict` wrote, without its metrics."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        metrics = {name: value for name, value in fields.items() if name not in _NAMES}
-        kind = OutcomeKind(fields["kind"])
-        return cls(kind, times, fields["message"], fields["throttled"], metrics)
+        return cls(OutcomeKind(fields["kind"]), times, fields["message"])

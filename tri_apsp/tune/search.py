@@ -18,6 +18,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import Trial, TrialState
 
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.results import Evaluated
 from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
@@ -27,21 +28,6 @@ Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outco
 _STARTUP = 10
 
 
-@dataclass(frozen=True)
-class Evaluated:
-    """One configuration that was evaluated.
-
-    Attributes:
-        values: the choice for each parameter.
-        outcome: the outcome of the evaluation.
-        origin: "default" or "search".
-    """
-
-    values: Values
-    outcome: Outcome
-    origin: str
-
-
 @dataclass
 class SearchResult:
     """The configurations that a search evaluated, in the order of evaluation.
@@ -49,17 +35,10 @@ class SearchResult:
     Attributes:
         evaluated: distinct configurations, those of earlier runs of the same study first.
         candidates: the number of configurations to choose from.
-        interrupted: whether Ctrl-C ended it.
-        dominated: the number of candidates that earlier versions passed over, since one that needs
-            no more memory did not fit.
-        study: Optuna's study, which has the trials; None if they were read from a file.
     """
 
     evaluated: list[Evaluated] = field(default_factory=list)
     candidates: int = 0
-    interrupted: bool = False
-    dominated: int = 0
-    study: optuna.Study | None = None
 
     @property
     def ranked(self) -> list[Evaluated]:
@@ -68,23 +47,18 @@ class SearchResult:
         return sorted(timed, key=lambda trial: trial.outcome.median_ms)
 
     @property
-    def best(self) -> Evaluated | None:
-        """The first of `ranked`; None if there is none."""
-        return next(iter(self.ranked), None)
-
-    @property
     def best_ms(self) -> float:
         """The median time of the fastest correct configuration; infinity if there is none."""
         return min((trial.outcome.median_ms for trial in self.evaluated), default=math.inf)
 
     @property
-    def failures(self) -> Counter[OutcomeKind]:
+    def failures(self) -> Counter[str]:
         """The number of failures, by class."""
         kinds = (trial.outcome.kind for trial in self.evaluated)
-        return Counter(kind for kind in kinds if kind is not OutcomeKind.correct)
+        return Counter(kind.value for kind in kinds if kind is not OutcomeKind.correct)
 
 
-def known_trials(study: optuna.Study, default: Values) -> list[Evaluated]:
+def known_trials(study: optuna.Study) -> list[Evaluated]:
     """Return the distinct configurations that were evaluated in a study, each with its last
     outcome.
     """
@@ -92,8 +66,7 @@ def known_trials(study: optuna.Study, default: Values) -> list[Evaluated]:
     for trial in study.get_trials(deepcopy=False):
         outcome = trial.user_attrs.get("outcome")
         if outcome is not None and trial.state.is_finished():
-            origin = "default" if trial.params == default else "search"
-            known = Evaluated(trial.params, Outcome.from_dict(outcome), origin)
+            known = Evaluated(trial.params, Outcome.from_dict(outcome))
             found[tuple(sorted(trial.params.items()))] = known
     return list(found.values())
 
@@ -112,11 +85,9 @@ class Search:
             when they ran.
         default: evaluated first, whether it is a candidate or not.
         anchors: evaluated next, if they are candidates.
-        sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
         seed: the seed of the sampler.
         trials: the largest number of configurations evaluated, those already in the study included.
         end: the time of the monotonic clock after which only the default may still run.
-        reserve: maps the best time in ms to the seconds before `end` to keep free.
         on_trial: called with the result so far after each new evaluation.
     """
 
@@ -128,38 +99,35 @@ class Search:
         study: optuna.Study,
         default: Values,
         anchors: Iterable[Values] = (),
-        sampler: str = "tpe",
         seed: int = 0,
         trials: int,
         end: float = math.inf,
-        reserve: Callable[[float], float] = lambda best_ms: 0.0,
         on_trial: Callable[[SearchResult], None] = lambda result: None,
     ) -> None:
         self._space, self._study, self._default = space, study, default
-        self._trials, self._end, self._reserve, self._on_trial = trials, end, reserve, on_trial
+        self._trials, self._end, self._on_trial = trials, end, on_trial
         self._distributions: dict[str, BaseDistribution] = {
             p.name: CategoricalDistribution(p.choices) for p in space.parameters
         }
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
         self._slow: set[int] = set()  # the numbers of trials that were timed once
-        self._result = SearchResult(candidates=len(self._open), study=study)
-        for known in known_trials(study, default):
+        self._result = SearchResult(candidates=len(self._open))
+        for known in known_trials(study):
             key = self._key(known.values)
             if known.outcome.kind.deterministic and key in self._open:
                 del self._open[key]
                 self._result.evaluated.append(known)
-        exhaustive = self._result.candidates <= trials
-        self._samples = sampler == "tpe" and not exhaustive
-        order = list(candidates)
-        if exhaustive or sampler != "grid":
-            random.Random(seed).shuffle(order)
-        self._planned = iter([default, *anchors, *([] if self._samples else order)])
+        self._samples = self._result.candidates > trials
+        order = [] if self._samples else list(candidates)
+        random.Random(seed).shuffle(order)
+        self._planned = iter([default, *anchors, *order])
         study.sampler = _tpe_sampler(seed + len(self._result.evaluated))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
     def run(self, evaluate: Evaluate, parallel: int = 1) -> SearchResult:
-        """Search, and return the configurations evaluated; Ctrl-C ends the search.
+        """Search, and return the configurations evaluated. After Ctrl-C, which is raised, the study
+        has those that were finished.
 
         Args:
             evaluate: evaluates one configuration, in a thread of its own.
@@ -177,8 +145,6 @@ class Search:
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     self._tell(running[done], done.result())
                     del running[done]
-        except KeyboardInterrupt:
-            self._result.interrupted = True
         finally:
             # Evaluations in progress end when the caller closes their worker.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -189,7 +155,7 @@ class Search:
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
         count = len(self._result.evaluated) + running
-        if count >= self._trials or not self._open or (count and self._time_is_up()):
+        if count >= self._trials or not self._open or (count and time.monotonic() >= self._end):
             return None
         for values in self._planned:
             if self._key(values) in self._open:
@@ -205,7 +171,6 @@ class Search:
 
     def _enqueued(self, values: Values) -> Trial:
         self._study.enqueue_trial(values)
-        # Of a study that is shared, it may be a trial that another process has enqueued.
         trial = self._study.ask(self._distributions)
         self._open.pop(self._key(trial.params), None)
         return trial
@@ -219,8 +184,7 @@ class Search:
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, outcome.median_ms)
-        origin = "default" if trial.params == self._default else "search"
-        self._result.evaluated.append(Evaluated(trial.params, outcome, origin))
+        self._result.evaluated.append(Evaluated(trial.params, outcome))
         self._on_trial(self._result)
 
     def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
@@ -233,12 +197,7 @@ class Search:
         return is_slow
 
     def _is_late(self, trial: Trial) -> Callable[[], bool]:
-        return lambda: trial.params != self._default and self._time_is_up()
-
-    def _time_is_up(self) -> bool:
-        best_ms = self._result.best_ms
-        reserved = self._reserve(best_ms) if best_ms < math.inf else 0.0
-        return time.monotonic() + reserved >= self._end
+        return lambda: trial.params != self._default and time.monotonic() >= self._end
 
     def _nearest(self, values: Mapping[str, Any]) -> Values:
         """Return the open candidate whose values are the fewest steps from `values`."""
