@@ -71,7 +71,6 @@ class Measurement:
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
         self._workloads: dict[tuple[int, int, bool], Workload] = {}
-        self._with_expected: set[Workload] = set()
         self._default = default_config(task.engine, task.torch_dtype)
         self.verify(self._default)
 
@@ -79,7 +78,7 @@ class Measurement:
         """Compare the results of a configuration on a small workload and on that of the task, and
         time one run.
         """
-        self._compare(config, self._small(config, small_sizes(self._task)[0]))
+        self._compare(config, self._workload(config, small_sizes(self._task)[0], small=True))
         workload = self._large(config)
         operation = self._compare(config, workload)
         return _timed([self._milliseconds(workload, operation)])
@@ -101,7 +100,7 @@ class Measurement:
         no times.
         """
         for n in small_sizes(self._task):
-            self._compare(config, self._small(config, n))
+            self._compare(config, self._workload(config, n, small=True))
         self._compare(config, self._large(config))
         return Outcome(OutcomeKind.correct)
 
@@ -129,28 +128,24 @@ class Measurement:
                 samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
         return [_timed(found) for found in samples]
 
-    def _small(self, config: CompleteConfig, n: int) -> Workload:
-        return self._operands(config, n, small=True)
-
-    def _large(self, config: CompleteConfig) -> Workload:
-        """Return the workload of the task, whose expected result is that of the default
-        configuration.
+    def _workload(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
+        """Return a workload for configurations like `config`. The expected result of a large one is
+        that of the default configuration.
         """
-        workload = self._operands(config, self._task.n, small=False)
-        if workload not in self._with_expected:
-            default = dataclasses.replace(self._default, block_size=config.block_size)
-            self._execute(default, workload)
-            workload.set_expected()
-            self._with_expected.add(workload)
-        return workload
-
-    def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
-        workload = WORKLOADS[self._task.record.workload]
-        block_size = config.block_size if workload.by_block_size else 0
+        kind = WORKLOADS[self._task.record.workload]
+        block_size = config.block_size if kind.by_block_size else 0
         key = n, block_size, small
         if key not in self._workloads:
-            self._workloads[key] = workload(self._task, self._device, n, block_size, small=small)
+            made = kind(self._task, self._device, n, block_size, small=small)
+            if not small:
+                default = dataclasses.replace(self._default, block_size=config.block_size)
+                self._execute(default, made)
+                made.set_expected()
+            self._workloads[key] = made
         return self._workloads[key]
+
+    def _large(self, config: CompleteConfig) -> Workload:
+        return self._workload(config, self._task.n, small=False)
 
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
