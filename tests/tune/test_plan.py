@@ -48,10 +48,8 @@ def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 64}, "n must be a list, but is 64;"),
         ({"n": ["64"]}, "n and trials must be integers from 1, but one is '64';"),
-        ({"kernels": "product"}, "kernels must be a list, but is 'product';"),
-        ({"signs": None}, "signs must be a list, but is None;"),
+        ({"dtypes": "float32"}, "dtype must be one of float32, float64, "),
         ({"seed": "x"}, "seed must be integers from 0, but one is 'x';"),
         (
             {"time_budget": "x"},

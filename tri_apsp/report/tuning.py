@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -23,28 +23,11 @@ from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
-from tri_apsp.tune.results import TaskResult, Winner, read_report
 
-_NOT_OF_WINNERS = (
-    "failures",
-    "path",
-    "error",
-    "before",
-    "before_ms",
-    "best_ms",
-    "conclusive",
-)
+_NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
 
-
-class _Tuned(NamedTuple):
-    """A result with a winner."""
-
-    result: TaskResult
-    winner: Winner
-
-
-Kernels = dict[str, list[_Tuned]]
-"""Results by engine and kernel."""
+Rows = list[dict[str, Any]]
+"""Results of tasks, as TaskResult.to_dict writes them."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,87 +67,95 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
+def _read(folders: Sequence[Path]) -> tuple[Rows, Rows]:
     """Return the headers of sweeps, and for each task with a winner the last result which is not
     only resumed.
 
     Raises:
         InputError: a sweep cannot be read, they are of different machines, or they tuned nothing.
     """
-    sweeps = [read_report(folder) for folder in folders]
-    slugs = dict.fromkeys(header["device"]["slug"] for header, _ in sweeps)
-    found: dict[Any, _Tuned] = {}
-    for _, results in sweeps:
-        for result in results:
-            known = result.task in found and result.resumed
-            if result.winner is not None and not known:
-                found[result.task] = _Tuned(result, result.winner)
+    headers: Rows = []
+    found: dict[Any, dict[str, Any]] = {}
+    for folder in folders:
+        path = folder / "sweep.json"
+        try:
+            header = json.loads(path.read_text(encoding="utf-8"))
+            results = header.pop("results")
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(
+                "--from must name what `python -m tri_apsp.tune --report DIR` wrote, but "
+                f"{path} is not ({type(error).__name__}: {error}); tune again."
+            ) from None
+        headers.append(header)
+        for row in results:
+            task = tuple(row[name] for name in ("engine", "kernel", "dtype", "sign", "n", "batch"))
+            if row.get("config") is not None and not (task in found and row["resumed"]):
+                found[task] = row
+    slugs = dict.fromkeys(header["device"]["slug"] for header in headers)
     if len(slugs) > 1 or not found:
         raise InputError(
             "--from must name sweeps of one machine that tuned something, but these are of "
             f"{', '.join(slugs)} and tuned {counted(len(found), 'task')}; choose others."
         )
-    return [header for header, _ in sweeps], list(found.values())
+    return headers, list(found.values())
 
 
-def _by_kernel(every: Sequence[_Tuned]) -> Kernels:
-    found: Kernels = {}
-    for tuned in every:
-        task = tuned.result.task
-        found.setdefault(f"{task.engine} {task.kernel}", []).append(tuned)
+def _by_kernel(every: Rows) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for row in every:
+        found.setdefault(f"{row['engine']} {row['kernel']}", []).append(row)
     return found
 
 
-def _of_winner(tuned: _Tuned) -> dict[str, Any]:
-    row = tuned.result.to_dict()
+def _of_winner(row: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
     return kept | {"config": json.dumps(row["config"])}
 
 
-def _drawn(kernels: Kernels) -> Figure:
+def _drawn(kernels: dict[str, Rows]) -> Figure:
     """Draw the speed-ups of each kernel against n: the mean, and bars from least to most."""
     lines = []
     for kernel, every in kernels.items():
         by_n: dict[int, list[float]] = {}
-        for tuned in every:
-            by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
+        for row in every:
+            by_n.setdefault(row["n"], []).append(row["speedup"])
         n = sorted(by_n)
         middle, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
         lines.append(Line(kernel, n, middle, low, high))
     return plots.draw("Speed-up over the default", [Plot("n", lines)], y_label="speed-up", width=7)
 
 
-def _speed_ups(kernels: Kernels) -> str:
+def _speed_ups(kernels: dict[str, Rows]) -> str:
     """Return the mean speed-up of each kernel and dtype, and how often the default stays."""
     lines = []
-    dtypes = dict.fromkeys(one.result.task.dtype for every in kernels.values() for one in every)
+    dtypes = dict.fromkeys(row["dtype"] for every in kernels.values() for row in every)
     for kernel, every in (kernels | {"all": [*chain(*kernels.values())]}).items():
-        parts = [[one for one in every if one.result.task.dtype == dtype] for dtype in dtypes]
+        parts = [[row for row in every if row["dtype"] == dtype] for dtype in dtypes]
         means = [
-            f"{geometric_mean(one.winner.speedup for one in part):.2f}" if part else ""
+            f"{geometric_mean(row['speedup'] for row in part):.2f}" if part else ""
             for part in (*parts, every)
         ]
-        stays = sum(not one.winner.gained for one in every)
+        stays = sum(not row["gained"] for row in every)
         lines.append([kernel, *means, f"{stays} of {len(every)}"])
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _best(every: Sequence[_Tuned]) -> str:
+def _best(every: Rows) -> str:
     rows = []
-    for result, winner in sorted(every, key=lambda tuned: tuned.result.task.n):
-        task = result.task
+    for row in sorted(every, key=lambda row: row["n"]):
+        seconds, batch = row["p50_ms"] / 1000, row["batch"]
         rows.append(
             [
-                task.n,
-                task.engine,
-                task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}",
-                task.dtype,
-                task.sign,
-                duration(winner.times.p50_ms / 1000),
-                f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s",
-                duration(winner.default_ms / 1000),
-                f"{winner.speedup:.2f}",
-                " ".join(f"{name}={value}" for name, value in flat_fields(winner.config).items()),
+                row["n"],
+                row["engine"],
+                row["kernel"] if batch == 1 else f"{row['kernel']} of {batch}",
+                row["dtype"],
+                row["sign"],
+                duration(seconds),
+                f"{amount(batch * row['n'] ** 3 / seconds)}/s",
+                duration(row["default_ms"] / 1000),
+                f"{row['speedup']:.2f}",
+                " ".join(f"{name}={value}" for name, value in flat_fields(row["config"]).items()),
             ]
         )
     header = ["n", "engine", "kernel", "dtype", "sign", "p50", "operations", "default p50"]

@@ -14,6 +14,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, synchronize
+from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import MATRICES, TuningTask
 from tri_apsp.tune.workloads import (
@@ -150,7 +151,7 @@ class Measurement:
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
         workload.restore()
-        with _poisoned_memory(workload.floor):
+        with _poisoned_memory(floor(workload.dtype)):
             operation.run()
         synchronize(self._device)
         return operation

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tri_apsp.tuned.records import Values
 
 
 class OutcomeKind(str, enum.Enum):
@@ -74,3 +76,17 @@ class Outcome:
         """Return the outcome that `to_dict` wrote, without its metrics."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
         return cls(OutcomeKind(fields["kind"]), times, fields["message"])
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One configuration that was evaluated: the choice for each parameter, and the outcome."""
+
+    values: Values
+    outcome: Outcome
+
+
+def ranked(trials: Iterable[Evaluated]) -> list[Evaluated]:
+    """Return the correct configurations, the fastest first."""
+    timed = (trial for trial in trials if trial.outcome.times is not None)
+    return sorted(timed, key=lambda trial: trial.outcome.median_ms)

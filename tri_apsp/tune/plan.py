@@ -59,12 +59,6 @@ class Settings:
     force: bool = False
 
     def __post_init__(self) -> None:
-        for what in ("kernels", "n", "dtypes", "signs"):
-            values = getattr(self, what)
-            if isinstance(values, str) or not isinstance(values, Sequence):
-                raise InputError(
-                    f"{what} must be a list, but is {values!r}; give a list, even of one."
-                )
         _require("dtype", self.dtypes, DTYPES_BY_NAME)
         _require("sign", self.signs, SIGNS)
         _require("effort", [self.effort], EFFORTS)

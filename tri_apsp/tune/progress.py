@@ -10,7 +10,6 @@ from tqdm import tqdm
 from tri_apsp.console.output import flat_fields, print_fields
 from tri_apsp.messages import counted
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
-from tri_apsp.tune.search import SearchResult
 from tri_apsp.tune.tasks import TuningTask
 
 
@@ -34,10 +33,10 @@ class SweepProgress:
             desc=title, total=trials, leave=False, disable=None if self._shown else True
         )
 
-    def evaluated(self, found: SearchResult) -> None:
-        """One more configuration was evaluated."""
-        if found.best_ms < math.inf:
-            self._bar.set_postfix_str(f"best {milliseconds(found.best_ms)}", refresh=False)
+    def evaluated(self, best_ms: float) -> None:
+        """One more configuration was evaluated; infinity: none was correct so far."""
+        if best_ms < math.inf:
+            self._bar.set_postfix_str(f"best {milliseconds(best_ms)}", refresh=False)
         self._bar.update()
 
     def finished(self, result: TaskResult) -> None:
@@ -66,9 +65,9 @@ def format_config(config: Mapping[str, Any]) -> str:
 def outcome_line(result: TaskResult) -> str:
     """Return the result of a task in one line."""
     if result.winner is None:
-        return f"{result.task}: {result.error}"
-    tried = f"{result.evaluated} of {result.candidates} configurations"
-    parts = [_decision(result.winner), "found by an earlier run" if result.resumed else tried]
+        return f"{result.task}: {result.error or 'tuned by an earlier run'}"
+    tried = f"{len(result.trials)} of {result.candidates} configurations"
+    parts = [_decision(result.winner), tried]
     failed = ", ".join(f"{count} {kind}" for kind, count in result.failures.items())
     parts += [f"failed: {failed}"] if failed else []
     return f"{result.task}: {', '.join(parts)}"
@@ -83,7 +82,7 @@ def _decision(winner: Winner) -> str:
         factor = winner.before_ms / winner.times.p50_ms
         return f"{milliseconds(winner.before_ms)} before, now {now}, {factor:.2f} times as fast"
     which = "the tuned configuration" if winner.gained else "the default"
-    if not winner.conclusive and winner.best_ms is not None:
+    if not winner.conclusive:
         other = milliseconds(winner.best_ms)
         return f"{which} stays at {now}, since {other} of another is within the noise"
     return f"{which} stays at {now}"
@@ -96,15 +95,14 @@ def print_summary(result: SweepResult, tasks: int) -> None:
         result: the result of the sweep.
         tasks: the number of tasks that were planned.
     """
-    winners = [done.winner for done in result.results if done.winner is not None]
-    changed = 0
+    tuned, changed = sum(not done.error for done in result.results), 0
     for done in result.results:
         if done.error:
             print(f"{done.task}: {done.error}")
         elif done.winner is not None and done.winner.changed:
             changed += 1
             print(f"{done.task}: {_decision(done.winner)}")
-            print(f"  before  {format_config(done.winner.before or {})}")
+            print(f"  before  {format_config(done.winner.before)}")
             print(f"  now     {format_config(done.winner.config)}")
     note = ""
     if result.interrupted:
@@ -113,7 +111,7 @@ def print_summary(result: SweepResult, tasks: int) -> None:
         note = " in the time given; --resume with more --time-budget continues"
     print_fields(
         [
-            ("tuned", f"{len(winners)} of {counted(tasks, 'task')}{note}"),
+            ("tuned", f"{tuned} of {counted(tasks, 'task')}{note}"),
             ("changed", str(changed)),
             ("written", ", ".join(map(str, result.files)) or "nothing"),
         ]

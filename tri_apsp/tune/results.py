@@ -1,4 +1,4 @@
-"""The results of a sweep, and the files that hold them for reports."""
+"""The results of a sweep, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import dataclasses
 import datetime
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,8 @@ from tri_apsp.console.machine import versions
 from tri_apsp.console.output import command_line
 from tri_apsp.console.tables import write_csv
 from tri_apsp.device import Device
-from tri_apsp.errors import InputError
-from tri_apsp.tune.outcome import Outcome, Times
+from tri_apsp.tune.outcome import Evaluated, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tuned.records import Values
-
-# Fields of a TaskResult that JSON holds under the same name.
-_PLAIN = ("evaluated", "candidates", "failures", "resumed", "seconds", "error")
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """One configuration that was evaluated: the choice for each parameter, and the outcome."""
-
-    values: Values
-    outcome: Outcome
 
 
 @dataclass(frozen=True)
@@ -41,8 +29,7 @@ class Winner:
         gained: whether the configuration is not the default.
         times: the times of its runs.
         default_ms: the median time of the default in the same final.
-        before: the fields of the configuration that was in use; None in files of earlier versions,
-            which do not have it.
+        before: the fields of the configuration that was in use.
         before_ms: its median time in the same final; None if it failed.
         best_ms: the median time of the best configuration in the same final.
         conclusive: False if another was better, but not by more than the noise.
@@ -52,10 +39,10 @@ class Winner:
     gained: bool
     times: Times
     default_ms: float
-    before: dict[str, Any] | None = None
-    before_ms: float | None = None
-    best_ms: float | None = None
-    conclusive: bool = True
+    before: dict[str, Any]
+    before_ms: float | None
+    best_ms: float
+    conclusive: bool
 
     @property
     def speedup(self) -> float:
@@ -65,7 +52,7 @@ class Winner:
     @property
     def changed(self) -> bool:
         """Whether it replaces the configuration that was in use."""
-        return self.before is not None and self.before != self.config
+        return self.before != self.config
 
 
 @dataclass(frozen=True)
@@ -74,11 +61,9 @@ class TaskResult:
 
     Attributes:
         task: the task.
-        trials: the configurations that were evaluated, by this and earlier runs.
-        evaluated: their number.
+        trials: the configurations that were evaluated.
         candidates: the number of configurations to choose from.
-        failures: the number of failures, by class.
-        winner: the winner; None if there is an error.
+        winner: the winner; None if the task is resumed or there is an error.
         resumed: whether an earlier run had tuned the task already.
         seconds: the time of the search and the final.
         path: the path of the tuned file; None if nothing was written.
@@ -87,38 +72,35 @@ class TaskResult:
 
     task: TuningTask
     trials: Sequence[Evaluated] = field(default=(), repr=False)
-    evaluated: int = 0
     candidates: int = 0
-    failures: Mapping[str, int] = field(default_factory=dict)
     winner: Winner | None = None
     resumed: bool = False
     seconds: float = 0.0
     path: Path | None = None
     error: str = ""
 
+    @property
+    def failures(self) -> Counter[str]:
+        """The number of failures, by class."""
+        kinds = (trial.outcome.kind for trial in self.trials)
+        return Counter(kind.value for kind in kinds if kind is not OutcomeKind.correct)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except the trials, as JSON takes them."""
+        """Return all fields as JSON takes them, with the number of trials in place of these."""
         fields = dataclasses.asdict(self.task)
         if self.winner is not None:
             winner = dataclasses.asdict(self.winner)
             fields |= winner.pop("times") | winner | {"speedup": self.winner.speedup}
-        fields |= {name: getattr(self, name) for name in _PLAIN}
-        return fields | {"path": None if self.path is None else str(self.path)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> TaskResult:
-        """Return the result that `to_dict` wrote, without its trials."""
-
-        def those_of(kind: type[Times | Winner | TuningTask]) -> dict[str, Any]:
-            names = (each.name for each in dataclasses.fields(kind))
-            return {name: fields[name] for name in names if name in fields}
-
-        winner = None
-        if fields.get("config") is not None:
-            winner = Winner(times=Times(**those_of(Times)), **those_of(Winner))
-        plain = {name: fields[name] for name in _PLAIN}
-        path = Path(fields["path"]) if fields["path"] else None
-        return cls(TuningTask(**those_of(TuningTask)), winner=winner, path=path, **plain)
+        return {
+            **fields,
+            "evaluated": len(self.trials),
+            "candidates": self.candidates,
+            "failures": dict(self.failures),
+            "resumed": self.resumed,
+            "seconds": self.seconds,
+            "path": None if self.path is None else str(self.path),
+            "error": self.error,
+        }
 
 
 @dataclass(frozen=True)
@@ -171,21 +153,3 @@ def write_report(result: SweepResult, directory: Path) -> None:
     }
     content = json.dumps(header | result.to_dict(), indent=2)
     (directory / "sweep.json").write_text(f"{content}\n", encoding="utf-8")
-
-
-def read_report(directory: Path) -> tuple[dict[str, Any], list[TaskResult]]:
-    """Return the content of a `sweep.json`: the header (command, versions, device and so on) and
-    the results.
-
-    Raises:
-        InputError: it is missing, or was not written by `write_report`.
-    """
-    path = directory / "sweep.json"
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-        return header, [TaskResult.from_dict(row) for row in header.pop("results")]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            "--from must name what `python -m tri_apsp.tune --report DIR` wrote, but "
-            f"{path} is not ({type(error).__name__}: {error}); tune again."
-        ) from None

@@ -6,10 +6,8 @@ import math
 import random
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import Trial, TrialState
 
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
-from tri_apsp.tune.results import Evaluated
+from tri_apsp.tune.outcome import Evaluated, Outcome
 from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
@@ -26,36 +23,6 @@ Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outco
 
 # Random candidates before TPE has something to model, and trials before slow ones are pruned.
 _STARTUP = 10
-
-
-@dataclass
-class SearchResult:
-    """The configurations that a search evaluated, in the order of evaluation.
-
-    Attributes:
-        evaluated: distinct configurations, those of earlier runs of the same study first.
-        candidates: the number of configurations to choose from.
-    """
-
-    evaluated: list[Evaluated] = field(default_factory=list)
-    candidates: int = 0
-
-    @property
-    def ranked(self) -> list[Evaluated]:
-        """The correct configurations, the fastest first."""
-        timed = [trial for trial in self.evaluated if trial.outcome.times is not None]
-        return sorted(timed, key=lambda trial: trial.outcome.median_ms)
-
-    @property
-    def best_ms(self) -> float:
-        """The median time of the fastest correct configuration; infinity if there is none."""
-        return min((trial.outcome.median_ms for trial in self.evaluated), default=math.inf)
-
-    @property
-    def failures(self) -> Counter[str]:
-        """The number of failures, by class."""
-        kinds = (trial.outcome.kind for trial in self.evaluated)
-        return Counter(kind.value for kind in kinds if kind is not OutcomeKind.correct)
 
 
 def known_trials(study: optuna.Study) -> list[Evaluated]:
@@ -88,7 +55,8 @@ class Search:
         seed: the seed of the sampler.
         trials: the largest number of configurations evaluated, those already in the study included.
         end: the time of the monotonic clock after which only the default may still run.
-        on_trial: called with the result so far after each new evaluation.
+        on_trial: called after each new evaluation with the best time so far in ms; infinity if
+            there is none.
     """
 
     def __init__(
@@ -102,7 +70,7 @@ class Search:
         seed: int = 0,
         trials: int,
         end: float = math.inf,
-        on_trial: Callable[[SearchResult], None] = lambda result: None,
+        on_trial: Callable[[float], None] = lambda best_ms: None,
     ) -> None:
         self._space, self._study, self._default = space, study, default
         self._trials, self._end, self._on_trial = trials, end, on_trial
@@ -112,21 +80,22 @@ class Search:
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
         self._slow: set[int] = set()  # the numbers of trials that were timed once
-        self._result = SearchResult(candidates=len(self._open))
+        self._evaluated: list[Evaluated] = []
+        self._samples = len(self._open) > trials
         for known in known_trials(study):
             key = self._key(known.values)
             if known.outcome.kind.deterministic and key in self._open:
                 del self._open[key]
-                self._result.evaluated.append(known)
-        self._samples = self._result.candidates > trials
+                self._evaluated.append(known)
         order = [] if self._samples else list(candidates)
         random.Random(seed).shuffle(order)
         self._planned = iter([default, *anchors, *order])
-        study.sampler = _tpe_sampler(seed + len(self._result.evaluated))
+        study.sampler = _tpe_sampler(seed + len(self._evaluated))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
-    def run(self, evaluate: Evaluate, parallel: int = 1) -> SearchResult:
-        """Search, and return the configurations evaluated. After Ctrl-C, which is raised, the study
+    def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
+        """Search, and return the distinct configurations that were evaluated, those of earlier runs
+        of the study first. After Ctrl-C, which is raised, the study
         has those that were finished.
 
         Args:
@@ -150,11 +119,11 @@ class Search:
             pool.shutdown(wait=False, cancel_futures=True)
             for trial in running.values():
                 self._study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-        return self._result
+        return self._evaluated
 
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
-        count = len(self._result.evaluated) + running
+        count = len(self._evaluated) + running
         if count >= self._trials or not self._open or (count and time.monotonic() >= self._end):
             return None
         for values in self._planned:
@@ -184,8 +153,8 @@ class Search:
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, outcome.median_ms)
-        self._result.evaluated.append(Evaluated(trial.params, outcome))
-        self._on_trial(self._result)
+        self._evaluated.append(Evaluated(trial.params, outcome))
+        self._on_trial(min(each.outcome.median_ms for each in self._evaluated))
 
     def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
         def is_slow(ms: float) -> bool:

@@ -20,19 +20,19 @@ from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import candidates, space_hash
 from tri_apsp.tune.decision import Baselines, baselines_of, choose_winner
 from tri_apsp.tune.measurement import protocol_of
-from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.outcome import Evaluated, Outcome, ranked
 from tri_apsp.tune.plan import SweepPlan
 from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.progress import SweepProgress
 from tri_apsp.tune.results import SweepResult, TaskResult, Winner
-from tri_apsp.tune.search import Search, SearchResult, known_trials
+from tri_apsp.tune.search import Search
 from tri_apsp.tune.studies import open_storage, open_study
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
 
 # The share of a task's time that its search leaves to the final, and the runs of a configuration
 # in the shortest final: three comparisons and two rounds.
-_FINAL_SHARE, _FINAL_RUNS = 0.15, 7
+_FINAL_SHARE, _FINAL_RUNS = 0.25, 7
 
 
 def sweep(
@@ -109,7 +109,7 @@ class _Tuner:
         self._storage, self._pool, self._progress = storage, pool, progress
 
     def tune(self, task: TuningTask, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
-        """Return the result of a task, recorded in its study and written to its file.
+        """Return the result of a task, whose winner is written to its file.
 
         Args:
             task: the task to tune.
@@ -126,37 +126,28 @@ class _Tuner:
         study = open_study(self._storage, name, resume=self._settings.resume)
         # A result depends on these settings besides the name of the study.
         asked = [self._settings.effort, self._settings.trials, self._settings.time_budget]
-        recorded = study.user_attrs.get("result")
-        if recorded is not None and recorded["asked"] == asked:
-            known = TaskResult.from_dict(recorded)
-            path = None if self._has_entry(task) else self._saved(known)
-            trials = known_trials(study)
-            return dataclasses.replace(known, trials=trials, resumed=True, seconds=0.0, path=path)
-        found = self._search(study, task, baselines, seconds, earlier)
-        winner = self._final(task, baselines, found, start + seconds)
-        result = TaskResult(
-            task,
-            found.evaluated,
-            len(found.evaluated),
-            found.candidates,
-            dict(found.failures),
-            winner,
-        )
-        path = self._saved(result) if winner.changed or not self._has_entry(task) else None
-        result = dataclasses.replace(result, path=path, seconds=time.monotonic() - start)
-        study.set_user_attr("result", {"asked": asked, **result.to_dict()})
-        return result
+        if study.user_attrs.get("finished") == asked and self._has_entry(task):
+            return TaskResult(task, resumed=True)
+        allowed = candidates(task.record.space, task, self._device, baselines.default)
+        trials = self._search(study, task, baselines, allowed, seconds, earlier)
+        winner = self._final(task, baselines, trials, start + seconds)
+        path = None
+        if winner.changed or not self._has_entry(task):
+            path = self._saved(task, winner, len(trials))
+        study.set_user_attr("finished", asked)
+        taken = time.monotonic() - start
+        return TaskResult(task, trials, len(allowed), winner, seconds=taken, path=path)
 
     def _search(
         self,
         study: optuna.Study,
         task: TuningTask,
         baselines: Baselines,
+        allowed: Sequence[Values],
         seconds: float,
         earlier: Sequence[TaskResult],
-    ) -> SearchResult:
+    ) -> list[Evaluated]:
         settings, space, base = self._settings, task.record.space, baselines.default
-        allowed = candidates(space, task, self._device, base)
         self._progress.started(task, min(settings.budget.trials, len(allowed)))
 
         def evaluate(
@@ -176,13 +167,13 @@ class _Tuner:
             on_trial=self._progress.evaluated,
         )
         found = search.run(evaluate, self._pool.parallel)
-        if not found.ranked:
-            last = _words(found.evaluated[-1].outcome) if found.evaluated else "none ran"
+        if not ranked(found):
+            last = _words(found[-1].outcome) if found else "none ran"
             raise EngineError(
                 f"a task needs a configuration that works, but all of {task} failed "
                 f"(the last: {last}); no result was saved."
             )
-        if len(found.evaluated) == 1 < found.candidates:
+        if len(found) == 1 < len(allowed):
             raise EngineError(
                 f"a task needs time for several configurations, but {seconds:.2g} s sufficed for "
                 f"only the default of {task}; give more --time-budget."
@@ -190,15 +181,17 @@ class _Tuner:
         return found
 
     def _final(
-        self, task: TuningTask, baselines: Baselines, found: SearchResult, end: float
+        self, task: TuningTask, baselines: Baselines, trials: Sequence[Evaluated], end: float
     ) -> Winner:
         """Return the winner of a final of the baselines and the fastest others that fit into the
         time.
         """
         budget, space, left = self._settings.budget, task.record.space, end - time.monotonic()
-        configs = (space.config(trial.values, baselines.default) for trial in found.ranked)
+        fastest = ranked(trials)
+        configs = (space.config(trial.values, baselines.default) for trial in fastest)
         others = [config for config in configs if config not in baselines.distinct]
-        fit = int(left / (_FINAL_RUNS * found.best_ms / 1000)) - len(baselines.distinct)
+        run_seconds = fastest[0].outcome.median_ms / 1000
+        fit = int(left / (_FINAL_RUNS * run_seconds)) - len(baselines.distinct)
         chosen = [*baselines.distinct, *others[: max(1, min(budget.finalists, fit))]]
         timed = self._pool.final(task, chosen, budget.rounds, left)
         outcomes = dict(zip(chosen, timed, strict=True))
@@ -210,12 +203,11 @@ class _Tuner:
             )
         return winner
 
-    def _saved(self, result: TaskResult) -> Path:
-        """Save the winner, and return the path."""
+    def _saved(self, task: TuningTask, winner: Winner, evaluated: int) -> Path:
+        """Save the winner of `evaluated` configurations, and return the path."""
         from tri_apsp.tuned.schema import Entry
 
-        task, winner, settings = result.task, result.winner, self._settings
-        assert winner is not None, "a task without an error has a winner"
+        settings = self._settings
         entry = {
             "sign": task.sign,
             "n": task.n,
@@ -224,7 +216,7 @@ class _Tuner:
             **dataclasses.asdict(winner.times),
             "default_ms": winner.default_ms,
             "speedup": winner.speedup,
-            "evaluated": result.evaluated,
+            "evaluated": evaluated,
         }
         file = tuned.new_file(
             task.engine,

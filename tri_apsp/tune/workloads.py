@@ -102,11 +102,6 @@ class Workload(ABC):
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         """Return the operation with configuration `config`, on an engine from `make`."""
 
-    @property
-    def floor(self) -> float | int:
-        """A value below all results, which wins every minimum."""
-        return floor(self.dtype)
-
     def restore(self) -> None:
         """Queue copies that bring back what an operation overwrites."""
         for output, initial in zip(self._outputs, self._initial, strict=True):
@@ -167,7 +162,7 @@ class Workload(ABC):
             return values
         batch, rows, columns = values.shape
         shape = (batch, rows + 2 * _MARGIN_ROWS, columns + 2 * _MARGIN_COLUMNS)
-        whole = torch.full(shape, self.floor, dtype=self.dtype, device=self.device)
+        whole = torch.full(shape, floor(self.dtype), dtype=self.dtype, device=self.device)
         self._view(whole).copy_(values)
         return whole
 
@@ -245,8 +240,8 @@ class _Product(Workload):
             expected[:, skipped] = c[:, skipped]
             expected[:, :, skipped] = c[:, :, skipped]
 
-        in_margin = [self._view(self._in_margin(self._batch(operand))) for operand in (a, b)]
-        return Update(self._output(c, define), *in_margin, skip)
+        left, right = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
+        return Update(self._output(c, define), left, right, skip)
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
