@@ -40,8 +40,6 @@ _FLUSH_BYTES = 256 << 20
 
 _MESSAGE = 300  # characters
 
-_DOES_NOT_FIT = {"OutOfResources"}
-_COMPILE_ERRORS = {"CompilationError", "PTXASError"}
 # Messages of the plain RuntimeErrors that MLIR raises.
 _COMPILER_MESSAGES = (
     "PassManager::run failed",
@@ -167,8 +165,7 @@ class Measurement:
         A GPU is kept busy while the run is queued, which hides launch overhead; if the run blocks
         the host, the GPU is idle at its start.
         """
-        if not operation.idempotent:
-            workload.restore()
+        workload.restore()
         if self._device.type == "cpu":
             began = time.perf_counter()
             operation.run()
@@ -209,9 +206,11 @@ def kind_of(error: Exception) -> OutcomeKind:
     if isinstance(error, WrongResultError):
         return OutcomeKind.wrong_result
     names = {base.__name__ for base in type(error).__mro__}
-    if names & _DOES_NOT_FIT:
+    if "OutOfResources" in names:
         return OutcomeKind.does_not_fit
-    if names & _COMPILE_ERRORS or any(message in str(error) for message in _COMPILER_MESSAGES):
+    if names & {"CompilationError", "PTXASError"} or any(
+        message in str(error) for message in _COMPILER_MESSAGES
+    ):
         return OutcomeKind.compile_error
     return OutcomeKind.runtime_error
 

@@ -14,14 +14,15 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import with_threshold
 from tri_apsp.dense.plan import plan_with
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
-from tri_apsp.methods import METHODS, Observer, auto
+from tri_apsp.methods import METHODS, Observer
 from tri_apsp.semirings import distance_range, floor, no_edge
+from tri_apsp.tune.candidates import with_method
 from tri_apsp.tune.tasks import TuningTask
 
 _HEAVIEST = 500
@@ -54,14 +55,11 @@ class Operation(NamedTuple):
 
     Attributes:
         run: queues the operation.
-        idempotent: whether it may be repeated without Workload.restore, and then does the same
-            work.
         blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time
             includes the launches.
     """
 
     run: Callable[[], None]
-    idempotent: bool = False
     blocks: bool = False
 
 
@@ -245,7 +243,7 @@ class _Product(Workload):
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
-        return Operation(lambda: engine.product(*self._updates), idempotent=True)
+        return Operation(lambda: engine.product(*self._updates))
 
 
 class _Distances(Workload):
@@ -267,40 +265,34 @@ class _Solve(_Distances):
     it.
     """
 
+    by_exponents: ClassVar[bool] = False
+    """Whether large products run by exponents."""
     _solved: torch.Tensor | None = None
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
-        task, method = self.task, self._method(config)
+        task = self.task
         if self.n <= config.block_size < task.n:
             # A small workload of a task with several blocks must have several too.
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         batch = DenseBatch(self._d, batched=True)
+        method = with_method(config, task.n).method
         plan = plan_with(batch, method, config, reason="tuning")
+        threshold = max(1, self.n // 4) if self.by_exponents else 0
 
         def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-            return make(name, self._spec(spec), config)
+            nonnegative = self.by_exponents or task.nonnegative
+            return make(name, dataclasses.replace(spec, nonnegative=nonnegative), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
                 # Weights on "meta" have no values that decide about products by exponents.
-                with with_threshold(self._threshold()):
+                with with_threshold(threshold):
                     self._solved = dense.run(batch, plan, make=make_for_task).distances
             except _REFUSALS as error:  # although the operands are valid
                 raise WrongResultError(str(error)) from None
 
-        return Operation(run, idempotent=True, blocks=True)
-
-    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        """Return what the engine of the task is made for, instead of what the weights allow."""
-        return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
-
-    def _threshold(self) -> int:
-        """Return the threshold of products by exponents; 0: there are none."""
-        return 0
-
-    def _method(self, config: CompleteConfig) -> MethodName:
-        return config.method or auto.choose(self.task.n, config).method
+        return Operation(run, blocks=True)
 
     def _found(self) -> list[torch.Tensor]:
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
@@ -313,16 +305,12 @@ class _SolveByExponents(_Solve):
     use. In dense graphs all results are certain by any window.
     """
 
+    by_exponents = True
+
     def _graphs(self, share: float) -> torch.Tensor:
         weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
         weights.diagonal(dim1=-2, dim2=-1).zero_()
         return weights
-
-    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        return dataclasses.replace(spec, nonnegative=True)
-
-    def _threshold(self) -> int:
-        return max(1, self.n // 4)
 
 
 class _Closure(_Solve):
@@ -330,7 +318,8 @@ class _Closure(_Solve):
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         # A small workload is run like that of the task, so that the same kernels are compiled.
-        if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
+        method = with_method(config, self.task.n).method
+        if method == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
         engine = self._engine(config, make)
@@ -377,7 +366,7 @@ class _Panels(_Distances):
             block(self._d, pivot, every),
             block(self._d, every, pivot),
         )
-        return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
+        return Operation(lambda: engine.panels(*blocks, pivot))
 
 
 def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
