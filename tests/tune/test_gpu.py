@@ -56,13 +56,7 @@ def test_every_kernel_is_measured(
     found = candidates(space, task, describe(GPU), base)
     configs = [base, *(space.config(found[len(found) * part // 4], base) for part in (1, 3))]
     outcomes = [worker.screen(task, config) for config in configs]
-    print(f"\n{task}: {len(found)} candidates")
-    for config, outcome in zip(configs, outcomes, strict=True):
-        print(space.values(config), outcome)
-    for outcome in outcomes:
-        assert outcome.kind is OutcomeKind.correct, outcome
-    for outcome in worker.final(task, configs, rounds=3):
-        print(outcome)
+    for outcome in [*outcomes, *worker.final(task, configs, rounds=3)]:
         assert outcome.kind is OutcomeKind.correct, outcome
 
 
@@ -88,7 +82,6 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: OutcomeKind, mess
         assert outcome.kind is kind, outcome
         assert message in outcome.message
         after = worker.screen(task, good)
-        print(f"\n{act}: {before}\n{outcome}\n{after}")
         assert (before.kind, after.kind) == (OutcomeKind.correct, OutcomeKind.correct)
         assert after.median_ms < 3 * before.median_ms
         assert worker.processes == (1 if kind.deterministic else 2)
@@ -118,7 +111,6 @@ def test_a_quick_sweep(home: Path) -> None:
     # minute.
     sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results
-    print(f"\n{len(result.trials)} of {result.candidates} in {sweep.seconds:.0f} s")
     assert result.error == ""
     assert sweep.seconds < 200
     assert 1 < len(result.trials) <= 6 < result.candidates

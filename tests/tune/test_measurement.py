@@ -9,7 +9,7 @@ import pytest
 from tune.substitutes import CPU, Faulty, Substitute, complete, make_of, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
-from tri_apsp.engines import Engine, Update
+from tri_apsp.engines import Block, Engine, Update
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
@@ -27,11 +27,10 @@ def short_screening(monkeypatch: pytest.MonkeyPatch) -> None:
 class FaultyAtSizes(Faulty):
     """Wrong where n is odd, and from 600 on."""
 
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        n = updates[0].c.shape[1]
-        if not self.default and (n % 2 or n >= 600):
-            updates[0].c[-1, -1, -1] = -700
+    def harm(self, written: Block) -> None:
+        n = written.shape[1]
+        if n % 2 or n >= 600:
+            written[-1, -1, -1] = -700
 
 
 def test_the_size_of_the_task_and_an_odd_one_are_compared_too() -> None:

@@ -13,6 +13,7 @@ from tune.substitutes import (
     CPU,
     Faulty,
     Lazy,
+    NegativeCycle,
     OneValue,
     ReadsWorkspace,
     Stray,
@@ -24,7 +25,7 @@ from tune.substitutes import (
 
 from tri_apsp import engines
 from tri_apsp.configs import default_config
-from tri_apsp.engines import Block, Update
+from tri_apsp.engines import Block
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
@@ -63,20 +64,6 @@ def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faul
     assert measurement.check(complete(task)).kind is OutcomeKind.correct
     with pytest.raises(WrongResultError):
         measurement.check(dataclasses.replace(complete(task), cutoff=77))
-
-
-class NegativeCycle(Faulty):
-    """Makes a cycle negative, which a checked call notices."""
-
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        if not self.default:
-            updates[0].c.diagonal(dim1=-2, dim2=-1).fill_(-1)
-
-    def closure(self, d: Block) -> None:
-        super().closure(d)
-        if not self.default:
-            d.diagonal(dim1=-2, dim2=-1).fill_(-1)
 
 
 def test_an_error_of_a_checked_call_is_a_wrong_result() -> None:

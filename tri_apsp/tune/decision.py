@@ -125,8 +125,7 @@ def choose_winner(
         return None
     current = before if before in times else untuned
     best = min(times, key=lambda config: times[config].p50_ms)
-    beaten = beats(times[best], times[current])
-    winner = best if beaten else current
+    winner = best if beats(times[best], times[current]) else current
     own = {name: getattr(baselines.default, name) for name in task.record.fields}
 
     def fields(config: CompleteConfig) -> dict[str, object]:
@@ -140,6 +139,4 @@ def choose_winner(
         default_ms=times[untuned].p50_ms,
         before=fields(before),
         before_ms=times[before].p50_ms if before in times else None,
-        best_ms=times[best].p50_ms,
-        conclusive=beaten or times[current].p50_ms <= GAIN * times[best].p50_ms,
     )

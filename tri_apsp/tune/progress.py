@@ -82,9 +82,6 @@ def _decision(winner: Winner) -> str:
         factor = winner.before_ms / winner.times.p50_ms
         return f"{milliseconds(winner.before_ms)} before, now {now}, {factor:.2f} times as fast"
     which = "the tuned configuration" if winner.gained else "the default"
-    if not winner.conclusive:
-        other = milliseconds(winner.best_ms)
-        return f"{which} stays at {now}, since {other} of another is within the noise"
     return f"{which} stays at {now}"
 
 

@@ -31,8 +31,6 @@ class Winner:
         default_ms: the median time of the default in the same final.
         before: the fields of the configuration that was in use.
         before_ms: its median time in the same final; None if it failed.
-        best_ms: the median time of the best configuration in the same final.
-        conclusive: False if another was better, but not by more than the noise.
     """
 
     config: dict[str, Any]
@@ -41,8 +39,6 @@ class Winner:
     default_ms: float
     before: dict[str, Any]
     before_ms: float | None
-    best_ms: float
-    conclusive: bool
 
     @property
     def speedup(self) -> float:

@@ -25,19 +25,6 @@ Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outco
 _STARTUP = 10
 
 
-def known_trials(study: optuna.Study) -> list[Evaluated]:
-    """Return the distinct configurations that were evaluated in a study, each with its last
-    outcome.
-    """
-    found: dict[tuple[Any, ...], Evaluated] = {}
-    for trial in study.get_trials(deepcopy=False):
-        outcome = trial.user_attrs.get("outcome")
-        if outcome is not None and trial.state.is_finished():
-            known = Evaluated(trial.params, Outcome.from_dict(outcome))
-            found[tuple(sorted(trial.params.items()))] = known
-    return list(found.values())
-
-
 class Search:
     """Evaluates up to `trials` of the candidates, the most promising first; all of them if there
     are no more than that.
@@ -82,11 +69,13 @@ class Search:
         self._slow: set[int] = set()  # the numbers of trials that were timed once
         self._evaluated: list[Evaluated] = []
         self._samples = len(self._open) > trials
-        for known in known_trials(study):
-            key = self._key(known.values)
-            if known.outcome.kind.deterministic and key in self._open:
-                del self._open[key]
-                self._evaluated.append(known)
+        for trial in study.get_trials(deepcopy=False):
+            stored = trial.user_attrs.get("outcome")
+            if stored is not None and trial.state.is_finished():
+                known = Evaluated(trial.params, Outcome.from_dict(stored))
+                key = self._key(known.values)
+                if known.outcome.kind.deterministic and self._open.pop(key, None) is not None:
+                    self._evaluated.append(known)
         order = [] if self._samples else list(candidates)
         random.Random(seed).shuffle(order)
         self._planned = iter([default, *anchors, *order])
