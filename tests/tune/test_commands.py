@@ -116,13 +116,13 @@ def test_dry_run_measures_nothing(
     output = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
     assert output.status == 0
     assert re.search(
-        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*-float32\.json\n",
+        rf"n = 1024: \d+ configurations; {home}/there/.*-float32\.json\n",
         output.out,
     )
     found = cli(
         "--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative"
     ).json
-    assert [row["candidates"] <= row["space"] for row in found["tasks"]] == [True] * 4
+    assert [row["candidates"] > 3 for row in found["tasks"]] == [True] * 4
     assert found["seconds"] == 7
     assert pool.screened == []
     assert list(home.iterdir()) == []

@@ -73,15 +73,10 @@ def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
     for task in planned.tasks:
         allowed = candidates(task.record.space, task, facts, baselines_of(task, device).default)
         path = tuned.path_of(task.engine, task.kernel, task.dtype, facts.slug, settings.save_dir)
-        sizes = {"space": task.record.space.size, "candidates": len(allowed)}
-        rows.append({"task": str(task), "file": str(path), **sizes})
+        rows.append({"task": str(task), "file": str(path), "candidates": len(allowed)})
     seconds, trials = settings.seconds(len(planned.tasks)), settings.budget.trials
     content = {"device": facts.name, "seconds": seconds, "trials": trials, "tasks": rows}
-    lines = [
-        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; "
-        f"{row['file']}"
-        for row in rows
-    ]
+    lines = [f"{row['task']}: {row['candidates']} configurations; {row['file']}" for row in rows]
     limits = f"up to {trials} evaluations per task, at most {seconds:.0f} s in all"
     _emit(args, content, [*lines, limits])
     return 0

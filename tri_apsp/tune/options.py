@@ -136,7 +136,7 @@ def _add_settings(parser: Parser) -> None:
 def _add_actions(parser: Parser) -> None:
     instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
     for name, text in (
-        ("dry-run", "show the tasks, their files, and the sizes of their spaces"),
+        ("dry-run", "show the tasks, their files, and how many configurations they choose from"),
         ("show", "show the configurations that are used here"),
         (
             "verify",

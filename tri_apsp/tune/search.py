@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import Trial, TrialState
@@ -66,7 +65,6 @@ class Search:
         }
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
-        self._slow: set[int] = set()  # the numbers of trials that were timed once
         self._evaluated: list[Evaluated] = []
         self._samples = len(self._open) > trials
         for trial in study.get_trials(deepcopy=False):
@@ -84,8 +82,7 @@ class Search:
 
     def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
         """Search, and return the distinct configurations that were evaluated, those of earlier runs
-        of the study first. After Ctrl-C, which is raised, the study
-        has those that were finished.
+        of the study first. After Ctrl-C, which is raised, the study has those that were finished.
 
         Args:
             evaluate: evaluates one configuration, in a thread of its own.
@@ -138,7 +135,7 @@ class Search:
             self._study.tell(trial, state=TrialState.FAIL)
             return
         trial.set_user_attr("outcome", outcome.to_dict())
-        if outcome.times is None or trial.number in self._slow:
+        if outcome.times is None or trial.should_prune():
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, outcome.median_ms)
@@ -148,9 +145,7 @@ class Search:
     def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
         def is_slow(ms: float) -> bool:
             trial.report(ms, step=0)
-            if trial.should_prune():
-                self._slow.add(trial.number)
-            return trial.number in self._slow
+            return trial.should_prune()
 
         return is_slow
 
@@ -158,18 +153,18 @@ class Search:
         return lambda: trial.params != self._default and time.monotonic() >= self._end
 
     def _nearest(self, values: Mapping[str, Any]) -> Values:
-        """Return the open candidate whose values are the fewest steps from `values`."""
-        at = self._position(values)
-        distances = [
-            float(np.abs(self._position(candidate) - at).sum()) for candidate in self._open.values()
-        ]
-        return list(self._open.values())[int(np.argmin(distances))]
+        """Return the open candidate whose values are the fewest steps from `values`, in parts of
+        the range of each parameter.
+        """
 
-    def _position(self, values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        """Return the position of each value in the range of its parameter, from 0 to 1."""
-        parameters = self._space.parameters
-        places = [p.choices.index(values[p.name]) / max(1, len(p.choices) - 1) for p in parameters]
-        return np.array(places)
+        def distance(candidate: Values) -> float:
+            return sum(
+                abs(p.choices.index(candidate[p.name]) - p.choices.index(values[p.name]))
+                / max(1, len(p.choices) - 1)
+                for p in self._space.parameters
+            )
+
+        return min(self._open.values(), key=distance)
 
     def _key(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(values.get(parameter.name) for parameter in self._space.parameters)
