@@ -11,7 +11,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import tuned
-from tri_apsp.configs import default_config
+from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.tune import tune
 from tri_apsp.tune.candidates import candidates, with_method
@@ -114,15 +114,10 @@ def test_a_quick_sweep(home: Path) -> None:
     assert result.error == ""
     assert sweep.seconds < 200
     assert 1 < len(result.trials) <= 6 < result.candidates
-    winner = result.winner
-    assert winner is not None
-    assert (winner.speedup > 1) if winner.gained else (winner.speedup == 1)
+    assert result.winner is not None
     assert result.path is not None
     (entry,) = tuned.load(result.path).entries
-    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", winner.times.p50_ms)
+    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", result.winner.times.p50_ms)
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
     assert used.source == str(result.path)
-    assert (used.closure_tile, used.closure_warps) == (
-        entry.config["closure_tile"],
-        entry.config["closure_warps"],
-    )
+    assert entry.config.items() <= to_fields(used).items()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tri_apsp import device as device_module
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.errors import InputTypeError, TooLargeError
 from tri_apsp.tune import tune
 from tri_apsp.tune.plan import Settings, plan
 from tri_apsp.tuned import KERNELS
@@ -49,7 +49,8 @@ def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch
     ("arguments", "message"),
     [
         ({"n": ["64"]}, "n and trials must be integers from 1, but one is '64';"),
-        ({"dtypes": "float32"}, "dtype must be one of float32, float64, "),
+        ({"kernels": "product"}, "kernels must be a list, but is 'product';"),
+        ({"n": 64}, "n must be a list, but is 64;"),
         ({"seed": "x"}, "seed must be integers from 0, but one is 'x';"),
         (
             {"time_budget": "x"},
@@ -58,6 +59,6 @@ def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputTypeError) as caught:
         tune(device="cpu", **arguments)
     assert str(caught.value).startswith(message)

@@ -11,7 +11,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, describe, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import EFFORTS, MATRICES, TuningTask, default_tasks
 from tri_apsp.tuned.records import record_of
@@ -59,6 +59,12 @@ class Settings:
     force: bool = False
 
     def __post_init__(self) -> None:
+        for what in ("kernels", "n", "dtypes", "signs"):
+            values = getattr(self, what)
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise InputTypeError(
+                    f"{what} must be a list, but is {values!r}; give a list, even of one."
+                )
         _require("dtype", self.dtypes, DTYPES_BY_NAME)
         _require("sign", self.signs, SIGNS)
         _require("effort", [self.effort], EFFORTS)
@@ -69,13 +75,13 @@ class Settings:
         ):
             for value in values:
                 if not isinstance(value, int) or value < least:
-                    raise InputError(
+                    raise error_for(value, int)(
                         f"{what} must be integers from {least}, but one is {value!r}; give such a "
                         "number, or leave it out."
                     )
         seconds = 1 if self.time_budget is None else self.time_budget
         if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
-            raise InputError(
+            raise error_for(seconds, int, float)(
                 f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; "
                 "give such a number, or leave it out."
             )
