@@ -20,9 +20,8 @@ from tri_apsp.dense.exponents import with_threshold
 from tri_apsp.dense.plan import plan_with
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
-from tri_apsp.methods import METHODS, Observer
+from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
-from tri_apsp.tune.candidates import with_method
 from tri_apsp.tune.tasks import TuningTask
 
 _HEAVIEST = 500
@@ -275,7 +274,7 @@ class _Solve(_Distances):
             # A small workload of a task with several blocks must have several too.
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         batch = DenseBatch(self._d, batched=True)
-        method = with_method(config, task.n).method
+        method = auto.choose(task.n, config).method
         plan = plan_with(batch, method, config, reason="tuning")
         threshold = max(1, self.n // 4) if self.by_exponents else 0
 
@@ -318,7 +317,7 @@ class _Closure(_Solve):
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         # A small workload is run like that of the task, so that the same kernels are compiled.
-        method = with_method(config, self.task.n).method
+        method = auto.choose(self.task.n, config).method
         if method == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
