@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -45,9 +44,5 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies in memory in place of the journal, whose files take most of the time."""
-    storage, real = InMemoryStorage(), sweep.open_storage
-    monkeypatch.setattr(
-        sweep,
-        "open_storage",
-        lambda url, slug: nullcontext(storage) if url is None else real(url, slug),
-    )
+    storage = InMemoryStorage()
+    monkeypatch.setattr(sweep, "open_storage", lambda slug: storage)

@@ -52,24 +52,52 @@ class Faulty(Substitute):
         super().__init__(spec, config)
         self.default = config.cutoff != 77
 
-
-class OneValue(Faulty):
-    """One value of the last product, closure or panel is wrong."""
+    def harm(self, written: Block) -> None:
+        """Called with a block that an operation wrote."""
 
     def product(self, *updates: Update) -> None:
         super().product(*updates)
         if not self.default:
-            updates[-1].c[-1, -1, -2:] = -700
+            self.harm(updates[0].c)
 
     def closure(self, d: Block) -> None:
         super().closure(d)
         if not self.default:
-            d[-1, 0, -1] = -700
+            self.harm(d)
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         super().panels(d, row, column, skip)
         if not self.default:
-            column[-1, 0, 0] = -700
+            self.harm(row)
+
+
+class OneValue(Faulty):
+    """One value is wrong."""
+
+    def harm(self, written: Block) -> None:
+        written[-1, 0, -1] = -700
+
+
+class Stray(Faulty):
+    """Also writes outside of its operands."""
+
+    def harm(self, written: Block) -> None:
+        if written.storage_offset():
+            written.as_strided((1,), (1,), written.storage_offset() - 1).fill_(0)
+
+
+class ReadsWorkspace(Faulty):
+    """Uses the values of uninitialised workspace."""
+
+    def harm(self, written: Block) -> None:
+        torch.minimum(written, self.scratch(written, 1, 1), out=written)
+
+
+class NegativeCycle(Faulty):
+    """Makes a cycle negative, which a checked call notices."""
+
+    def harm(self, written: Block) -> None:
+        written.diagonal(dim1=-2, dim2=-1).fill_(-1)
 
 
 class Lazy(Faulty):
@@ -93,43 +121,3 @@ class Lazy(Faulty):
         super().panels(
             d, row, column if self.default else block(column, (0, 0), (0, column.shape[2])), skip
         )
-
-
-class Stray(Faulty):
-    """Also writes outside of its operands."""
-
-    def _spill(self, c: Block) -> None:
-        if not self.default and c.storage_offset():
-            c.as_strided((1,), (1,), c.storage_offset() - 1).fill_(0)
-
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        self._spill(updates[0].c)
-
-    def closure(self, d: Block) -> None:
-        super().closure(d)
-        self._spill(d)
-
-    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        super().panels(d, row, column, skip)
-        self._spill(row)
-
-
-class ReadsWorkspace(Faulty):
-    """Uses the values of uninitialised workspace."""
-
-    def _read(self, c: Block) -> None:
-        if not self.default:
-            torch.minimum(c, self.scratch(c, 1, 1), out=c)
-
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        self._read(updates[0].c)
-
-    def closure(self, d: Block) -> None:
-        super().closure(d)
-        self._read(d)
-
-    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        super().panels(d, row, column, skip)
-        self._read(row)

@@ -99,7 +99,6 @@ SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 
 def run_sweep(pool: SyntheticPool, *tasks: TuningTask, **settings: Any) -> SweepResult:
     """Tune `tasks`, or PRODUCT, on `pool`."""
-    plan = SweepPlan(
-        tasks or (PRODUCT,), (torch.device("cpu"),), Settings(**{"trials": 200} | settings)
-    )
-    return sweep(plan, lambda: pool, SweepProgress(plan, shown=False))
+    every, settings = tasks or (PRODUCT,), {"trials": 200} | settings
+    plan = SweepPlan(every, torch.device("cpu"), Settings(**settings))
+    return sweep(plan, lambda: pool, SweepProgress(len(every), shown=False))

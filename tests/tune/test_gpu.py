@@ -11,13 +11,11 @@ import torch
 
 import tri_apsp
 from tri_apsp import tuned
-from tri_apsp.configs import default_config
+from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
-from tri_apsp.gpu import result_buffers
 from tri_apsp.tune import tune
 from tri_apsp.tune.candidates import candidates, with_method
 from tri_apsp.tune.compilation import META_DEVICE, compilation_for
-from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Worker
@@ -58,25 +56,8 @@ def test_every_kernel_is_measured(
     found = candidates(space, task, describe(GPU), base)
     configs = [base, *(space.config(found[len(found) * part // 4], base) for part in (1, 3))]
     outcomes = [worker.screen(task, config) for config in configs]
-    print(f"\n{task}: {len(found)} candidates")
-    for config, outcome in zip(configs, outcomes, strict=True):
-        print(space.values(config), outcome)
-    for outcome in outcomes:
+    for outcome in [*outcomes, *worker.final(task, configs, rounds=3)]:
         assert outcome.kind is OutcomeKind.correct, outcome
-    for outcome in worker.final(task, configs, rounds=3):
-        print(outcome)
-        assert outcome.kind is OutcomeKind.correct, outcome
-
-
-@pytest.mark.parametrize(
-    ("kernel", "n", "batch"), [("batch", 64, 200), ("batch", 256, 200), ("closure", 512, 1)]
-)
-def test_result_buffers_of_solves_are_freed(kernel: str, n: int, batch: int) -> None:
-    taken = set(result_buffers._IN_USE)
-    measurement = Measurement(TuningTask("nvidia", kernel, "float32", "any", n, batch), GPU)
-    config = default_config("nvidia", torch.float32)
-    assert measurement.check(config).kind is measurement.time(config).kind is OutcomeKind.correct
-    assert taken == result_buffers._IN_USE
 
 
 @pytest.mark.parametrize(
@@ -101,7 +82,6 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: OutcomeKind, mess
         assert outcome.kind is kind, outcome
         assert message in outcome.message
         after = worker.screen(task, good)
-        print(f"\n{act}: {before}\n{outcome}\n{after}")
         assert (before.kind, after.kind) == (OutcomeKind.correct, OutcomeKind.correct)
         assert after.median_ms < 3 * before.median_ms
         assert worker.processes == (1 if kind.deterministic else 2)
@@ -131,23 +111,13 @@ def test_a_quick_sweep(home: Path) -> None:
     # minute.
     sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results
-    print(
-        f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s"
-    )
     assert result.error == ""
-    assert result.complete
     assert sweep.seconds < 200
-    assert 1 < len(result.search.evaluated) <= 6 < result.search.candidates
-    assert [trial.origin for trial in result.search.evaluated].count("default") == 1
-    winner = result.winner
-    assert winner is not None
-    assert (winner.speedup > 1) if winner.gained else (winner.speedup == 1)
+    assert 1 < len(result.trials) <= 6 < result.candidates
+    assert result.winner is not None
     assert result.path is not None
     (entry,) = tuned.load(result.path).entries
-    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", winner.times.p50_ms)
+    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", result.winner.times.p50_ms)
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
     assert used.source == str(result.path)
-    assert (used.closure_tile, used.closure_warps) == (
-        entry.config["closure_tile"],
-        entry.config["closure_warps"],
-    )
+    assert entry.config.items() <= to_fields(used).items()

@@ -6,11 +6,10 @@ import dataclasses
 from typing import ClassVar
 
 import pytest
-from tune import faulty
 from tune.substitutes import CPU, Faulty, Substitute, complete, make_of, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
-from tri_apsp.engines import Engine, Update
+from tri_apsp.engines import Block, Engine, Update
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
@@ -25,39 +24,25 @@ def short_screening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WARM_UP_SECONDS", 0.05)
 
 
-class FaultyWhereOdd(Faulty):
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        if not self.default and updates[0].c.shape[1] % 2:
-            updates[0].c[-1, -1, -1] = -700
+class FaultyAtSizes(Faulty):
+    """Wrong where n is odd, and from 600 on."""
+
+    def harm(self, written: Block) -> None:
+        n = written.shape[1]
+        if n % 2 or n >= 600:
+            written[-1, -1, -1] = -700
 
 
-def test_verification_also_compares_an_odd_size() -> None:
-    task = task_of("cpu", "product")
-    measurement = Measurement(task, CPU, make_of(FaultyWhereOdd))
-    config = dataclasses.replace(complete(task), cutoff=77)
-    assert measurement.check(config).kind is OutcomeKind.correct
+def test_the_size_of_the_task_and_an_odd_one_are_compared_too() -> None:
+    small, large = (
+        Measurement(task_of("cpu", "product", n=n), CPU, make_of(FaultyAtSizes)) for n in (144, 600)
+    )
+    config = dataclasses.replace(complete(task_of("cpu", "product")), cutoff=77)
+    assert small.check(config).kind is OutcomeKind.correct
     with pytest.raises(WrongResultError):
-        measurement.verify(config)
-
-
-class FaultyAtSize(Faulty):
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        if not self.default and updates[0].c.shape[1] >= 600:
-            updates[0].c[-1, -1, -1] = -700
-
-
-def test_the_size_of_the_task_is_compared_too() -> None:
-    task = task_of("cpu", "product", n=600)
-    measurement = Measurement(task, CPU, make_of(FaultyAtSize))
+        small.verify(config)
     with pytest.raises(WrongResultError, match="1 values of 1 x 600 x 600"):
-        measurement.check(dataclasses.replace(complete(task), cutoff=77))
-
-
-def test_a_wrong_default_is_refused() -> None:
-    with pytest.raises(WrongResultError):
-        faulty.prepare_wrong(task_of("cpu", "product"), CPU)
+        large.check(config)
 
 
 class Slower(Substitute):
@@ -88,20 +73,13 @@ def test_a_final_interleaves_forward_and_back() -> None:
         assert 0 < outcome.times.p20_ms <= outcome.times.p50_ms <= outcome.times.p80_ms
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int16"])
-def test_the_cpu_engine_is_really_measured(dtype: str) -> None:
-    for kernel, configs in {
-        "product": [{"product": CpuTiles(96, 128, 64)}, {"product": CpuTiles(1024, 512, 512)}],
-        "solve": [
-            {"method": "floyd_warshall", "block_size": 48},
-            {"method": "kleene", "block_size": 32, "cutoff": 64},
-        ],
+def test_the_cpu_engine_is_really_measured() -> None:
+    for kernel, fields in {
+        "product": {"product": CpuTiles(96, 128, 64)},
+        "solve": {"method": "kleene", "block_size": 32, "cutoff": 64},
     }.items():
-        task = TuningTask("cpu", kernel, dtype, "nonnegative", 256)
+        task = TuningTask("cpu", kernel, "int16", "nonnegative", 256)
         measurement = Measurement(task, CPU)
-        for fields in configs:
-            config = dataclasses.replace(default_config("cpu", task.torch_dtype), **fields)
-            assert measurement.check(config).kind is OutcomeKind.correct
-            outcome = measurement.time(config)
-            assert outcome.kind is OutcomeKind.correct
-            assert 0.01 < outcome.median_ms < 1000
+        config = dataclasses.replace(default_config("cpu", task.torch_dtype), **fields)
+        assert measurement.check(config).kind is OutcomeKind.correct
+        assert 0.01 < measurement.time(config).median_ms < 1000

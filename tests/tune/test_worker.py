@@ -42,7 +42,7 @@ def worker() -> Iterator[Worker]:
 def test_a_bad_configuration_costs_only_itself(
     worker: Worker, act: str, kind: OutcomeKind, message: str
 ) -> None:
-    if kind in (OutcomeKind.compile_error, OutcomeKind.does_not_fit) and act != "assembler":
+    if kind in (OutcomeKind.compile_error, OutcomeKind.does_not_fit):
         pytest.importorskip("triton")
     assert worker.screen(TASK, faulty.GOOD).kind is OutcomeKind.correct
     before = worker.processes

@@ -13,6 +13,7 @@ from tune.substitutes import (
     CPU,
     Faulty,
     Lazy,
+    NegativeCycle,
     OneValue,
     ReadsWorkspace,
     Stray,
@@ -24,9 +25,7 @@ from tune.substitutes import (
 
 from tri_apsp import engines
 from tri_apsp.configs import default_config
-from tri_apsp.engines import Block, Update
-from tri_apsp.reference import floyd_warshall
-from tri_apsp.semirings import no_edge
+from tri_apsp.engines import Block
 from tri_apsp.tune import measurement as module
 from tri_apsp.tune.measurement import Measurement
 from tri_apsp.tune.outcome import OutcomeKind
@@ -65,20 +64,6 @@ def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faul
     assert measurement.check(complete(task)).kind is OutcomeKind.correct
     with pytest.raises(WrongResultError):
         measurement.check(dataclasses.replace(complete(task), cutoff=77))
-
-
-class NegativeCycle(Faulty):
-    """Makes a cycle negative, which a checked call notices."""
-
-    def product(self, *updates: Update) -> None:
-        super().product(*updates)
-        if not self.default:
-            updates[0].c.diagonal(dim1=-2, dim2=-1).fill_(-1)
-
-    def closure(self, d: Block) -> None:
-        super().closure(d)
-        if not self.default:
-            d.diagonal(dim1=-2, dim2=-1).fill_(-1)
 
 
 def test_an_error_of_a_checked_call_is_a_wrong_result() -> None:
@@ -132,20 +117,3 @@ def test_small_sizes(engine: str, kernel: str, n: int) -> None:
     if n > 32:
         assert similar % 16 == n % 16  # the same kernel is compiled
         assert similar % 32 != 0  # and no tile divides it
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
-@pytest.mark.parametrize("sign", ["nonnegative", "any"])
-def test_expected_distances_are_those_of_the_reference(dtype: str, sign: str) -> None:
-    task = dataclasses.replace(task_of("portable", "closure", dtype, sign), batch=5)
-    problem = WORKLOADS[task.record.workload](task, CPU, 50, 16, small=True)
-    (output,), (expected,) = problem._outputs, problem._expected
-    missing = no_edge(task.torch_dtype)
-    for weights, distances in zip(problem._view(output), problem._view(expected), strict=True):
-        wanted = floyd_warshall(
-            weights.double().masked_fill(weights == missing, float("inf")).numpy()
-        )
-        assert torch.equal(
-            distances.double().masked_fill(distances == missing, float("inf")),
-            torch.from_numpy(wanted),
-        )

@@ -23,27 +23,11 @@ from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
-from tri_apsp.tune.results import TaskResult, Winner
-from tri_apsp.tune.rows import read_rows
-from tri_apsp.tune.tasks import TuningTask
 
-_NOT_OF_WINNERS = (
-    "objective",
-    "failures",
-    "path",
-    "error",
-    "before",
-    "before_ms",
-    "best_ms",
-    "conclusive",
-)
+_NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
 
-
-Tuned = tuple[TaskResult, Winner]
-"""The result of a task, and its winner."""
-
-Kernels = dict[str, list[Tuned]]
-"""Results by engine and kernel."""
+Rows = list[dict[str, Any]]
+"""Results of tasks, as TaskResult.to_dict writes them."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     device = headers[0]["device"]
     folder = args.out / device["slug"] / "tuning"
     make_folder(folder, "--out")
-    write_csv(folder / "winners.csv", [_of_winner(result) for result, _ in every])
-    kernels = _by_kernel([tuned for tuned in every if tuned[0].complete])
+    write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
+    kernels = _by_kernel(every)
     plots.save(_drawn(kernels), folder / "speed-up")
     command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
     origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
@@ -83,89 +67,95 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[Tuned]]:
+def _read(folders: Sequence[Path]) -> tuple[Rows, Rows]:
     """Return the headers of sweeps, and for each task with a winner the last result which is not
     only resumed.
 
     Raises:
         InputError: a sweep cannot be read, they are of different machines, or they tuned nothing.
     """
-    sweeps = [read_rows(folder) for folder in folders]
-    slugs = dict.fromkeys(rows.header["device"]["slug"] for rows in sweeps)
-    found: dict[TuningTask, Tuned] = {}
-    for rows in sweeps:
-        for result in rows.results:
-            known = result.task in found and result.resumed
-            if result.winner is not None and not known:
-                found[result.task] = result, result.winner
+    headers: Rows = []
+    found: dict[Any, dict[str, Any]] = {}
+    for folder in folders:
+        path = folder / "sweep.json"
+        try:
+            header = json.loads(path.read_text(encoding="utf-8"))
+            results = header.pop("results")
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(
+                "--from must name what `python -m tri_apsp.tune --report DIR` wrote, but "
+                f"{path} is not ({type(error).__name__}: {error}); tune again."
+            ) from None
+        headers.append(header)
+        for row in results:
+            task = tuple(row[name] for name in ("engine", "kernel", "dtype", "sign", "n", "batch"))
+            if row.get("config") is not None and not (task in found and row["resumed"]):
+                found[task] = row
+    slugs = dict.fromkeys(header["device"]["slug"] for header in headers)
     if len(slugs) > 1 or not found:
         raise InputError(
             "--from must name sweeps of one machine that tuned something, but these are of "
             f"{', '.join(slugs)} and tuned {counted(len(found), 'task')}; choose others."
         )
-    return [rows.header for rows in sweeps], list(found.values())
+    return headers, list(found.values())
 
 
-def _by_kernel(every: Sequence[Tuned]) -> Kernels:
-    found: Kernels = {}
-    for result, winner in every:
-        kernel = f"{result.task.engine} {result.task.kernel}"
-        found.setdefault(kernel, []).append((result, winner))
+def _by_kernel(every: Rows) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for row in every:
+        found.setdefault(f"{row['engine']} {row['kernel']}", []).append(row)
     return found
 
 
-def _of_winner(result: TaskResult) -> dict[str, Any]:
-    row = result.to_dict()
+def _of_winner(row: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
     return kept | {"config": json.dumps(row["config"])}
 
 
-def _drawn(kernels: Kernels) -> Figure:
+def _drawn(kernels: dict[str, Rows]) -> Figure:
     """Draw the speed-ups of each kernel against n: the mean, and bars from least to most."""
     lines = []
     for kernel, every in kernels.items():
         by_n: dict[int, list[float]] = {}
-        for result, winner in every:
-            by_n.setdefault(result.task.n, []).append(winner.speedup)
+        for row in every:
+            by_n.setdefault(row["n"], []).append(row["speedup"])
         n = sorted(by_n)
         middle, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
         lines.append(Line(kernel, n, middle, low, high))
     return plots.draw("Speed-up over the default", [Plot("n", lines)], y_label="speed-up", width=7)
 
 
-def _speed_ups(kernels: Kernels) -> str:
+def _speed_ups(kernels: dict[str, Rows]) -> str:
     """Return the mean speed-up of each kernel and dtype, and how often the default stays."""
     lines = []
-    dtypes = dict.fromkeys(result.task.dtype for every in kernels.values() for result, _ in every)
+    dtypes = dict.fromkeys(row["dtype"] for every in kernels.values() for row in every)
     for kernel, every in (kernels | {"all": [*chain(*kernels.values())]}).items():
-        parts = [
-            [winner for result, winner in every if dtype in (None, result.task.dtype)]
-            for dtype in (*dtypes, None)
-        ]
+        parts = [[row for row in every if row["dtype"] == dtype] for dtype in dtypes]
         means = [
-            f"{geometric_mean(one.speedup for one in part):.2f}" if part else "" for part in parts
+            f"{geometric_mean(row['speedup'] for row in part):.2f}" if part else ""
+            for part in (*parts, every)
         ]
-        stays = sum(not winner.gained for _, winner in every)
+        stays = sum(not row["gained"] for row in every)
         lines.append([kernel, *means, f"{stays} of {len(every)}"])
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _best(every: Sequence[Tuned]) -> str:
+def _best(every: Rows) -> str:
     rows = []
-    for result, winner in sorted(every, key=lambda tuned: tuned[0].task.n):
-        task = result.task
+    for row in sorted(every, key=lambda row: row["n"]):
+        seconds, batch = row["p50_ms"] / 1000, row["batch"]
         rows.append(
             [
-                task.n,
-                task.engine,
-                task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}",
-                task.dtype,
-                task.sign,
-                duration(winner.times.p50_ms / 1000),
-                f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s",
-                duration(winner.default_ms / 1000),
-                f"{winner.speedup:.2f}" + ("" if result.complete else " (interrupted)"),
-                " ".join(f"{name}={value}" for name, value in flat_fields(winner.config).items()),
+                row["n"],
+                row["engine"],
+                row["kernel"] if batch == 1 else f"{row['kernel']} of {batch}",
+                row["dtype"],
+                row["sign"],
+                duration(seconds),
+                f"{amount(batch * row['n'] ** 3 / seconds)}/s",
+                duration(row["default_ms"] / 1000),
+                f"{row['speedup']:.2f}",
+                " ".join(f"{name}={value}" for name, value in flat_fields(row["config"]).items()),
             ]
         )
     header = ["n", "engine", "kernel", "dtype", "sign", "p50", "operations", "default p50"]

@@ -25,14 +25,11 @@ def tune(
     *,
     engine: str | None = None,
     device: str = "auto",
-    gpus: int = 1,
     effort: str = "quick",
     trials: int | None = None,
     time_budget: float | None = None,
-    sampler: str = "tpe",
     seed: int = 0,
     save_dir: Path | str | None = None,
-    storage: str | None = None,
     resume: bool = False,
     force: bool = False,
     progress: bool = False,
@@ -46,21 +43,17 @@ def tune(
         kernels: names of tri_apsp.tuned.KERNELS[engine]; empty: all, each with the winners of those
             before it.
         n: sizes, which must fit the memory. A kernel that such a solve runs at a smaller size is
-            tuned at that size; batches that do not fit are skipped unless `kernels` names them.
-            Empty: those sizes of the effort that fit.
+            tuned at that size; batches that do not fit are skipped. Empty: those sizes of the
+            effort that fit.
         dtypes: names such as "float32"; empty: those of the effort.
         signs: signs of the weights, "nonnegative" or "any"; empty: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
-        gpus: the number of GPUs to measure on, from `device` on; they must be of one model.
         effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
         trials: the largest number of configurations per task; None: that of the effort.
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
-        sampler: "tpe", "random" or "grid".
         seed: the seed of the sampler.
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
-        storage: URL of a database that keeps the trials, which several machines may share; None: a
-            journal on this machine.
         resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
         progress: show progress on stderr.
@@ -79,7 +72,6 @@ def tune(
     from tri_apsp.tune.progress import SweepProgress
     from tri_apsp.tune.sweep import sweep
 
-    directory = None if save_dir is None else Path(save_dir)
     planned = plan(
         Settings(
             kernels,
@@ -88,16 +80,14 @@ def tune(
             signs,
             engine,
             device,
-            gpus,
             effort,
             trials,
             time_budget,
-            sampler,
             seed,
-            directory,
-            storage,
+            None if save_dir is None else Path(save_dir),
             resume,
             force,
         )
     )
-    return sweep(planned, lambda: Workers(planned.devices), SweepProgress(planned, shown=progress))
+    shown = SweepProgress(len(planned.tasks), shown=progress)
+    return sweep(planned, lambda: Workers(planned.device), shown)

@@ -25,7 +25,7 @@ from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.plan import Settings, SweepPlan, plan
 from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.progress import SweepProgress, format_config, milliseconds, print_summary
-from tri_apsp.tune.rows import write_rows
+from tri_apsp.tune.results import write_report
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.tasks import TuningTask, size_at
 
@@ -53,35 +53,30 @@ def _tune(args: argparse.Namespace, planned: SweepPlan) -> int:
         make_folder(args.report, "--report")
     if not args.json:
         tasks = counted(len(planned.tasks), "task")
-        print(f"{device_line(planned.devices[0])}: {tasks}", file=sys.stderr)
-    progress = SweepProgress(planned, shown=not args.json)
-    result = sweep(planned, lambda: Workers(planned.devices), progress)
+        print(f"{device_line(planned.device)}: {tasks}", file=sys.stderr)
+    progress = SweepProgress(len(planned.tasks), shown=not args.json)
+    result = sweep(planned, lambda: Workers(planned.device), progress)
     if args.report is not None:
-        write_rows(result, planned.settings, args.report)
+        write_report(result, args.report)
     if args.json:
         print_json(result.to_dict())
     else:
-        print_summary(result, len(planned.tasks), args.save_dir)
+        print_summary(result, len(planned.tasks))
     if result.interrupted:
         return INTERRUPTED
     return FAILED if any(done.error for done in result.results) else 0
 
 
 def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
-    device, settings = planned.devices[0], planned.settings
+    device, settings = planned.device, planned.settings
     facts, rows = describe(device), []
     for task in planned.tasks:
         allowed = candidates(task.record.space, task, facts, baselines_of(task, device).default)
         path = tuned.path_of(task.engine, task.kernel, task.dtype, facts.slug, settings.save_dir)
-        sizes = {"space": task.record.space.size, "candidates": len(allowed)}
-        rows.append({"task": str(task), "file": str(path), **sizes})
+        rows.append({"task": str(task), "file": str(path), "candidates": len(allowed)})
     seconds, trials = settings.seconds(len(planned.tasks)), settings.budget.trials
     content = {"device": facts.name, "seconds": seconds, "trials": trials, "tasks": rows}
-    lines = [
-        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; "
-        f"{row['file']}"
-        for row in rows
-    ]
+    lines = [f"{row['task']}: {row['candidates']} configurations; {row['file']}" for row in rows]
     limits = f"up to {trials} evaluations per task, at most {seconds:.0f} s in all"
     _emit(args, content, [*lines, limits])
     return 0
@@ -108,9 +103,9 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
     exit status.
     """
     rows = []
-    with closing(Workers(planned.devices[:1])) as workers:
+    with closing(Workers(planned.device)) as workers:
         for path, task, entry in _entries(args, planned):
-            baselines = baselines_of(task, planned.devices[0])
+            baselines = baselines_of(task, planned.device)
             saved = from_fields(task.engine, entry.config).over(baselines.default)
             default, winner = workers.final(
                 task, [baselines.untuned, saved], planned.settings.budget.rounds, _SECONDS
@@ -132,16 +127,14 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
 def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
     """Return whether a saved configuration is still to be used.
 
-    "holds": it beats the default, or is the default; "within noise": neither beats the other, or
-    the device changed its speed; "stale": the default beats it; "failed": one of them could not be
-    measured.
+    "holds": it beats the default, or is the default; "within noise": neither beats the other;
+    "stale": the default beats it; "failed": one of them could not be measured.
     """
     if saved.times is None or default.times is None:
         return _FAILED
     if same or beats(saved.times, default.times):
         return _HOLDS
-    steady = not (saved.throttled or default.throttled)
-    return _STALE if steady and beats(default.times, saved.times) else _NOISE
+    return _STALE if beats(default.times, saved.times) else _NOISE
 
 
 def _entries(
@@ -152,7 +145,7 @@ def _entries(
 
     Entries of other GPUs are left out, although lookups use them for what this GPU has no entry.
     """
-    seen, wanted, device = set(), planned.settings, describe(planned.devices[0])
+    seen, wanted, device = set(), planned.settings, describe(planned.device)
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         try:
             file = tuned.load(path)

@@ -16,7 +16,7 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Prepare
-from tri_apsp.tune.workloads import WORKLOADS, MakeEngine, small_sizes
+from tri_apsp.tune.workloads import WORKLOADS, small_sizes
 
 META_DEVICE = torch.device("meta")
 """The device of tensors without memory."""
@@ -39,19 +39,12 @@ class Compilation:
         device: META_DEVICE.
         gpu: the device to compile for.
         facts: the facts of that device.
-        make: factory of the engine.
     """
 
     def __init__(
-        self,
-        task: TuningTask,
-        device: torch.device,
-        *,
-        gpu: torch.device,
-        facts: Device,
-        make: MakeEngine = engines.make,
+        self, task: TuningTask, device: torch.device, *, gpu: torch.device, facts: Device
     ) -> None:
-        self._task, self._device, self._gpu, self._make = task, device, gpu, make
+        self._task, self._device, self._gpu = task, device, gpu
         _only_compile(facts)
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
@@ -67,7 +60,7 @@ class Compilation:
         return Outcome(OutcomeKind.correct)
 
     def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-        return self._make(name, dataclasses.replace(spec, device=self._gpu), config)
+        return engines.make(name, dataclasses.replace(spec, device=self._gpu), config)
 
 
 class _Driver:

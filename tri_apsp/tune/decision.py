@@ -19,11 +19,6 @@ GAIN = 1.02
 noise.
 """
 
-SCREENED_GAIN = 1.1
-"""The same factor after an interrupted search, which timed each configuration once, and not
-interleaved with the others.
-"""
-
 
 @dataclass(frozen=True)
 class Baselines:
@@ -94,25 +89,21 @@ def kernel_fields(task: TuningTask, config: Config, *, every: bool = False) -> d
     return {name: fields[name] for name in names if name in fields}
 
 
-def beats(candidate: Times, current: Times, gain: float = GAIN) -> bool:
-    """Return whether the candidate is faster by the factor `gain`, and by more than half the wider
+def beats(candidate: Times, current: Times) -> bool:
+    """Return whether the candidate is faster by the factor GAIN, and by more than half the wider
     range from p20 to p80.
     """
     noise = max(times.p80_ms - times.p20_ms for times in (candidate, current)) / 2
     gained = current.p50_ms - candidate.p50_ms
-    return current.p50_ms > gain * candidate.p50_ms and gained > noise
+    return current.p50_ms > GAIN * candidate.p50_ms and gained > noise
 
 
 def choose_winner(
     task: TuningTask,
     baselines: Baselines,
     outcomes: Mapping[CompleteConfig, Outcome],
-    gain: float = GAIN,
 ) -> Winner | None:
     """Return the winner: the configuration in use, unless it failed or the fastest beats it.
-
-    If the device changed its speed during the final, nothing beats the configuration in use: its
-    runs may have been the slow ones, as on a busy machine.
 
     If the winner of a solve ran with other values than those tuned for the engine's other kernels,
     its entry stores the fields of these kernels too; the lookup would otherwise take them from the
@@ -121,25 +112,20 @@ def choose_winner(
     Args:
         task: the task that was tuned.
         baselines: the configurations to beat.
-        outcomes: the outcomes of the final; after an interrupt those of the search, which does not
-            measure `untuned`.
-        gain: the factor of `beats`.
+        outcomes: the outcomes of the final.
 
     Returns:
-        None if the untuned configuration failed, or if the one in use was not measured.
+        None if the untuned configuration failed.
     """
     times = {
         config: outcome.times for config, outcome in outcomes.items() if outcome.times is not None
     }
-    untuned = baselines.untuned if baselines.untuned in outcomes else baselines.default
-    before = baselines.incumbent
-    if untuned not in times or before not in outcomes:
+    untuned, before = baselines.untuned, baselines.incumbent
+    if untuned not in times:
         return None
     current = before if before in times else untuned
     best = min(times, key=lambda config: times[config].p50_ms)
-    steady = not any(outcome.throttled for outcome in outcomes.values())
-    beaten = steady and beats(times[best], times[current], gain)
-    winner = best if beaten else current
+    winner = best if beats(times[best], times[current]) else current
     own = {name: getattr(baselines.default, name) for name in task.record.fields}
 
     def fields(config: CompleteConfig) -> dict[str, object]:
@@ -153,6 +139,4 @@ def choose_winner(
         default_ms=times[untuned].p50_ms,
         before=fields(before),
         before_ms=times[before].p50_ms if before in times else None,
-        best_ms=times[best].p50_ms,
-        conclusive=beaten or times[current].p50_ms <= gain * times[best].p50_ms,
     )

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, synchronize
+from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import MATRICES, TuningTask
 from tri_apsp.tune.workloads import (
@@ -34,20 +34,12 @@ _SCREEN_RUNS = (3, 2000)
 _WARM_UP_SECONDS = 0.5
 # The time and the most runs of a configuration in half a round.
 _SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
-# The time of a run of a final over the time that it measures: operands are copied and caches
-# flushed.
-_OVERHEAD = 2.0
 _MIN_ROUNDS = 2
-# How far the second half of the rounds of a final may be from the first. Reading clocks instead
-# would need NVML, which is no dependency.
-_DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
 _FLUSH_BYTES = 256 << 20
 
 _MESSAGE = 300  # characters
 
-_DOES_NOT_FIT = {"OutOfResources"}
-_COMPILE_ERRORS = {"CompilationError", "PTXASError"}
 # Messages of the plain RuntimeErrors that MLIR raises.
 _COMPILER_MESSAGES = (
     "PassManager::run failed",
@@ -78,7 +70,6 @@ class Measurement:
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
         self._workloads: dict[tuple[int, int, bool], Workload] = {}
-        self._with_expected: set[Workload] = set()
         self._default = default_config(task.engine, task.torch_dtype)
         self.verify(self._default)
 
@@ -86,7 +77,7 @@ class Measurement:
         """Compare the results of a configuration on a small workload and on that of the task, and
         time one run.
         """
-        self._compare(config, self._small(config, small_sizes(self._task)[0]))
+        self._compare(config, self._workload(config, small_sizes(self._task)[0], small=True))
         workload = self._large(config)
         operation = self._compare(config, workload)
         return _timed([self._milliseconds(workload, operation)])
@@ -108,7 +99,7 @@ class Measurement:
         no times.
         """
         for n in small_sizes(self._task):
-            self._compare(config, self._small(config, n))
+            self._compare(config, self._workload(config, n, small=True))
         self._compare(config, self._large(config))
         return Outcome(OutcomeKind.correct)
 
@@ -128,47 +119,37 @@ class Measurement:
             for index, run in enumerate(runs):
                 fit = int(1000 * _SLICE_SECONDS / self._milliseconds(*run))
                 counts[index] = min(_SLICE_RUNS, max(1, fit))
-        slices: list[list[list[float]]] = [[] for _ in runs]
+        samples: list[list[float]] = [[] for _ in runs]
         for done in range(rounds):
             if done >= _MIN_ROUNDS and time.perf_counter() - began > seconds:
                 break
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
-                slices[index].append(
-                    [self._milliseconds(*runs[index]) for _ in range(counts[index])]
-                )
-        throttled = not 1 / _DRIFT < _drift(slices) < _DRIFT
-        return [
-            dataclasses.replace(_timed(np.concatenate(found)), throttled=throttled)
-            for found in slices
-        ]
+                samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
+        return [_timed(found) for found in samples]
 
-    def _small(self, config: CompleteConfig, n: int) -> Workload:
-        return self._operands(config, n, small=True)
-
-    def _large(self, config: CompleteConfig) -> Workload:
-        """Return the workload of the task, whose expected result is that of the default
-        configuration.
+    def _workload(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
+        """Return a workload for configurations like `config`. The expected result of a large one is
+        that of the default configuration.
         """
-        workload = self._operands(config, self._task.n, small=False)
-        if workload not in self._with_expected:
-            default = dataclasses.replace(self._default, block_size=config.block_size)
-            self._execute(default, workload)
-            workload.set_expected()
-            self._with_expected.add(workload)
-        return workload
-
-    def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
-        workload = WORKLOADS[self._task.record.workload]
-        block_size = config.block_size if workload.by_block_size else 0
+        kind = WORKLOADS[self._task.record.workload]
+        block_size = config.block_size if kind.by_block_size else 0
         key = n, block_size, small
         if key not in self._workloads:
-            self._workloads[key] = workload(self._task, self._device, n, block_size, small=small)
+            made = kind(self._task, self._device, n, block_size, small=small)
+            if not small:
+                default = dataclasses.replace(self._default, block_size=config.block_size)
+                self._execute(default, made)
+                made.set_expected()
+            self._workloads[key] = made
         return self._workloads[key]
+
+    def _large(self, config: CompleteConfig) -> Workload:
+        return self._workload(config, self._task.n, small=False)
 
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
         workload.restore()
-        with _poisoned_memory(workload.floor):
+        with _poisoned_memory(floor(workload.dtype)):
             operation.run()
         synchronize(self._device)
         return operation
@@ -184,8 +165,7 @@ class Measurement:
         A GPU is kept busy while the run is queued, which hides launch overhead; if the run blocks
         the host, the GPU is idle at its start.
         """
-        if not operation.idempotent:
-            workload.restore()
+        workload.restore()
         if self._device.type == "cpu":
             began = time.perf_counter()
             operation.run()
@@ -207,11 +187,6 @@ def protocol_of(task: TuningTask) -> str:
     return "wall clock" if task.engine == "cpu" else gpu
 
 
-def round_seconds(count: int, best_ms: float) -> float:
-    """Return the seconds of a round of `count` configurations, each of which is timed twice."""
-    return 2 * count * _OVERHEAD * max(_SLICE_SECONDS, best_ms / 1000)
-
-
 def outcome_of(error: Exception) -> Outcome:
     """Return the outcome of a configuration that raised `error`."""
     kind = kind_of(error)
@@ -231,9 +206,11 @@ def kind_of(error: Exception) -> OutcomeKind:
     if isinstance(error, WrongResultError):
         return OutcomeKind.wrong_result
     names = {base.__name__ for base in type(error).__mro__}
-    if names & _DOES_NOT_FIT:
+    if "OutOfResources" in names:
         return OutcomeKind.does_not_fit
-    if names & _COMPILE_ERRORS or any(message in str(error) for message in _COMPILER_MESSAGES):
+    if names & {"CompilationError", "PTXASError"} or any(
+        message in str(error) for message in _COMPILER_MESSAGES
+    ):
         return OutcomeKind.compile_error
     return OutcomeKind.runtime_error
 
@@ -257,18 +234,5 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
 
 
-def _timed(samples: npt.ArrayLike) -> Outcome:
-    percentiles = np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist()
-    return Outcome(OutcomeKind.correct, Times(*percentiles))
-
-
-def _drift(slices: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the time of the second half of the slices over that of the first, in geometric mean
-    over the configurations.
-    """
-    ratios = []
-    for found in slices:
-        half = len(found) // 2
-        later, earlier = np.concatenate(found[-half:]), np.concatenate(found[:half])
-        ratios.append(np.median(later) / np.median(earlier))
-    return float(np.exp(np.mean(np.log(ratios))))
+def _timed(samples: Sequence[float]) -> Outcome:
+    return Outcome(OutcomeKind.correct, Times(*np.percentile(samples, [20, 50, 80]).tolist()))

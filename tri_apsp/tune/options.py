@@ -8,7 +8,7 @@ from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.parser import Parser
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.tune.plan import BUDGETS, SAMPLERS
+from tri_apsp.tune.plan import BUDGETS
 from tri_apsp.tuned.records import RECORDS
 
 _DESCRIPTION = """\
@@ -37,7 +37,7 @@ exit status:
     0  done
   {failed:3}  some task could not be tuned, --verify found an entry that is stale or
        failed, a size does not fit the memory, or the engine cannot run here
-  {bad_input:3}  an argument breaks a rule, or a file or a database cannot be used
+  {bad_input:3}  an argument breaks a rule, or a file cannot be used
   {interrupted:3}  interrupted (Ctrl-C, SIGTERM)
 """
 
@@ -87,17 +87,9 @@ def _add_tasks(parser: Parser) -> None:
         nargs="+",
         default=[],
         help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is "
-        "tuned at that size, and batches that do not fit are skipped unless --kernel names them; "
-        "default: those of the effort",
+        "tuned at that size, and batches that do not fit are skipped; default: those of the effort",
     )
     add_device(what)
-    what.add_argument(
-        "--gpus",
-        type=int,
-        default=1,
-        metavar="G",
-        help="measure on G GPUs at the same time; default: 1",
-    )
 
 
 def _add_settings(parser: Parser) -> None:
@@ -114,20 +106,14 @@ def _add_settings(parser: Parser) -> None:
         "--trials",
         type=int,
         metavar="T",
-        help=f"at most T configurations per task; default: {quick.trials} quick, "
-        f"{full.trials} full",
+        help=f"at most T configurations per task, all if there are no more; default: "
+        f"{quick.trials} quick, {full.trials} full",
     )
     how.add_argument(
         "--time-budget",
         type=float,
         metavar="SECONDS",
         help="time for all tasks; default: the time of the effort for each task",
-    )
-    how.add_argument(
-        "--sampler",
-        choices=SAMPLERS,
-        default="tpe",
-        help="default: tpe; if there are at most --trials candidates, all are tried",
     )
     how.add_argument("--seed", type=int, default=0, help="seed of the sampler; default: 0")
     how.add_argument(
@@ -137,27 +123,20 @@ def _add_settings(parser: Parser) -> None:
         help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; "
         "default: the one below",
     )
-    how.add_argument(
-        "--storage",
-        metavar="URL",
-        help="database for the trials, which machines with the same GPU may share, such as "
-        "sqlite:///studies.db or postgresql+psycopg://user@host/name; default: a journal in this "
-        "user's data directory",
-    )
     how.add_argument("--resume", action="store_true", help="continue the newest studies")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
     how.add_argument(
         "--report",
         type=Path,
         metavar="DIR",
-        help="also write every trial, the machine and the versions there",
+        help="also write the results and every trial there, for `tri_apsp report tuning`",
     )
 
 
 def _add_actions(parser: Parser) -> None:
     instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
     for name, text in (
-        ("dry-run", "show the tasks, their files, and the sizes of their spaces"),
+        ("dry-run", "show the tasks, their files, and how many configurations they choose from"),
         ("show", "show the configurations that are used here"),
         (
             "verify",

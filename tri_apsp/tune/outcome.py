@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tri_apsp.tuned.records import Values
 
 
 class OutcomeKind(str, enum.Enum):
@@ -41,8 +43,6 @@ class Times:
 
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
-# The fields of an outcome as JSON besides its metrics, which are named freely.
-_NAMES = {"kind", *_NO_TIMES, "message", "throttled"}
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,12 @@ class Outcome:
         kind: the class of the outcome.
         times: the times of the runs; None if the configuration was not timed.
         message: the error in one line; "" if there was none.
-        throttled: whether the device became slower or faster during the measurement, so that the
-            times are not its best.
         metrics: what else was measured, by name.
     """
 
     kind: OutcomeKind
     times: Times | None = None
     message: str = ""
-    throttled: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -72,18 +69,24 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON takes them, with those of `times` in place of it."""
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
-        return {
-            "kind": self.kind.value,
-            **times,
-            "message": self.message,
-            "throttled": self.throttled,
-            **self.metrics,
-        }
+        return {"kind": self.kind.value, **times, "message": self.message, **self.metrics}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote; fields of other names are its metrics."""
+        """Return the outcome that `to_dict` wrote, without its metrics."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        metrics = {name: value for name, value in fields.items() if name not in _NAMES}
-        kind = OutcomeKind(fields["kind"])
-        return cls(kind, times, fields["message"], fields["throttled"], metrics)
+        return cls(OutcomeKind(fields["kind"]), times, fields["message"])
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One configuration that was evaluated: the choice for each parameter, and the outcome."""
+
+    values: Values
+    outcome: Outcome
+
+
+def ranked(trials: Iterable[Evaluated]) -> list[Evaluated]:
+    """Return the correct configurations, the fastest first."""
+    timed = (trial for trial in trials if trial.outcome.times is not None)
+    return sorted(timed, key=lambda trial: trial.outcome.median_ms)

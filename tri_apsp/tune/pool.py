@@ -1,10 +1,9 @@
-"""The processes of a sweep: a worker for each device, and on GPUs processes that compile for the
-workers.
-"""
+"""The processes of a sweep: a worker that measures, and on a GPU processes that compile for it."""
 
 import contextlib
 import queue
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -23,25 +22,27 @@ _MAX_COMPILERS = 16
 
 
 class Workers:
-    """One worker per device. On a GPU several configurations are evaluated at once: one is
+    """The worker of a device. On a GPU several configurations are evaluated at once: one is
     measured, others are compiled, into Triton's cache on disk.
 
     Args:
-        devices: the devices to measure on, of one model.
+        device: the device to measure on.
         prepare: as for Worker.
 
     Attributes:
         parallel: the number of configurations that may be evaluated at the same time.
     """
 
-    def __init__(self, devices: Sequence[torch.device], prepare: Prepare = Measurement) -> None:
-        self._workers = [Worker(device, prepare) for device in devices]
-        compilers = 0 if devices[0].type == "cpu" else _compilers(len(devices), cpu_count())
-        compile_only = compilation_for(devices[0])
-        self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(compilers)]
-        self._idle = _queue(self._workers)
-        self._idle_compilers = _queue(self._compilers)
-        self.parallel = len(devices) + compilers
+    def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
+        self._worker, self._measuring = Worker(device, prepare), threading.Lock()
+        # The sweep and the worker need a core too.
+        count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
+        compile_only = compilation_for(device)
+        self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(count)]
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for compiler in self._compilers:
+            self._idle.put(compiler)
+        self.parallel = 1 + count
 
     def evaluate(
         self,
@@ -61,8 +62,8 @@ class Workers:
         compiled = self._compile(task, config, odd=False)
         if compiled.kind is not OutcomeKind.correct:
             return compiled
-        with _taken(self._idle) as worker:
-            return None if is_late() else worker.screen(task, config, is_slow)
+        with self._measuring:
+            return None if is_late() else self._worker.screen(task, config, is_slow)
 
     def final(
         self,
@@ -74,47 +75,23 @@ class Workers:
         """Return the outcomes of configurations, timed so that their times can be compared; see
         Worker.final.
         """
-        with ThreadPoolExecutor(max(1, len(self._compilers))) as threads:
-            compiled = list(threads.map(lambda config: self._compile(task, config, True), configs))
-        right = [index for index, found in enumerate(compiled) if found.kind is OutcomeKind.correct]
-        if right:
-            chosen = [configs[index] for index in right]
-            timed = self._workers[0].final(task, chosen, rounds, seconds)
-            for index, outcome in zip(right, timed, strict=True):
-                compiled[index] = outcome
-        return compiled
+        with ThreadPoolExecutor(self.parallel) as threads:
+            # A configuration that does not compile fails in the worker too.
+            list(threads.map(lambda config: self._compile(task, config, odd=True), configs))
+        return self._worker.final(task, configs, rounds, seconds)
 
     def close(self) -> None:
         """End at once, with all evaluations in progress."""
         with contextlib.ExitStack() as stack:  # each, even if one before it fails
-            for worker in (*self._workers, *self._compilers):
+            for worker in (self._worker, *self._compilers):
                 stack.callback(worker.close)
 
     def _compile(self, task: TuningTask, config: CompleteConfig, odd: bool) -> Outcome:
         """Compile for the sizes of screening, or with `odd` for the other one of a final."""
         if not self._compilers:
             return Outcome(OutcomeKind.correct)
-        with _taken(self._idle_compilers) as compiler:
+        compiler = self._idle.get()
+        try:
             return compiler.compile(task, config, odd)
-
-
-def _queue(workers: Sequence[Worker]) -> queue.SimpleQueue[Worker]:
-    idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-    return idle
-
-
-@contextlib.contextmanager
-def _taken(idle: queue.SimpleQueue[Worker]) -> Iterator[Worker]:
-    worker = idle.get()
-    try:
-        yield worker
-    finally:
-        idle.put(worker)
-
-
-def _compilers(devices: int, cores: int) -> int:
-    """Return the number of compiling processes: the sweep and each worker need a core too."""
-    each = max((cores - 1) // devices - 1, 1 if cores >= 2 * devices else 0)
-    return devices * min(_MAX_COMPILERS, each)
+        finally:
+            self._idle.put(compiler)

@@ -6,18 +6,15 @@ import math
 import random
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import Trial, TrialState
 
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.outcome import Evaluated, Outcome
 from tri_apsp.tuned.records import Space, Values
 
 Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outcome | None]
@@ -25,77 +22,6 @@ Evaluate = Callable[[Values, Callable[[float], bool], Callable[[], bool]], Outco
 
 # Random candidates before TPE has something to model, and trials before slow ones are pruned.
 _STARTUP = 10
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """One configuration that was evaluated.
-
-    Attributes:
-        values: the choice for each parameter.
-        outcome: the outcome of the evaluation.
-        origin: "default" or "search".
-    """
-
-    values: Values
-    outcome: Outcome
-    origin: str
-
-
-@dataclass
-class SearchResult:
-    """The configurations that a search evaluated, in the order of evaluation.
-
-    Attributes:
-        evaluated: distinct configurations, those of earlier runs of the same study first.
-        candidates: the number of configurations to choose from.
-        interrupted: whether Ctrl-C ended it.
-        dominated: the number of candidates that earlier versions passed over, since one that needs
-            no more memory did not fit.
-        study: Optuna's study, which has the trials; None if they were read from a file.
-    """
-
-    evaluated: list[Evaluated] = field(default_factory=list)
-    candidates: int = 0
-    interrupted: bool = False
-    dominated: int = 0
-    study: optuna.Study | None = None
-
-    @property
-    def ranked(self) -> list[Evaluated]:
-        """The correct configurations, the fastest first."""
-        timed = [trial for trial in self.evaluated if trial.outcome.times is not None]
-        return sorted(timed, key=lambda trial: trial.outcome.median_ms)
-
-    @property
-    def best(self) -> Evaluated | None:
-        """The first of `ranked`; None if there is none."""
-        return next(iter(self.ranked), None)
-
-    @property
-    def best_ms(self) -> float:
-        """The median time of the fastest correct configuration; infinity if there is none."""
-        return min((trial.outcome.median_ms for trial in self.evaluated), default=math.inf)
-
-    @property
-    def failures(self) -> Counter[OutcomeKind]:
-        """The number of failures, by class."""
-        kinds = (trial.outcome.kind for trial in self.evaluated)
-        return Counter(kind for kind in kinds if kind is not OutcomeKind.correct)
-
-
-def known_trials(study: optuna.Study, default: Values) -> list[Evaluated]:
-    """Return the distinct configurations that were evaluated in a study, each with its last
-    outcome.
-    """
-    found: dict[tuple[Any, ...], Evaluated] = {}
-    for trial in study.get_trials(deepcopy=False):
-        outcome = trial.user_attrs.get("outcome")
-        if outcome is not None and trial.state.is_finished():
-            origin = "default" if trial.params == default else "search"
-            known = Evaluated(trial.params, Outcome.from_dict(outcome), origin)
-            found[tuple(sorted(trial.params.items()))] = known
-    return list(found.values())
 
 
 class Search:
@@ -112,12 +38,11 @@ class Search:
             when they ran.
         default: evaluated first, whether it is a candidate or not.
         anchors: evaluated next, if they are candidates.
-        sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
         seed: the seed of the sampler.
         trials: the largest number of configurations evaluated, those already in the study included.
         end: the time of the monotonic clock after which only the default may still run.
-        reserve: maps the best time in ms to the seconds before `end` to keep free.
-        on_trial: called with the result so far after each new evaluation.
+        on_trial: called after each new evaluation with the best time so far in ms; infinity if
+            there is none.
     """
 
     def __init__(
@@ -128,38 +53,36 @@ class Search:
         study: optuna.Study,
         default: Values,
         anchors: Iterable[Values] = (),
-        sampler: str = "tpe",
         seed: int = 0,
         trials: int,
         end: float = math.inf,
-        reserve: Callable[[float], float] = lambda best_ms: 0.0,
-        on_trial: Callable[[SearchResult], None] = lambda result: None,
+        on_trial: Callable[[float], None] = lambda best_ms: None,
     ) -> None:
         self._space, self._study, self._default = space, study, default
-        self._trials, self._end, self._reserve, self._on_trial = trials, end, reserve, on_trial
+        self._trials, self._end, self._on_trial = trials, end, on_trial
         self._distributions: dict[str, BaseDistribution] = {
             p.name: CategoricalDistribution(p.choices) for p in space.parameters
         }
         # The candidates that were not proposed yet.
         self._open = {self._key(values): values for values in (default, *candidates)}
-        self._slow: set[int] = set()  # the numbers of trials that were timed once
-        self._result = SearchResult(candidates=len(self._open), study=study)
-        for known in known_trials(study, default):
-            key = self._key(known.values)
-            if known.outcome.kind.deterministic and key in self._open:
-                del self._open[key]
-                self._result.evaluated.append(known)
-        exhaustive = self._result.candidates <= trials
-        self._samples = sampler == "tpe" and not exhaustive
-        order = list(candidates)
-        if exhaustive or sampler != "grid":
-            random.Random(seed).shuffle(order)
-        self._planned = iter([default, *anchors, *([] if self._samples else order)])
-        study.sampler = _tpe_sampler(seed + len(self._result.evaluated))
+        self._evaluated: list[Evaluated] = []
+        self._samples = len(self._open) > trials
+        for trial in study.get_trials(deepcopy=False):
+            stored = trial.user_attrs.get("outcome")
+            if stored is not None and trial.state.is_finished():
+                known = Evaluated(trial.params, Outcome.from_dict(stored))
+                key = self._key(known.values)
+                if known.outcome.kind.deterministic and self._open.pop(key, None) is not None:
+                    self._evaluated.append(known)
+        order = [] if self._samples else list(candidates)
+        random.Random(seed).shuffle(order)
+        self._planned = iter([default, *anchors, *order])
+        study.sampler = _tpe_sampler(seed + len(self._evaluated))
         study.pruner = optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
 
-    def run(self, evaluate: Evaluate, parallel: int = 1) -> SearchResult:
-        """Search, and return the configurations evaluated; Ctrl-C ends the search.
+    def run(self, evaluate: Evaluate, parallel: int = 1) -> list[Evaluated]:
+        """Search, and return the distinct configurations that were evaluated, those of earlier runs
+        of the study first. After Ctrl-C, which is raised, the study has those that were finished.
 
         Args:
             evaluate: evaluates one configuration, in a thread of its own.
@@ -177,19 +100,17 @@ class Search:
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
                     self._tell(running[done], done.result())
                     del running[done]
-        except KeyboardInterrupt:
-            self._result.interrupted = True
         finally:
             # Evaluations in progress end when the caller closes their worker.
             pool.shutdown(wait=False, cancel_futures=True)
             for trial in running.values():
                 self._study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-        return self._result
+        return self._evaluated
 
     def _ask(self, running: int) -> Trial | None:
         """Return the next trial; None at the end of the budget or of the candidates."""
-        count = len(self._result.evaluated) + running
-        if count >= self._trials or not self._open or (count and self._time_is_up()):
+        count = len(self._evaluated) + running
+        if count >= self._trials or not self._open or (count and time.monotonic() >= self._end):
             return None
         for values in self._planned:
             if self._key(values) in self._open:
@@ -205,7 +126,6 @@ class Search:
 
     def _enqueued(self, values: Values) -> Trial:
         self._study.enqueue_trial(values)
-        # Of a study that is shared, it may be a trial that another process has enqueued.
         trial = self._study.ask(self._distributions)
         self._open.pop(self._key(trial.params), None)
         return trial
@@ -215,44 +135,36 @@ class Search:
             self._study.tell(trial, state=TrialState.FAIL)
             return
         trial.set_user_attr("outcome", outcome.to_dict())
-        if outcome.times is None or trial.number in self._slow:
+        if outcome.times is None or trial.should_prune():
             self._study.tell(trial, state=TrialState.PRUNED)
         else:
             self._study.tell(trial, outcome.median_ms)
-        origin = "default" if trial.params == self._default else "search"
-        self._result.evaluated.append(Evaluated(trial.params, outcome, origin))
-        self._on_trial(self._result)
+        self._evaluated.append(Evaluated(trial.params, outcome))
+        self._on_trial(min(each.outcome.median_ms for each in self._evaluated))
 
     def _is_slow(self, trial: Trial) -> Callable[[float], bool]:
         def is_slow(ms: float) -> bool:
             trial.report(ms, step=0)
-            if trial.should_prune():
-                self._slow.add(trial.number)
-            return trial.number in self._slow
+            return trial.should_prune()
 
         return is_slow
 
     def _is_late(self, trial: Trial) -> Callable[[], bool]:
-        return lambda: trial.params != self._default and self._time_is_up()
-
-    def _time_is_up(self) -> bool:
-        best_ms = self._result.best_ms
-        reserved = self._reserve(best_ms) if best_ms < math.inf else 0.0
-        return time.monotonic() + reserved >= self._end
+        return lambda: trial.params != self._default and time.monotonic() >= self._end
 
     def _nearest(self, values: Mapping[str, Any]) -> Values:
-        """Return the open candidate whose values are the fewest steps from `values`."""
-        at = self._position(values)
-        distances = [
-            float(np.abs(self._position(candidate) - at).sum()) for candidate in self._open.values()
-        ]
-        return list(self._open.values())[int(np.argmin(distances))]
+        """Return the open candidate whose values are the fewest steps from `values`, in parts of
+        the range of each parameter.
+        """
 
-    def _position(self, values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        """Return the position of each value in the range of its parameter, from 0 to 1."""
-        parameters = self._space.parameters
-        places = [p.choices.index(values[p.name]) / max(1, len(p.choices) - 1) for p in parameters]
-        return np.array(places)
+        def distance(candidate: Values) -> float:
+            return sum(
+                abs(p.choices.index(candidate[p.name]) - p.choices.index(values[p.name]))
+                / max(1, len(p.choices) - 1)
+                for p in self._space.parameters
+            )
+
+        return min(self._open.values(), key=distance)
 
     def _key(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(values.get(parameter.name) for parameter in self._space.parameters)

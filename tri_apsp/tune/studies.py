@@ -1,16 +1,10 @@
-"""The storage of trials: Optuna's journal on this machine, or a database that several machines
-share.
-"""
+"""The storage of trials: Optuna's journal on this machine."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
 import platformdirs
-import sqlalchemy
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from tri_apsp.errors import InputError
@@ -21,39 +15,14 @@ def journal_path(slug: str) -> Path:
     return platformdirs.user_data_path("tri_apsp", appauthor=False) / "studies" / f"{slug}.log"
 
 
-@contextmanager
-def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
-    """Open the storage of the studies for a `with`; an error of the storage inside it becomes an
-    InputError of one sentence.
-
-    Args:
-        url: the URL of a database in the form of SQLAlchemy; None: the journal of this machine.
-        slug: the slug of the device.
+def open_storage(slug: str) -> BaseStorage:
+    """Return the storage of the studies for a device.
 
     Raises:
-        InputError: it is no URL, its driver is missing, it does not answer, its tables are of
-            another version of Optuna, or the journal cannot be used.
+        InputError: the journal cannot be used.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
-    if url is None:
-        yield _journal(journal_path(slug))
-        return
-    try:
-        storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-    except (sqlalchemy.exc.ArgumentError, ImportError, RuntimeError, ValueError) as error:
-        raise _refused(url, error) from None
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        raise _refused(url, error) from None
-    try:
-        yield storage
-    except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise _refused(url, error) from None
-    finally:
-        storage.remove_session()
-        storage.engine.dispose()
-
-
-def _journal(path: Path) -> BaseStorage:
+    path = journal_path(slug)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = JournalFileOpenLock(str(path))
@@ -61,23 +30,13 @@ def _journal(path: Path) -> BaseStorage:
     except OSError as error:
         raise InputError(
             f"the journal of studies must be readable and writable, but {path} is not "
-            f"({error.strerror}); change its rights, or give another --storage."
+            f"({error.strerror}); change its rights."
         ) from None
     except Exception:  # Optuna checks no line, so a damaged one may raise any exception
         raise InputError(
             f"the journal of studies must be one that Optuna wrote, but {path} is not; "
             "move it away."
         ) from None
-
-
-def _refused(url: str, error: Exception) -> InputError:
-    shown = re.sub(r"(//[^:/@]*:).*@", r"\1***@", url)  # without its password
-    reason = str(error.__cause__ or error).strip().splitlines()[0].rstrip(".")
-    return InputError(
-        f"--storage must be the URL of a database that Optuna can use, such as "
-        f"sqlite:///studies.db, but {shown} is not ({type(error).__name__}: {reason}); "
-        "correct it, or install its driver."
-    )
 
 
 def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:

@@ -74,6 +74,7 @@ def default_tasks(
     dtypes: Sequence[str] = (),
     kernels: Sequence[str] = (),
     ns: Sequence[int] = (),
+    signs: Sequence[str] = (),
 ) -> list[TuningTask]:
     """Return the tasks of a sweep, in the order in which they must run.
 
@@ -86,8 +87,10 @@ def default_tasks(
             empty: all.
         ns: the sizes of calls, from which size_at() gives the size for each kernel; empty: the
             sizes of the effort.
+        signs: the signs instead of those of the effort; empty: those of the effort.
 
-    Tasks that do not fit the memory are left out unless is_required().
+    Tasks that do not fit the memory are left out, except those of a single graph whose size was
+    asked for.
     """
     quick = effort == EFFORTS[0]
     tasks = [
@@ -95,23 +98,15 @@ def default_tasks(
         for dtype in dtypes or _DTYPES[effort]
         for record in records_of(engine)
         if dtype in record.dtypes and (not kernels or record.name in kernels)
-        for sign in _signs(record, dtype, quick)
-        for n in (
-            _distinct_sizes(record, dtype, ns)
-            if ns
-            else record.quick_sizes
-            if quick
-            else record.full_sizes
-        )
+        for sign in signs or _signs(record, dtype, quick)
+        for n in _sizes(record, dtype, quick, ns)
     ]
-    return [task for task in tasks if is_required(task, kernels, ns) or _fits(task, device)]
-
-
-def is_required(task: TuningTask, kernels: Sequence[str], ns: Sequence[int]) -> bool:
-    """Return whether it is an error if a task does not fit: its size was asked for, and of a batch
-    also its kernel.
-    """
-    return bool(ns) and (bool(kernels) or task.batch == 1)
+    return [
+        task
+        for task in dict.fromkeys(tasks)
+        if (ns and task.batch == 1)
+        or MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
+    ]
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
@@ -122,16 +117,10 @@ def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
     return record.lookup_size(n, default_config(engine, DTYPES_BY_NAME[dtype]))
 
 
-def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:
-    return list(
-        dict.fromkeys(
-            size_at(record.engine, record.name, dtype, n) for n in ns if n >= record.from_n
-        )
-    )
-
-
-def _fits(task: TuningTask, device: Device) -> bool:
-    return MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
+def _sizes(record: TunableKernel[Any], dtype: str, quick: bool, ns: Sequence[int]) -> Sequence[int]:
+    if ns:
+        return [size_at(record.engine, record.name, dtype, n) for n in ns if n >= record.from_n]
+    return record.quick_sizes if quick else record.full_sizes
 
 
 def _signs(record: TunableKernel[Any], dtype: str, quick: bool) -> tuple[str, ...]:

@@ -159,12 +159,7 @@ class Worker:
         if self._process is not None and not self._process.is_alive():
             self._discard()  # it ended between two requests
         if self._process is None:
-            self._pipe, child_end = multiprocessing.Pipe()
-            self._process = _start_process(
-                _serve, (child_end, self._device, self._prepare), f"tri_apsp tuner {self._device}"
-            )
-            child_end.close()
-            self.processes += 1
+            self._start()
         try:
             with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
                 self._pipe.send((task, action, arguments))
@@ -184,6 +179,21 @@ class Worker:
             return self._receive(limit_s)
         except _LostError as lost:
             return Outcome(lost.kind, message=str(lost))
+
+    def _start(self) -> None:
+        # On Linux a process is forked from a server that has imported what takes seconds, and
+        # starts nothing that a fork would break: no CUDA, no thread.
+        multiprocessing.set_forkserver_preload(["torch", "triton"])
+        context: Any = multiprocessing.get_context(
+            "forkserver" if sys.platform == "linux" else "spawn"
+        )
+        self._pipe, child_end = multiprocessing.Pipe()
+        arguments = dict(os.environ), child_end, self._device, self._prepare
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        with _interrupts_blocked():
+            self._process.start()
+        child_end.close()
+        self.processes += 1
 
     def _receive(self, limit_s: float) -> Any:
         """Return the next object that the process sends.
@@ -217,11 +227,15 @@ class _LostError(Exception):
         self.kind = kind
 
 
-def _serve(pipe: Connection, device: torch.device, prepare: Prepare) -> None:
+def _serve(
+    environment: dict[str, str], pipe: Connection, device: torch.device, prepare: Prepare
+) -> None:
     """Serve requests until the other end of the pipe is closed; runs in the process of a worker.
 
     For each request it sends two objects: None, or why the task cannot be prepared; and the result.
     """
+    os.environ.clear()  # the environment in which the server was started
+    os.environ.update(environment)
     # Ctrl-C reaches the whole process group; the sweep decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -246,49 +260,6 @@ def _serve(pipe: Connection, device: torch.device, prepare: Prepare) -> None:
             except Exception as error:
                 result = outcome_of(error)
             pipe.send(result)
-
-
-def _start_process(
-    target: Callable[..., object], arguments: tuple[Any, ...], name: str
-) -> BaseProcess:
-    """Start a daemon that calls target(*arguments) in the environment of this process, and return
-    it. On Linux it is forked from a server that has imported torch, since a new process needs
-    seconds for that. Ctrl-C, which reaches the whole process group, does not interrupt it.
-
-    Args:
-        target: a function of a module, since it is pickled by name.
-        arguments: the arguments of `target`, which must allow pickling.
-        name: the name of the process.
-
-    Raises:
-        RuntimeError: this process was itself started by this function, and is still importing the
-            main file of its parent.
-        OSError: no process can be started.
-    """
-    # Modules that take long to import, and start nothing that a fork would break: no CUDA, no
-    # thread. The server may find another version of this package, which is imported quickly.
-    multiprocessing.set_forkserver_preload(["torch", "triton"])
-    methods = ("forkserver", "spawn") if sys.platform == "linux" else ("spawn",)
-    for method in methods:
-        process: BaseProcess = multiprocessing.get_context(method).Process(  # type: ignore[attr-defined]
-            target=_call, args=(dict(os.environ), target, arguments), name=name, daemon=True
-        )
-        try:
-            with _interrupts_blocked():
-                process.start()
-            break
-        except (EOFError, OSError):  # such as a path that is too long for the server's socket
-            if method == "spawn":
-                raise
-    return process
-
-
-def _call(
-    environment: dict[str, str], target: Callable[..., object], arguments: tuple[Any, ...]
-) -> None:
-    os.environ.clear()  # the environment in which the server was started
-    os.environ.update(environment)
-    target(*arguments)
 
 
 @contextlib.contextmanager

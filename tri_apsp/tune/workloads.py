@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import with_threshold
 from tri_apsp.dense.plan import plan_with
@@ -54,14 +54,11 @@ class Operation(NamedTuple):
 
     Attributes:
         run: queues the operation.
-        idempotent: whether it may be repeated without Workload.restore, and then does the same
-            work.
         blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time
             includes the launches.
     """
 
     run: Callable[[], None]
-    idempotent: bool = False
     blocks: bool = False
 
 
@@ -101,11 +98,6 @@ class Workload(ABC):
     @abstractmethod
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         """Return the operation with configuration `config`, on an engine from `make`."""
-
-    @property
-    def floor(self) -> float | int:
-        """A value below all results, which wins every minimum."""
-        return floor(self.dtype)
 
     def restore(self) -> None:
         """Queue copies that bring back what an operation overwrites."""
@@ -149,15 +141,17 @@ class Workload(ABC):
             )
         return matrix
 
-    def _output(self, initial: torch.Tensor, expected: torch.Tensor | None) -> Block:
-        """Return a block of the values `initial` (batch, rows, columns) to be written; expected:
-        its result, if known.
+    def _output(self, values: torch.Tensor, define: Callable[[torch.Tensor], None]) -> Block:
+        """Return a block that an operation writes: `values`, repeated to the number of graphs of
+        the task. For a small workload, `define` makes of a copy of them the expected result.
         """
-        whole = self._in_margin(initial)
+        whole = self._in_margin(self._batch(values))
         self._outputs.append(whole)
         self._initial.append(whole.clone())
-        if expected is not None:
-            self._expected.append(self._canonical(self._in_margin(expected)))
+        if self.small and self.device.type != "meta":
+            expected = values.clone()
+            define(expected)
+            self._expected.append(self._canonical(self._in_margin(self._batch(expected))))
         return self._view(whole)
 
     def _in_margin(self, values: torch.Tensor) -> torch.Tensor:
@@ -165,7 +159,7 @@ class Workload(ABC):
             return values
         batch, rows, columns = values.shape
         shape = (batch, rows + 2 * _MARGIN_ROWS, columns + 2 * _MARGIN_COLUMNS)
-        whole = torch.full(shape, self.floor, dtype=self.dtype, device=self.device)
+        whole = torch.full(shape, floor(self.dtype), dtype=self.dtype, device=self.device)
         self._view(whole).copy_(values)
         return whole
 
@@ -233,63 +227,36 @@ class _Product(Workload):
 
     def _update(self, m: int, n: int, k: int, skip: tuple[int, int]) -> Update:
         low = 0 if self.task.nonnegative else -_HEAVIEST
-        share = k**-0.5
-        a = self._random(m, k, share, low, _HEAVIEST)
-        b = self._random(k, n, share, low, _HEAVIEST)
-        if not self.small:
-            c = self._random(m, n, 0.0, 0, 0)
-            return Update(self._output(c, None), a, b)
-        c = self._random(m, n, 0.25, low, _HEAVIEST)
-        expected = None
-        if self.device.type != "meta":
-            expected = c.clone()
-            for j in range(k):
-                expected = torch.minimum(expected, a[:, :, j, None] + b[:, j, None, :])
-            skipped = slice(*skip)
+        a = self._random(m, k, k**-0.5, low, _HEAVIEST)
+        b = self._random(k, n, k**-0.5, low, _HEAVIEST)
+        c = self._random(m, n, 0.25 if self.small else 0.0, low, _HEAVIEST)
+        skipped = slice(*skip)
+
+        def define(expected: torch.Tensor) -> None:
+            _relax(expected, a, b)
             expected[:, skipped] = c[:, skipped]
             expected[:, :, skipped] = c[:, :, skipped]
-            expected = self._batch(expected)
-        a, b = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
-        return Update(self._output(self._batch(c), expected), a, b, skip)
+
+        left, right = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
+        return Update(self._output(c, define), left, right, skip)
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
-        return Operation(lambda: engine.product(*self._updates), idempotent=True)
+        return Operation(lambda: engine.product(*self._updates))
 
 
 class _Distances(Workload):
     """D <- D* in place."""
 
     def _make_operands(self) -> None:
-        weights, expected = self._initial_and_expected()
-        self._d = self._output(
-            self._batch(weights), None if expected is None else self._batch(expected)
-        )
+        self._d = self._output(self._weights(), self._define)
 
-    def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
-        weights = self._graphs(_DEGREE / self.n)
-        if not self.small or self.device.type == "meta":
-            return weights, None
-        return weights, self._distances(weights)
+    def _weights(self) -> torch.Tensor:
+        return self._graphs(_DEGREE / self.n)
 
-    def _distances(self, weights: torch.Tensor) -> torch.Tensor:
-        """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference,
-        on the device of the task.
-
-        A GPU computes them in hundredths of a second; on a CPU they take seconds, during which the
-        GPU would be idle.
-        """
-        found = weights.to(torch.float64, copy=True).masked_fill_(
-            weights == no_edge(self.dtype), float("inf")
-        )
-        through = torch.empty_like(found)
-        for k in range(found.shape[-1]):
-            torch.add(found[:, :, k, None], found[:, k, None, :], out=through)
-            torch.minimum(found, through, out=found)
-        missing = torch.isinf(found)
-        return (
-            found.masked_fill_(missing, 0).to(self.dtype).masked_fill_(missing, no_edge(self.dtype))
-        )
+    def _define(self, d: torch.Tensor) -> None:
+        """Compute the expected result in place, by Floyd and Warshall's algorithm."""
+        _relax(d, d, d)
 
 
 class _Solve(_Distances):
@@ -297,45 +264,34 @@ class _Solve(_Distances):
     it.
     """
 
+    by_exponents: ClassVar[bool] = False
+    """Whether large products run by exponents."""
     _solved: torch.Tensor | None = None
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
-        task, method = self.task, self._method(config)
+        task = self.task
         if self.n <= config.block_size < task.n:
             # A small workload of a task with several blocks must have several too.
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         batch = DenseBatch(self._d, batched=True)
+        method = auto.choose(task.n, config).method
         plan = plan_with(batch, method, config, reason="tuning")
+        threshold = max(1, self.n // 4) if self.by_exponents else 0
 
         def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-            return make(name, self._spec(spec), config)
+            nonnegative = self.by_exponents or task.nonnegative
+            return make(name, dataclasses.replace(spec, nonnegative=nonnegative), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
                 # Weights on "meta" have no values that decide about products by exponents.
-                with with_threshold(self._threshold()):
+                with with_threshold(threshold):
                     self._solved = dense.run(batch, plan, make=make_for_task).distances
             except _REFUSALS as error:  # although the operands are valid
                 raise WrongResultError(str(error)) from None
 
-        return Operation(run, idempotent=True, blocks=True)
-
-    def check(self) -> None:
-        super().check()
-        if self._solved is not None and not torch.equal(self._outputs[0], self._initial[0]):
-            raise WrongResultError("the weights changed in a solve that must not write to them")
-
-    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        """Return what the engine of the task is made for, instead of what the weights allow."""
-        return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
-
-    def _threshold(self) -> int:
-        """Return the threshold of products by exponents; 0: there are none."""
-        return 0
-
-    def _method(self, config: CompleteConfig) -> MethodName:
-        return config.method or auto.choose(self.task.n, config).method
+        return Operation(run, blocks=True)
 
     def _found(self) -> list[torch.Tensor]:
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
@@ -348,16 +304,12 @@ class _SolveByExponents(_Solve):
     use. In dense graphs all results are certain by any window.
     """
 
+    by_exponents = True
+
     def _graphs(self, share: float) -> torch.Tensor:
         weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
         weights.diagonal(dim1=-2, dim2=-1).zero_()
         return weights
-
-    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
-        return dataclasses.replace(spec, nonnegative=True)
-
-    def _threshold(self) -> int:
-        return max(1, self.n // 4)
 
 
 class _Closure(_Solve):
@@ -365,7 +317,8 @@ class _Closure(_Solve):
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         # A small workload is run like that of the task, so that the same kernels are compiled.
-        if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
+        method = auto.choose(self.task.n, config).method
+        if method == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
         engine = self._engine(config, make)
@@ -387,26 +340,22 @@ class _Panels(_Distances):
 
     by_block_size = True
 
-    def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _weights(self) -> torch.Tensor:
         size = min(self.block_size, max(1, self.n // 2))
         start = self.n // 2 // size * size
         self._pivot = (start, min(start + size, self.n))
-        inside = slice(*self._pivot)
         weights = self._graphs(_PANEL_DEGREE / size)
-        if self.device.type == "meta":
-            return weights, None
-        weights[:, inside, inside] = self._distances(weights[:, inside, inside])
-        if not self.small:
-            return weights, None
-        expected = torch.full_like(weights, no_edge(self.dtype))
-        for k in range(*self._pivot):
-            through = weights[:, :, k, None] + weights[:, k, None, :]
-            expected[:, inside] = torch.minimum(expected[:, inside], through[:, inside])
-            expected[:, :, inside] = torch.minimum(expected[:, :, inside], through[:, :, inside])
-        panels = torch.zeros(self.n, dtype=torch.bool, device=self.device)
-        panels[inside] = True
-        changed = panels[:, None] ^ panels
-        return weights, torch.where(changed, expected, weights)
+        if self.device.type != "meta":
+            d = weights[:, slice(*self._pivot), slice(*self._pivot)]
+            _relax(d, d, d)
+            self._canonical(d)
+        return weights
+
+    def _define(self, d: torch.Tensor) -> None:
+        inside = slice(*self._pivot)
+        closed, row, column = d[:, inside, inside].clone(), d[:, inside], d[:, :, inside]
+        _relax(row, closed, row.clone())
+        _relax(column, column.clone(), closed)
 
     def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
         engine = self._engine(config, make)
@@ -416,7 +365,13 @@ class _Panels(_Distances):
             block(self._d, pivot, every),
             block(self._d, every, pivot),
         )
-        return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
+        return Operation(lambda: engine.panels(*blocks, pivot))
+
+
+def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    """C <- min(C, A B) by the definition, in place; C <- C* if A and B are C."""
+    for k in range(a.shape[2]):
+        torch.minimum(c, a[:, :, k, None] + b[:, None, k], out=c)
 
 
 WORKLOADS: dict[str, type[Workload]] = {
