@@ -151,8 +151,8 @@ class DenseCycleSearch(CycleSearch):
             weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
         )
         self._weights = weights if self._in_rounds else weights.cpu()
-        is_float = weights.is_floating_point() and weights.numel() > 0
-        super().__init__(len(weights), weights.dtype, self._largest_magnitude() if is_float else 0)
+        largest = largest_magnitude(weights[None]).item() if weights.is_floating_point() else 0
+        super().__init__(len(weights), weights.dtype, largest)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         source = torch.tensor(cycle, device=self._weights.device)
@@ -162,18 +162,14 @@ class DenseCycleSearch(CycleSearch):
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import (
-            bellman_ford,
-        )  # importing Numba takes half a second
-
         if self._in_rounds:
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 
             return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
-        weights, potentials = (
-            np.ascontiguousarray(self._weights.numpy()),
-            np.zeros(self._n, lowest.dtype),
-        )
+        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # with Numba: half a second
+
+        weights = np.ascontiguousarray(self._weights.numpy())
+        potentials = np.zeros(self._n, lowest.dtype)
         missing = weights.dtype.type(no_edge(self._weights.dtype))
         added, absolute, relative = map(lowest.dtype.type, margins)
         bellman_ford(
@@ -189,13 +185,6 @@ class DenseCycleSearch(CycleSearch):
             on_cycle,
         )
         return torch.from_numpy(potentials)
-
-    def _largest_magnitude(self) -> float:
-        if not self._weights.is_cuda:
-            return largest_magnitude(self._weights[None]).item()
-        from tri_apsp.engines.triton_bellman_ford import largest_on_gpu
-
-        return largest_on_gpu(self._weights)
 
 
 def _trace(parents: Array, start: int) -> list[int]:

@@ -10,7 +10,6 @@ import triton
 from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.semirings import no_edge
 
@@ -18,15 +17,6 @@ from tri_apsp.semirings import no_edge
 _BLOCK, _PROGRAMS_PER_UNIT = 1024, 8
 # Rounds between two checks for a cycle, which the CPU makes.
 _ROUNDS = 4
-
-
-def largest_on_gpu(weights: torch.Tensor) -> float:
-    """Return the largest magnitude of weights (n, n), n > 0, that are not no_edge; blocks."""
-    with current(weights.device):
-        reader = ValueRangeReader(weights)
-        reader.queue(weights[None], no_edge(weights.dtype))
-        (found,) = reader.read()
-    return max(-found.lowest, found.highest_below or 0, 0)
 
 
 def search_in_rounds(
