@@ -205,8 +205,7 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    operation: Any = _SolveBackward.apply
-    found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
+    found = _SolveBackward.apply(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
 
@@ -311,10 +310,9 @@ def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
 def _min_plus_backward(
     gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
 ) -> list[Tensor]:
-    of_a, of_b, of_c = product_gradients(
+    return product_gradients(
         gradient, a.detach(), b.detach(), None if c is None else c.detach(), result
     )
-    return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
 
 
 @_min_plus_backward.register_fake
@@ -329,8 +327,7 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    operation: Any = _ProductBackward.apply
-    found = operation(gradient, a, b, c, result)
+    found = _ProductBackward.apply(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None
 
 

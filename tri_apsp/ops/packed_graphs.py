@@ -53,8 +53,9 @@ class _PackedSolve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: object) -> tuple[Tensor | None, ...]:
         weights, distances, offsets, predecessors = ctx.saved_tensors
-        operation: Any = _PackedSolveBackward.apply
-        found = operation(gradient, weights, distances, offsets, predecessors, ctx.check)
+        found = _PackedSolveBackward.apply(
+            gradient, weights, distances, offsets, predecessors, ctx.check
+        )
         return found, None, None, None, None
 
 

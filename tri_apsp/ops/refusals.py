@@ -1,6 +1,6 @@
 """Derivatives that no operation has: gradients of gradients, and forward mode."""
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import torch
 
@@ -16,6 +16,7 @@ _NO_FORWARD_MODE = (
 class Operation(torch.autograd.Function):
     """An operation that vmap batches, without forward mode."""
 
+    apply: ClassVar[Any]  # to which torch gives no types
     generate_vmap_rule = True
 
     @staticmethod
