@@ -7,8 +7,6 @@ import numpy as np
 from tri_apsp.csgraph.solve import solve
 from tri_apsp.errors import InputError
 
-__all__ = ["bellman_ford", "dijkstra", "floyd_warshall", "johnson", "shortest_path"]
-
 _METHODS = ("auto", "FW", "D", "BF", "J")
 
 

@@ -14,8 +14,6 @@ from tri_apsp import errors
 from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
-__all__ = ["ScipyNegativeCycle", "solve"]
-
 # SciPy's mark of a pair without a predecessor, and of a vertex without a source.
 _NO_PREDECESSOR = -9999
 

@@ -9,8 +9,6 @@ from scipy.sparse import coo_array, issparse
 
 from tri_apsp.errors import InputError, InputTypeError
 
-__all__ = ["sources_of", "weights_of"]
-
 
 def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool) -> torch.Tensor:
     """Return the weights of a graph in float64 (n, n): a sparse tensor of layout coo for a sparse

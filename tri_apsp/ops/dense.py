@@ -26,8 +26,6 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import solved_dtype
 from tri_apsp.transitive_closure import closure
 
-__all__ = ["min_plus", "reachability", "shortest_paths"]
-
 Tensor = torch.Tensor
 
 # The fields of a configuration and of tiles, by name, which torch.compile can trace.

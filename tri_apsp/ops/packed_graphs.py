@@ -12,8 +12,6 @@ from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 
-__all__ = ["pack", "solve_packed", "unpack"]
-
 Tensor = torch.Tensor
 
 
