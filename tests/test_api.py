@@ -238,6 +238,17 @@ def test_bad_graphs(graph: object, message: str) -> None:
         lambda: tri_apsp.reachability(None),
         lambda: tri_apsp.shortest_paths(FIVE, predecessors=1),
         lambda: tri_apsp.shortest_paths(FIVE, config={"cutoff": 64}),
+        lambda: tri_apsp.shortest_paths(FIVE, method=2),
+        lambda: tri_apsp.shortest_paths(FIVE, negative_cycles=None),
+        lambda: tri_apsp.shortest_paths(FIVE, sources="0"),
+        lambda: tri_apsp.shortest_paths(FIVE, sources=[0.5]),
+        lambda: tri_apsp.shortest_paths(FIVE, sources=0, limit="1"),
+        lambda: tri_apsp.shortest_paths(FIVE[None], sizes=[5]),
+        lambda: tri_apsp.shortest_paths(FIVE.flatten(), offsets=[0, 25]),
+        lambda: tri_apsp.shortest_paths(FIVE, predecessors=True).path("0", 1),
+        lambda: tri_apsp.pack([FIVE], torch.tensor([5])),
+        lambda: tri_apsp.no_edge("float32"),
+        lambda: tri_apsp.warmup("float32"),
     ],
 )
 def test_a_wrong_type_is_also_a_type_error(call: Callable[[], object]) -> None:

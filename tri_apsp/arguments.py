@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.device import check_device, require_memory
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
@@ -157,7 +157,7 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
 def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
     """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
-        raise InputError(
+        raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with "
             "torch.tensor(sizes, "
             "device=weights.device)."
@@ -315,7 +315,7 @@ def check_method(method: object, names: Collection[str]) -> None:
         InputError: it is none of `names`.
     """
     if method not in names:
-        raise InputError(
+        raise error_for(method, str)(
             f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of "
             "these."
         )
@@ -330,7 +330,7 @@ def check_options(options: Options) -> None:
     """
     check_flags(overwrite=options.overwrite, check=options.check, predecessors=options.predecessors)
     if options.negative_cycles not in ("raise", "mark"):
-        raise InputError(
+        raise error_for(options.negative_cycles, str)(
             "`negative_cycles` must be 'raise' or 'mark', but is "
             f"{shown(options.negative_cycles)}; give one of these."
         )
@@ -407,7 +407,8 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
     is_list = found is not None and found.layout == torch.strided and found.dim() == 1
     # An empty list becomes a tensor of floats.
     if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
-        raise InputError(
+        integers = found is not None and found.dtype in INDEX_DTYPES  # of another shape
+        raise (InputError if integers else InputTypeError)(
             f"`{name}` must be a list or a 1-D tensor of integers, but "
             f"{_other_than_indices(values, found)}."
         )

@@ -37,6 +37,11 @@ class InputTypeError(InputError, TypeError):
     """An argument has a type that is not supported."""
 
 
+def error_for(value: object, *types: type) -> type[InputError]:
+    """Return the error that an argument deserves: InputTypeError if it has none of `types`."""
+    return InputError if isinstance(value, types) else InputTypeError
+
+
 class TooLargeError(ApspError, MemoryError):
     """The problem needs more memory than the device has free."""
 

@@ -26,7 +26,7 @@ from tri_apsp.arguments import (
 )
 from tri_apsp.configs import Config, MethodName
 from tri_apsp.dispatch import needs_operation
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, error_for
 from tri_apsp.graphs import DISTANCE_FORMATS, DenseGraph, check_output
 from tri_apsp.graphs.cast import cast_weights
 from tri_apsp.graphs.sparse import SparseGraph, is_sparse, sparse_graph
@@ -284,7 +284,7 @@ def _limit(limit: float | None, dtype: torch.dtype) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
-        raise InputError(
+        raise error_for(limit, int, float)(
             f"`limit` must be a number that is not negative, but is {shown(limit)}; give the "
             "farthest distance."
         )

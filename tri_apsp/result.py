@@ -9,7 +9,7 @@ import torch
 from tri_apsp.arguments import as_indices
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.messages import shown
 from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
@@ -220,7 +220,7 @@ def _index(value: int, name: str, count: int) -> int:
     except TypeError:
         found = None
     if found is None or isinstance(value, bool):
-        raise InputError(
+        raise InputTypeError(
             f"`{name}` must be an integer, but is {shown(value)}; give one in [0, {count})."
         )
     if not 0 <= found < count:

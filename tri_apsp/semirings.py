@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import torch
 
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError
 
 DTYPES: tuple[torch.dtype, ...] = (
     torch.float32,
@@ -62,7 +62,7 @@ def no_edge(dtype: torch.dtype) -> float | int:
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
     if not isinstance(dtype, torch.dtype):
-        raise InputError(
+        raise InputTypeError(
             f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of "
             "these."
         )

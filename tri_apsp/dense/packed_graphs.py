@@ -16,7 +16,13 @@ from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
 from tri_apsp.dense.run import run
 from tri_apsp.engines import choose
 from tri_apsp.engines.packing import pack_into, unpacked
-from tri_apsp.errors import ApspError, DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.errors import (
+    ApspError,
+    DistanceRangeError,
+    InputError,
+    NegativeCycleError,
+    error_for,
+)
 from tri_apsp.memory import memory_for
 from tri_apsp.messages import shown
 from tri_apsp.paths.gradient import weights_gradient
@@ -61,7 +67,7 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or matrices.dim() != 3
         or matrices.shape[1] != matrices.shape[2]
     ):
-        raise InputError(
+        raise error_for(matrices, torch.Tensor)(
             f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension "
             "if need be."
         )
@@ -70,7 +76,7 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or sizes.shape != matrices.shape[:1]
         or sizes.dtype not in _OFFSET_DTYPES
     ):
-        raise InputError(
+        raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each "
             f"graph, but is {_kind(sizes)}; "
             "give torch.tensor(sizes)."
@@ -124,7 +130,7 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
     except (TypeError, ValueError, RuntimeError, OverflowError):
         fits = False
     if not fits:
-        raise InputError(
+        raise error_for(fill, int, float)(
             f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is "
             f"{shown(fill)}; give one."
         )
@@ -312,7 +318,7 @@ def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
 def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Check a packed tensor; return where each graph starts, and its size, of int64 on the host."""
     if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
-        raise InputError(
+        raise error_for(values, torch.Tensor)(
             f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one "
             "graph after another, but is "
             f"{_kind(values)}; make one with tri_apsp.pack."
@@ -324,7 +330,7 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
         or offsets.dim() != 1
         or not len(offsets)
     ):
-        raise InputError(
+        raise error_for(offsets, torch.Tensor)(
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each "
             "graph begin and the last "
             f"end, but is {_kind(offsets)}; {remedy}."

@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp.dense.run import solve
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name
@@ -55,7 +55,7 @@ def warmup(
     for dtype in given_dtypes:
         if dtype not in DTYPES:
             names = ", ".join(map(dtype_name, DTYPES))
-            raise InputError(
+            raise error_for(dtype, torch.dtype)(
                 f"`dtypes` must be among {names}, but one is {_name(dtype)}; give some of these."
             )
     shapes = [
@@ -96,7 +96,7 @@ def _solve(
 
 def _list(values: Iterable[Any], name: str) -> list[Any]:
     if not isinstance(values, Iterable):
-        raise InputError(
+        raise InputTypeError(
             f"`{name}` must be one value or a list of them, but is {shown(values)}; give a list."
         )
     return list(values)
