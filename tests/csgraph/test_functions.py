@@ -354,20 +354,6 @@ def test_a_graph_is_unchanged() -> None:
         )
 
 
-@pytest.mark.parametrize("directed", [True, False])
-def test_trees_and_distances_of_predecessors(directed: bool) -> None:
-    """SciPy's functions take our predecessors."""
-    weights = cases.random_graph(40)
-    distances, predecessors = csgraph.shortest_path(
-        weights, directed=directed, return_predecessors=True
-    )
-    np.testing.assert_array_equal(
-        csgraph.construct_dist_matrix(weights, predecessors, directed), distances
-    )
-    tree = csgraph.reconstruct_path(weights, predecessors[3], directed)
-    np.testing.assert_array_equal(scipy_csgraph.dijkstra(tree, indices=3), distances[3])
-
-
 CALLS: list[Callable[[Any], Any]] = [
     csgraph.shortest_path,
     csgraph.floyd_warshall,

@@ -92,12 +92,8 @@ class DenseCycles:
         """Raise the error for distances in the memory of the weights, of which a diagonal value is
         negative: without the weights, no cycle can be traced.
         """
-        diagonal = distances.diagonal(dim1=-2, dim2=-1)
         graphs = _negative_graphs(distances)
-        size = self._size(graphs[0])
-        vertices = (diagonal[graphs[0], :size] < 0).nonzero().flatten().tolist()
-        if not vertices:
-            raise_out_of_range(distances.dtype, "a path weighs too little")
+        vertices = (distances[graphs[0]].diagonal() < 0).nonzero().flatten().tolist()
         mark = 'negative_cycles="mark" without overwrite'
         raise NegativeCycleError(vertices, self._shown(graphs[0]), graphs=graphs, mark=mark)
 
@@ -108,20 +104,22 @@ class DenseCycles:
             NegativeCycleError: a cycle is negative, and pairs are not to be marked.
             DistanceRangeError: integers were clamped.
         """
-        found = dict[int, NegativeCycle]()
-        for item in _negative_graphs(distances):
+        graphs, found = _negative_graphs(distances), dict[int, NegativeCycle]()
+        for item in graphs:
             search = DenseCycleSearch(self._graph(item))
             if cycles := search.run():
                 found[item] = cycles[0]
+                if self._raises:
+                    raise NegativeCycleError(
+                        cycles[0].vertices,
+                        self._shown(item),
+                        weight=cycles[0].weight,
+                        graphs=graphs,
+                    )
             elif distances.is_floating_point():  # rounding alone
                 self._potentials[item] = search.potentials().to(distances.device)
         if not found and not distances.is_floating_point():
             raise_out_of_range(distances.dtype, "a path weighs too little")
-        if found and self._raises:
-            item, cycle = next(iter(found.items()))
-            raise NegativeCycleError(
-                cycle.vertices, self._shown(item), weight=cycle.weight, graphs=tuple(found)
-            )
         matrices = matrices_of_marking(self._batch.weights.dtype)
         with memory_for_matrices(self._batch, matrices):
             if found:
@@ -148,12 +146,9 @@ class DenseCycles:
         ]
         return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
-    def _size(self, item: int) -> int:
-        sizes = self._batch.sizes
-        return self._batch.n if sizes is None else int(sizes[item])
-
     def _graph(self, item: int) -> torch.Tensor:
-        size = self._size(item)
+        sizes = self._batch.sizes
+        size = self._batch.n if sizes is None else int(sizes[item])
         return self._batch.weights[item, :size, :size]
 
     def _shown(self, item: int) -> int | None:
