@@ -217,7 +217,7 @@ def test_large_potentials_form_no_cycle(length: int) -> None:
     """A chain of -1 leads to a cycle of weight 0, whose rounding at a potential of -999 is above
     the bound.
     """
-    for seed in range(8):
+    for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         ring = torch.rand(length - 1, generator=generator, dtype=torch.float64) - 0.5
         n = 999 + length
