@@ -227,5 +227,6 @@ def _reweight(matrix: torch.Tensor, potentials: torch.Tensor, lowest: float = -m
     once.
     """
     size = len(potentials)
-    for rows, own in zip(matrix[:size, :size].split(_ROWS), potentials.split(_ROWS), strict=True):
+    blocks = torch.split(matrix[:size, :size], _ROWS)
+    for rows, own in zip(blocks, torch.split(potentials, _ROWS), strict=True):
         rows.copy_((rows.to(torch.float64) + (own[:, None] - potentials)).clamp_(min=lowest))

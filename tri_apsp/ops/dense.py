@@ -15,7 +15,7 @@ from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.product import product
 from tri_apsp.dense.run import solve as solve_dense
-from tri_apsp.dispatch import has_functorch_wrapper
+from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
@@ -111,7 +111,7 @@ def _config(text: str) -> Config | None:
     """Return the configuration that _constants made a text of."""
     values = json.loads(text)
     tiles = {len(names): kind for kind, names in _TILES.items()}
-    fields = [tiles[len(x)](*x) if isinstance(x, list) else x for x in values]
+    fields: list[Any] = [tiles[len(x)](*x) if isinstance(x, list) else x for x in values]
     return Config(*fields) if fields else None
 
 
@@ -168,8 +168,7 @@ def _(
     return weights.new_empty(weights.shape, dtype=dtype), found
 
 
-@library.custom_op("tri_apsp::shortest_paths_backward", mutates_args=())
-def _shortest_paths_backward(
+def _solve_backward(
     gradient: Tensor,
     weights: Tensor,
     distances: Tensor,
@@ -179,6 +178,11 @@ def _shortest_paths_backward(
 ) -> Tensor:
     found = predecessors if predecessors.shape == weights.shape else None
     return weights_gradient(gradient, weights.detach(), distances, sizes, found, check=check)
+
+
+_shortest_paths_backward = library.custom_op(
+    "tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=()
+)
 
 
 @_shortest_paths_backward.register_fake
@@ -203,7 +207,10 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    found = _SolveBackward.apply(gradient, weights, distances, sizes, predecessors, ctx.check)
+    tensors = gradient, weights, distances
+    # An operation only where torch must see it: it takes longer than the gradient of a small graph.
+    operation = _SolveBackward.apply if needs_operation(*tensors) else _solve_backward
+    found = operation(*tensors, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
 
@@ -304,13 +311,17 @@ def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
 
 
-@library.custom_op("tri_apsp::min_plus_backward", mutates_args=())
-def _min_plus_backward(
+def _product_backward(
     gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
 ) -> list[Tensor]:
     return product_gradients(
         gradient, a.detach(), b.detach(), None if c is None else c.detach(), result
     )
+
+
+_min_plus_backward = library.custom_op(
+    "tri_apsp::min_plus_backward", _product_backward, mutates_args=()
+)
 
 
 @_min_plus_backward.register_fake
@@ -325,7 +336,8 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    found = _ProductBackward.apply(gradient, a, b, c, result)
+    tensors = gradient, a, b, c, result
+    found = (_ProductBackward.apply if needs_operation(*tensors) else _product_backward)(*tensors)
     return found[0], found[1], found[2] if c is not None else None
 
 
