@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -35,6 +36,11 @@ every_dtype = pytest.mark.parametrize(
 """Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes
 to compile on a GPU.
 """
+
+interpreted = pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1",
+    reason="runs in a process of its own, with TRITON_INTERPRET=1",
+)
 
 INF = float("inf")
 

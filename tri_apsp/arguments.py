@@ -2,7 +2,7 @@
 changes a tensor.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -393,9 +393,9 @@ def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
     return from_bool(tensor)
 
 
-def as_indices(values: object, name: str, count: int, device: torch.device) -> torch.Tensor:
+def as_indices(values: Any, name: str, count: int, device: torch.device) -> torch.Tensor:
     """Return `values` as int64 on a device, each in [0, count)."""
-    found = None
+    rule = f"`{name}` must be a list or a 1-D tensor of integers"
     try:
         found = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -404,14 +404,23 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
                 f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in "
                 "range."
             ) from None
-    is_list = found is not None and found.layout == torch.strided and found.dim() == 1
-    # An empty list becomes a tensor of floats.
-    if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
-        integers = found is not None and found.dtype in INDEX_DTYPES  # of another shape
-        raise (InputError if integers else InputTypeError)(
-            f"`{name}` must be a list or a 1-D tensor of integers, but "
-            f"{_other_than_indices(values, found)}."
+        items = values if isinstance(values, (list, tuple)) else ()
+        wrong = next((item for item in items if not isinstance(item, SupportsIndex)), values)
+        raise InputTypeError(
+            f"{rule}, but {'one' if items else 'this'} is {shown(wrong)}; give such a list."
+        ) from None
+    if found.dtype == torch.bool:
+        raise InputTypeError(
+            f"{rule}, but is a mask of bool; give torch.as_tensor(mask).nonzero().flatten()."
         )
+    # An empty list becomes a tensor of floats.
+    if found.dtype not in INDEX_DTYPES and found.numel():
+        raise InputTypeError(
+            f"{rule}, but has dtype {dtype_name(found.dtype)}; convert it to int64."
+        )
+    if found.layout != torch.strided or found.dim() != 1:
+        what = f"is {_kind(found)} of" if found.layout != torch.strided else "has"
+        raise InputError(f"{rule}, but {what} shape {tuple(found.shape)}; give it as one list.")
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):
@@ -420,42 +429,6 @@ def as_indices(values: object, name: str, count: int, device: torch.device) -> t
             "in range."
         )
     return found
-
-
-def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
-    """Return what was given in place of indices, and the remedy; `found` is its tensor, if it
-    becomes one.
-    """
-    is_tensor, is_array = isinstance(values, torch.Tensor), isinstance(values, np.ndarray)
-    if isinstance(values, (list, tuple)):
-        wrong = [
-            value
-            for value in values
-            if isinstance(value, bool) or not isinstance(value, SupportsIndex)
-        ]
-        if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
-            return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
-        return (
-            f"one is {shown(wrong[0])}; give integers only"
-            if wrong
-            else "has lists in it; give one list"
-        )
-    if found is None or not (is_tensor or is_array):
-        is_collection = isinstance(values, (Set, Mapping, Iterator))
-        return (
-            f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of integers'}"
-        )
-    if found.layout != torch.strided:
-        remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
-        return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"
-    if found.dtype == torch.bool:
-        return (
-            f"is a mask of bool; give mask.{'nonzero().flatten()' if is_tensor else 'nonzero()[0]'}"
-        )
-    if found.dtype not in INDEX_DTYPES:
-        remedy = ".to(torch.int64)" if is_tensor else ".astype(np.int64)"
-        return f"has dtype {dtype_name(found.dtype)}; convert it with {remedy}"
-    return f"has shape {tuple(found.shape)}; give its .flatten()"
 
 
 def sources_of(sources: Any, n: int) -> torch.Tensor:

@@ -2,8 +2,8 @@
 allocation fails.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
@@ -21,7 +21,7 @@ def memory_for(
         TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation
             that fails in the context.
     """
-    return _MemoryGuard(lambda: require_memory(what, size, device, remedy), size, device)
+    return _guarded(lambda: require_memory(what, size, device, remedy), size, device)
 
 
 def memory_for_matrices(
@@ -36,31 +36,24 @@ def memory_for_matrices(
     def check() -> None:
         check_memory(batch.n, batch.count, dtype, device, matrices=matrices)
 
-    return _MemoryGuard(check, matrices * weights.numel() * dtype.itemsize, device)
+    return _guarded(check, matrices * weights.numel() * dtype.itemsize, device)
 
 
-class _MemoryGuard:
-    """Calls `check`, which raises TooLargeError, if an allocation fails, and on entry unless the
-    allocation is small.
+@contextmanager
+def _guarded(check: Callable[[], None], size: float, device: torch.device) -> Iterator[None]:
+    """Call `check`, which raises TooLargeError, on entry unless the allocation is small, and if an
+    allocation fails.
     """
-
-    def __init__(self, check: Callable[[], None], size: float, device: torch.device) -> None:
-        self._check = check
-        self._small = is_small(size, device)
-
-    def __enter__(self) -> None:
-        if not self._small:
-            self._check()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) and not isinstance(
-            error, TooLargeError
-        ):
-            self._check()
-            raise TooLargeError(
-                "an allocation must succeed, but failed although enough memory seemed free "
-                f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or "
-                "solve less at a time."
-            ) from error
+    if not is_small(size, device):
+        check()
+    try:
+        yield
+    except TooLargeError:
+        raise
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        check()
+        raise TooLargeError(
+            "an allocation must succeed, but failed although enough memory seemed free "
+            f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or "
+            "solve less at a time."
+        ) from error

@@ -19,7 +19,7 @@ def measured(case: Case) -> batches.BatchRow:
     return row
 
 
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int16], ids=str)
 @pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
 def test_the_loop_of_torch_operations(dtype, make):
     weights = torch.stack([cases.tensor(make(9, seed=seed), dtype) for seed in range(20)])

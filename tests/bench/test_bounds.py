@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tri_apsp.bench.bounds import RATES, Mix, bound, has_bound, operations_per_clock
+from tri_apsp.bench.bounds import RATES, bound, has_bound, operations_per_clock
 from tri_apsp.device import Device
 
 H200 = Device(
@@ -53,16 +53,3 @@ def test_rates_of_the_help_text():
         RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, "
         "float32 nonnegative 85.3"
     )
-
-
-@pytest.mark.parametrize(
-    ("mix", "rate"),
-    [
-        (Mix(operations=1, issued=4, alu=1), 32),
-        (Mix(operations=1, issued=1, alu=4), 16),
-        (Mix(operations=1, issued=1, alu=1, double=8), 8),
-        (Mix(operations=2, issued=1, alu=1), 128),
-    ],
-)
-def test_the_busiest_unit_limits_the_rate(mix, rate):
-    assert mix.per_clock == rate

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tri_apsp import reference
-from tri_apsp.bench.cases import Case, cases_of, scipy_distances
+from tri_apsp.bench.cases import Case, scipy_distances
 from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
@@ -40,17 +40,6 @@ def test_weights_are_the_same_in_every_dtype(dtype):
     assert weights.dtype == dtype
     assert torch.equal(weights.to(torch.float32), Case(9, sign="any").weights(CPU))
     assert Case(9, dtype).graphs == Case(9).graphs != Case(9, sign="any").graphs
-
-
-def test_cases_of():
-    found = list(cases_of([5, 6], [2, 3], [torch.int16, torch.int32], SIGNS))
-    assert found == [
-        Case(n, dtype, batch, sign)
-        for dtype in (torch.int16, torch.int32)
-        for sign in SIGNS
-        for n, batch in ((5, 2), (6, 3))
-    ]
-    assert found[0].operations == 2 * 5**3
 
 
 @pytest.mark.parametrize("sign", SIGNS)

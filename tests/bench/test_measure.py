@@ -17,18 +17,9 @@ from tri_apsp.semirings import SIGNS
 CPU = torch.device("cpu")
 
 
-def measured(case, *, scipy_up_to):
-    methods = ["auto", "kleene", "floyd_warshall"]
-    return list(
-        measure(
-            [(case, methods)],
-            CPU,
-            config=Config(),
-            repeat=3,
-            scipy_up_to=scipy_up_to,
-            clock_hz=None,
-        )
-    )
+def measured(case, methods, repeat=3, scipy_up_to=0, clock_hz=None, **named):
+    named |= {"repeat": repeat, "scipy_up_to": scipy_up_to, "clock_hz": clock_hz}
+    return list(measure([(case, methods)], CPU, config=Config(), **named))
 
 
 @pytest.mark.parametrize("scipy_up_to", [0, 64])
@@ -51,7 +42,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to, row):
     right = getattr(module, name)
     monkeypatch.setattr(module, name, wrong)
     with pytest.raises(AssertionError, match="wrong"):
-        measured(case, scipy_up_to=scipy_up_to)
+        measured(case, ["auto", "kleene", "floyd_warshall"], scipy_up_to=scipy_up_to)
 
 
 def test_percentiles_and_warm_up(monkeypatch):
@@ -64,13 +55,9 @@ def test_percentiles_and_warm_up(monkeypatch):
 
     monkeypatch.setattr(module, "timed", timed)
     monkeypatch.setattr(module, "warm_up", lambda call, device: events.append("warm-up"))
-    monkeypatch.setattr(module, "seconds_in_products", lambda weights, selection: 4.0)
-    named = {"config": Config(), "repeat": 10, "scipy_up_to": 0, "clock_hz": None}
-    product, solve = measure([(Case(8, batch=2), ["kleene"])], CPU, **named)
-    for row in (product, solve):
+    for row in measured(Case(8, batch=2), ["kleene"], repeat=10):
         assert (row.p20_seconds, row.p50_seconds, row.p80_seconds) == pytest.approx((2.8, 5.5, 8.2))
         assert row.ops_per_second == pytest.approx(2 * 8**3 / 5.5)
-    assert (product.outside_seconds, solve.outside_seconds) == (None, 1.5)
     assert events == (["warm-up"] + ["run"] * 10) * 2
 
 
@@ -117,17 +104,7 @@ def test_a_wrong_closure_is_not_timed(monkeypatch, case, fault):
     monkeypatch.setattr(closures, "reachability", wrong)
     assert not right(closures.edges_of(case, CPU)).all()
     with pytest.raises(AssertionError, match="reachability is wrong"):
-        list(
-            measure(
-                [(case, [])],
-                CPU,
-                config=Config(),
-                repeat=3,
-                scipy_up_to=0,
-                clock_hz=None,
-                reachability=True,
-            )
-        )
+        measured(case, [], reachability=True)
 
 
 def test_integers_with_negative_weights_and_no_path_are_right():
@@ -142,24 +119,16 @@ def test_integers_with_negative_weights_and_no_path_are_right():
 
 @pytest.mark.parametrize("tried", [False, True])
 def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
-    monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)
-    monkeypatch.setattr("tri_apsp.bench.measure.tries_exponents", lambda a, b: tried)
-    (row,) = measure([(Case(40), [])], CPU, config=Config(), repeat=1, scipy_up_to=0, clock_hz=1e9)
+    monkeypatch.setattr(module, "bound", lambda *args: 1e9)
+    monkeypatch.setattr(module, "tries_exponents", lambda a, b: tried)
+    (row,) = measured(Case(40), [], clock_hz=1e9)
     assert row.operation == "min_plus"
     assert (row.bound_fraction is None) == tried
 
 
 @pytest.mark.parametrize("counts", [False, True])
 def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
-    monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)
+    monkeypatch.setattr(module, "bound", lambda *args: 1e9)
     monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts", counts)
-    (row,) = measure(
-        [(Case(40), [])],
-        CPU,
-        config=Config(),
-        repeat=1,
-        scipy_up_to=0,
-        clock_hz=1e9,
-        reachability=True,
-    )
+    (row,) = measured(Case(40), [], clock_hz=1e9, reachability=True)
     assert (row.bound_fraction is None) == counts

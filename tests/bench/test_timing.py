@@ -87,21 +87,17 @@ def test_kernels_are_compiled_by_a_small_solve_of_the_same_kind(monkeypatch, neg
     assert named == {"method": "kleene", "config": selection.config, "options": Options()}
 
 
-@pytest.mark.parametrize(("n", "size"), [(1, 1), (128, 128), (129, 128)])
-def test_size_of_the_small_solve_on_a_cpu(n, size):
-    assert warm_up_size(n, selected("cpu"), CPU) == size
-
-
 @pytest.mark.parametrize(
-    ("n", "size"), [(256, 256), (300, 300), (301, 301), (2048, 256), (2049, 257), (2175, 383)]
+    ("place", "n", "size"),
+    [
+        *[("cpu", 1, 1), ("cpu", 128, 128), ("cpu", 129, 128)],
+        *[("cuda", 256, 256), ("cuda", 300, 300), ("cuda", 301, 301)],
+        *[("cuda", 2048, 256), ("cuda", 2049, 257), ("cuda", 2175, 383)],
+    ],
 )
-def test_size_of_the_small_solve_on_a_gpu_repeats_what_kernels_are_compiled_for(n, size):
-    assert warm_up_size(n, selected("portable"), torch.device("cuda")) == size
-    assert size == n or size % 16 == n % 16
-
-
-def test_no_vertices_need_no_kernel():
-    assert compile_kernels(torch.ones(0, 0), selected("cpu")) == 0.0
+def test_size_of_the_small_solve_repeats_what_kernels_are_compiled_for(place, n, size):
+    engine = "cpu" if place == "cpu" else "portable"
+    assert warm_up_size(n, selected(engine), torch.device(place)) == size
 
 
 @pytest.mark.gpu

@@ -11,8 +11,9 @@ import torch
 
 from tri_apsp import InputError, NegativeCycleError, engines, shortest_paths
 from tri_apsp.dense import one_launch
-from tri_apsp.engines.base import Block, PendingRanges
+from tri_apsp.engines import Block
 from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.value_range import PendingRanges
 
 NONNEGATIVE = torch.tensor([[0.0, 4, 1], [9, 0, 9], [9, 2, 0]])
 NEGATIVE = torch.tensor([[0.0, 4, 1], [9, 0, 9], [9, -2, 0]])

@@ -2,13 +2,11 @@
 count paths.
 """
 
-from __future__ import annotations
-
 import dataclasses
-import os
 from collections import Counter
 from typing import Any
 
+import cases
 import pytest
 import torch
 
@@ -76,12 +74,6 @@ def test_small_graphs(programs: list[int]) -> None:
         programs.clear()
 
 
-def test_a_product_of_three_updates(programs: list[int]) -> None:
-    d = matrix(256)
-    NvidiaBooleanEngine(256, META).product(Update(d, d, d), Update(d, d, d), Update(d, d, d))
-    assert len(programs) == 2
-
-
 @pytest.mark.parametrize(
     ("n", "capability", "expected"),
     [
@@ -147,10 +139,7 @@ def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("large", [False, True])
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 def test_interpreted_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
     check_counting("cpu", (128, 128, 128), (256, 384, 128), (128, 256, 384))
@@ -158,7 +147,6 @@ def test_interpreted_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> N
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("large", [False, True])
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="for a GPU")
 def test_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
     monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
     if torch.cuda.get_device_capability()[0] != 9:

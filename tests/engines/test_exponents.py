@@ -2,12 +2,10 @@
 products and solves on a GPU.
 """
 
-from __future__ import annotations
-
 import dataclasses
-import os
 from typing import Any
 
+import cases
 import numpy as np
 import pytest
 import torch
@@ -42,9 +40,6 @@ TILES = [
     WIDE_TILES,
     *(dataclasses.replace(tiles, block_k=512) for tiles in (DEFAULT_TILES, WIDE_TILES)),
 ]
-interpreted = pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone"
-)
 
 
 def name_of(tiles: GpuTiles) -> str:
@@ -144,18 +139,19 @@ def check_encoding(
         2,
     ]
     work = module._Work(*(torch.zeros(size, dtype=torch.int32, device=device) for size in sizes))
-    found = module._encode(a, b, work, tiles)
-    sides = ((a, 1, tiles.block_m, work.a_ranges), (b, 0, tiles.block_n, work.b_ranges))
-    for encoded, (x, k_axis, tile, ranges) in zip(found, sides, strict=True):
+    of_a, of_a_scores, of_b, of_b_scores = module._encode(a, b, work, tiles)
+    sides = (
+        (a, 1, tiles.block_m, (of_a.float(), of_a_scores, work.a_ranges)),
+        (b, 0, tiles.block_n, (of_b.float(), of_b_scores, work.b_ranges)),
+    )
+    for x, k_axis, tile, encoded in sides:
         given = x.masked_fill(x >= tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()
         expected = model.encode_tiles(given, k_axis, tiles.block_k, tile=tile, part=EXPONENTS_PART)
-        for values, wanted in zip(
-            (encoded.powers.float(), encoded.scores, ranges), expected, strict=True
-        ):
+        for values, wanted in zip(encoded, expected, strict=True):
             np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
 
 
-@interpreted
+@cases.interpreted
 @pytest.mark.parametrize(
     ("dtype", "tiles"),
     [(torch.int16, TILES[1]), (torch.int32, TILES[0]), (torch.float32, TILES[2])],
@@ -307,7 +303,7 @@ def check_limits_of_samples(
             assert sample(c, a, b, tiles=tiles) == [count, certain]
 
 
-@interpreted
+@cases.interpreted
 @pytest.mark.parametrize(("dtype", "tiles"), [(torch.int16, TILES[0]), (torch.float32, TILES[3])])
 def test_interpreted_samples(
     dtype: torch.dtype, tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,5 @@
 """The nvidia engine, on a GPU: Gluon has no interpreter. tests/kernels has its machine code."""
 
-from __future__ import annotations
-
 import cases
 import numpy as np
 import pytest
@@ -71,11 +69,6 @@ def test_other_tiles(tiles: GpuTiles, dtype: torch.dtype) -> None:
 def test_other_closures(tile: int, warps: int, programs: int, dtype: torch.dtype) -> None:
     config = Config(closure_tile=tile, closure_warps=warps, closure_programs=programs)
     contract_of((dtype,), config).test_closure()
-
-
-def test_it_is_chosen_for_every_dtype() -> None:
-    for dtype in EngineContract.dtypes:
-        assert tri_apsp.select(torch.zeros(3, 3, dtype=dtype, device="cuda")).engine == "nvidia"
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,13 @@
 starts that).
 """
 
-from __future__ import annotations
-
-import os
-
+import cases
 import pytest
 import torch
 from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
-from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.engines import Update, triton_base
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
 
@@ -29,10 +26,7 @@ class TestOtherDtypesOnGpu(EngineContract):
     dtypes = (torch.float64, torch.int32, torch.int64)
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestPortableEngineInterpreted(EngineContract):
     name, device = "portable", "cpu"
     config = Config(block_size=20, panel=32, product=GpuTiles(32, 64, 4, group_m=2))
@@ -41,31 +35,19 @@ class TestPortableEngineInterpreted(EngineContract):
     closures = (1, 2, 20)
     dtypes = (torch.float32, torch.int16, torch.float64)
 
-
-class TestInterpretedInParts(TestPortableEngineInterpreted):
-    """A batch of more graphs than a grid takes."""
-
-    dtypes = (torch.float32,)
-
-    @pytest.fixture(autouse=True)
-    def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tri_apsp.engines.triton_base.MAX_GRAPHS", 1)
-
-    @pytest.mark.slow
     def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().test_products_with_strides_beyond_int32(monkeypatch)
+        """With smaller limits: a tile that really spans more values than int32 counts takes
+        gigabytes.
+        """
+        monkeypatch.setattr(triton_base, "_PART", 8)
+        monkeypatch.setattr(triton_base, "_MAX_SPAN", 8 * 32)
+        for fresh in (False, True):
+            c0, a0, b0, c1, a1, b1 = self.blocks(torch.float32, *2 * ((40, 21), (40, 19), (19, 21)))
+            self.check_products(torch.float32, Update(c0, a0, b0, fresh=fresh), Update(c1, a1, b1))
 
-
-def test_parts_are_even() -> None:
-    def ends(batch: int) -> list[tuple[int, int]]:
-        graphs = torch.arange(batch)
-        return [
-            (int(first[0]), int(second[-1]) + 1)
-            for first, second in in_parts(graphs, graphs.clone())
-        ]
-
-    few = torch.arange(65535)
-    ((same,),) = in_parts(few)
-    assert same is few
-    assert ends(65536) == [(0, 32768), (32768, 65536)]
-    assert ends(131071) == [(0, 43691), (43691, 87382), (87382, 131071)]
+    def test_more_graphs_than_a_grid_takes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(triton_base, "MAX_GRAPHS", 1)
+        self.test_product_on_awkward_shapes()
+        self.test_copies(3)
+        self.test_closure()
+        self.test_panels_in_place((0, 16))

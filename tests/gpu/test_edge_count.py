@@ -1,8 +1,5 @@
 """The kernel counts as many edges as torch does: on a GPU, and in Triton's interpreter."""
 
-from __future__ import annotations
-
-import os
 import weakref
 from types import SimpleNamespace
 
@@ -18,9 +15,6 @@ from tri_apsp import no_edge
 from tri_apsp.gpu import result_buffers
 from tri_apsp.gpu.edge_count import queue_edge_count
 
-interpreted = pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone"
-)
 dtypes = pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
 
 
@@ -85,7 +79,7 @@ def check_fractions(device: str) -> None:
             assert found == expected, (row, column, value, loops)
 
 
-@interpreted
+@cases.interpreted
 @dtypes
 def test_interpreted_counts(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.gpu.edge_count._PROGRAMS_PER_UNIT", 1)
@@ -93,7 +87,7 @@ def test_interpreted_counts(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch)
     check(dtype, "cpu", [(1, 1, 1), (2, 7, 5), (3, 20, 4099)])
 
 
-@interpreted
+@cases.interpreted
 def test_interpreted_fractions_and_memory() -> None:
     check_fractions("cpu")
     check_memory("cpu")

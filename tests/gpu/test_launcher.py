@@ -2,8 +2,6 @@
 others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -135,13 +133,6 @@ def test_other_kinds_are_compiled(others: tuple[Any, ...]) -> None:
         launch((1, 1, 1), MEMORY, MEMORY, 32)
         launch((1, 1, 1), *others)
     assert len(kernel.compiled) == len(kernel.launched) == 2
-
-
-def test_launchers_share_nothing() -> None:
-    kernel = Kernel()
-    for size in (8, 16):
-        Launcher(kernel, CONSTANTS | {"SIZE": size})((1, 1, 1), MEMORY, MEMORY, 32)
-    assert len(kernel.compiled) == 2
 
 
 @pytest.mark.parametrize("hip", [None, "6.0"])

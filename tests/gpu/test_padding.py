@@ -1,7 +1,5 @@
 """How graphs are padded so that a GPU moves their rows 16 bytes at a time."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any, ClassVar
 
@@ -14,12 +12,8 @@ import tri_apsp
 from tri_apsp import Config
 from tri_apsp.dense import run
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.gpu.padding import aligned, pad_operands, padded_size
+from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.value_range import PendingRanges
-
-
-def test_aligned() -> None:
-    assert [aligned(n) for n in (0, 1, 16, 17, 1000)] == [0, 16, 16, 32, 1008]
 
 
 def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 for these tests.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 

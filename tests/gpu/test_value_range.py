@@ -2,9 +2,6 @@
 Triton's interpreter.
 """
 
-from __future__ import annotations
-
-import os
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -67,7 +64,7 @@ def check(read: Read, tensor: torch.Tensor, *more: int) -> None:
 
 
 def check_extremes(read: Read, dtype: torch.dtype) -> None:
-    """The extreme values of the dtype are reported exactly, wherever they are."""
+    """The extreme values of the dtype are reported exactly, and NaN, wherever they are."""
     ends = (
         (-INF, INF) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     )
@@ -77,15 +74,10 @@ def check_extremes(read: Read, dtype: torch.dtype) -> None:
     nearly = (torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)).max
     tensor.fill_(nearly)
     assert read(tensor) == ValueRange(nearly, nearly)
-
-
-def check_nan(read: Read, dtype: torch.dtype) -> None:
-    """A NaN is reported wherever it is."""
-    for place in ((0, 0, 0), (1, 4, 4), (1, 2, 3)):
+    for place in ((0, 0, 0), (1, 4, 4), (1, 2, 3)) if dtype.is_floating_point else ():
         tensor = values((2, 5, 5), dtype)
         tensor[place] = NAN
         assert np.isnan(read(tensor, INF, diagonal=True).lowest)
-    assert np.isnan(read(torch.full((1, 3, 3), NAN, dtype=dtype)).lowest)
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +88,7 @@ def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dtypes
 @pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str
+    "shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 90, 90), (40, 25, 25)], ids=str
 )
 def test_torch(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     for layout in LAYOUTS.values():
@@ -106,11 +98,6 @@ def test_torch(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
 @dtypes
 def test_torch_at_the_ends_of_the_dtype(dtype: torch.dtype) -> None:
     check_extremes(value_range, dtype)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_torch_sees_nan(dtype: torch.dtype) -> None:
-    check_nan(value_range, dtype)
 
 
 @dtypes
@@ -126,7 +113,7 @@ def test_nothing_and_no_edges(dtype: torch.dtype) -> None:
 
 
 @dtypes
-@pytest.mark.parametrize("shape", [(3, 9, 9), (3, 200, 200), (40, 50, 50)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 9, 9), (3, 90, 90), (40, 25, 25)], ids=str)
 def test_padding_counts_as_no_edge(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     tensor, infinity = values(shape, dtype), no_edge(dtype)
     padding = torch.arange(shape[1]) >= torch.arange(shape[0])[:, None] % 9
@@ -145,10 +132,7 @@ def by_kernel(
     return reader.read()[0]
 
 
-@pytest.mark.skipif(
-    os.environ.get("TRITON_INTERPRET") != "1",
-    reason="runs in a process of its own, with TRITON_INTERPRET=1",
-)
+@cases.interpreted
 class TestKernelInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,14 +157,10 @@ class TestKernelInterpreted:
         """Of the matrix, and of the diagonal."""
         check(by_kernel, LAYOUTS[layout](values((9, 130, 130), dtype)), 7)
 
+    @pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # by the interpreter of Triton
     @dtypes
     def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
         check_extremes(by_kernel, dtype)
-
-    @pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # by the interpreter of Triton
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-    def test_nan(self, dtype: torch.dtype) -> None:
-        check_nan(by_kernel, dtype)
 
     def test_several_tensors_are_read_together(self) -> None:
         tensors = [values(shape, torch.float32) for shape in ((3, 7, 5), (2, 63, 63), (1, 5, 300))]
@@ -232,8 +212,6 @@ class TestOnTheGpu:
             return on_gpu(tensor.cuda(), *args, **options)
 
         check_extremes(read, dtype)
-        if dtype.is_floating_point:
-            check_nan(read, dtype)
 
     @pytest.mark.parametrize("layout", ["contiguous", "transposed", "cut out"])
     def test_addresses_past_two_to_the_31(self, layout: str) -> None:

@@ -305,10 +305,12 @@ def test_boolean_product(engine: str, most: tuple[float, float], tile: int) -> N
 def test_packing_bits_moves_16_bytes_at_a_time() -> None:
     for dtype in (torch.uint8, torch.float32):
         instructions = variants.boolean_pack(dtype, 90).compile().instructions
-        assert instructions["LDG"] == math.prod(_PACK_TILE) * 32 * dtype.itemsize // (128 * 16)
+        assert instructions["LDG"] == math.prod(_PACK_TILE.values()) * 32 * dtype.itemsize // (
+            128 * 16
+        )
     for transposed in (False, True):
         instructions = variants.boolean_unpack(transposed, 90).compile().instructions
-        assert instructions["STG"] == math.prod(_UNPACK_TILE) * 32 // (128 * 16)
+        assert instructions["STG"] == math.prod(_UNPACK_TILE.values()) * 32 // (128 * 16)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tri_apsp.configs import (
     product_registers,
 )
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
-from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
+from tri_apsp.engines.arithmetic import arithmetic_constants, shapes
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
@@ -215,19 +215,18 @@ def nvidia_closure(
     config = default_config("nvidia", dtype)
     tile, warps, many = config.closure_tile, config.closure_warps, kind.endswith("many")
     parts, programs = (4, config.closure_programs) if many else (1, config.batch_programs)
-    constants: dict[str, Any] = {"SIZES": not many, "COOPERATIVE": many}
+    constants: dict[str, Any] = {
+        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "SIZES": not many,
+        "COOPERATIVE": many,
+    }
     pointers = {"sizes_ptr": "*i64", "counter_ptr": "*i64"}
     if kind.startswith("closure"):
         kernel = _nvidia_closure_kernel
-        constants |= {
-            "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts)
-        }
     else:
         kernel = _solve_kernel
         one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(
-            dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded
-        )
+        constants |= solve_constants(dtype, tile=tile, warps=warps, single_tile=one, padded=padded)
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
@@ -301,12 +300,16 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
 
 def count_edges(dtype: torch.dtype, capability: int) -> Variant:
     """Of rows of unit stride."""
-    constants = edge_count._launcher(dtype, False)._constants | {"stride_xn": 1}
-    warps = constants.pop("num_warps")
+    constants = {
+        "NO_EDGE": no_edge(dtype),
+        "LOOPS": False,
+        "BLOCK": edge_count._BLOCK,
+        "stride_xn": 1,
+    }
     signature = _signature(
         _count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64"
     )
-    return Variant(_count_edges_kernel, signature, constants, capability, warps)
+    return Variant(_count_edges_kernel, signature, constants, capability, edge_count._WARPS)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
@@ -421,7 +424,7 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
         tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
         kernel, constants = (
             nvidia_boolean._boolean_product_kernel,
-            boolean_nvidia.product_constants(tiles),
+            boolean_nvidia.NvidiaBooleanEngine.product_constants(tiles),
         )
     else:
         tiles = boolean_portable.PortableBooleanEngine.TILES[tile]
@@ -522,7 +525,7 @@ def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -
 
 
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
-    constants = triton_gradients.argmin_constants()
+    constants = dict(triton_gradients.ARGMIN)
     num_warps = constants.pop("num_warps")
     signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
     return Variant(_argmin_kernel, signature, constants, capability, num_warps)
@@ -540,7 +543,7 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
-    constants = {"NO_EDGE": missing, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "stride_an": 1}
+    constants = {"NO_EDGE": missing, **_PACK_TILE, "stride_an": 1}
     pointers = {
         "words_ptr": "*i32",
         "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}",
@@ -555,7 +558,7 @@ def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
-    constants = {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1]}
+    constants = {"TRANSPOSED": transposed, **_UNPACK_TILE}
     return Variant(
         _unpack_kernel,
         _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"),
@@ -577,12 +580,11 @@ def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
     constants = arithmetic_constants(tiles, dtype)
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
     signature = _signature(
         _arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants
     )
-    return Variant(
-        _arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles)
-    )
+    return Variant(_arithmetic_kernel, signature, constants, capability, **options)
 
 
 def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:

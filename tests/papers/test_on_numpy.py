@@ -41,7 +41,7 @@ def test_distances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for parameter in parameters:
         method = getattr(module, system.class_name)(parameter)
         monkeypatch.setitem(method.__init__.__globals__, "Launcher", Launcher)
-        for n in (0, 1, 5, 31, 32, 33, 70) if parameter == parameters[-1] else (5, 33):
+        for n in (0, 32, 70) if parameter == parameters[-1] else (33,):
             for make in (cases.random_graph, cases.negative_graph):
                 weights, nonnegative = make(n), make is cases.random_graph
                 for dtype in {torch.float32, torch.int16}.intersection(system.dtypes):

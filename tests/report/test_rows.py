@@ -59,21 +59,13 @@ def test_more_columns_stay(tmp_path: Path) -> None:
         "other,columns\n1,2\n",
         "HEADER\n1,2\n",
         "HEADER\nROW,1\n",
-        "HEADER\n" + "ROW".replace("ROW", "some,some,some,some,some,x,cpu,solve\n"),
-        "BAD p50_ms",
-        "BAD n",
-        "BAD outcome",
+        "HEADER\n" + "some,some,some,some,some,x,cpu,solve\n",
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(text: str, tmp_path: Path) -> None:
     rows_of(tmp_path).append(TASK, Point({"edge": 8}), "screen", outcome(1.0))
     path = tmp_path / "some.csv"
     header, row = path.read_text().splitlines()
-    if text.startswith("BAD"):
-        column = header.split(",").index(text.split()[1])
-        cells = row.split(",")
-        cells[column] = "fast"
-        text = f"HEADER\n{','.join(cells)}\n"
     path.write_text(text.replace("HEADER", header).replace("ROW", row))
-    with pytest.raises(InputError, match=r"about line 2"):
+    with pytest.raises(InputError, match="but line 2 of them"):
         rows_of(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,8 @@ pytest.importorskip("matplotlib")
 from report.fake import CPU
 
 from tri_apsp.api import min_plus, shortest_paths
-from tri_apsp.console.exit_status import FAILED
 from tri_apsp.device import describe
-from tri_apsp.errors import EngineError
 from tri_apsp.graphs import erdos_renyi
-from tri_apsp.report import run
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.calls import CallMeasurer, SolveCall
 from tri_apsp.report.studies import STUDIES
@@ -104,27 +100,6 @@ def test_the_two_sub_closures_may_not_run_side_by_side() -> None:
     assert bool((d >= expected).all())
 
 
-def test_all_studies_share_a_budget_whatever_one_of_them_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen = []
-
-    def run_study(study: object, args: Namespace) -> None:
-        seen.append(args.budget)
-        if len(seen) < 3:
-            raise [EngineError("no engine."), run.InputError("no file.")][len(seen) - 1]
-
-    monkeypatch.setattr(run, "run_study", run_study)
-    words = ["--device", "cpu", "--budget", "1200", "--out", str(tmp_path)]
-    assert main(["all", *words]) == FAILED
-    first, second, *_ = STUDIES
-    assert len(seen) == len(STUDIES)
-    assert seen[0] == pytest.approx(1200 / len(STUDIES), abs=2)
-    output = capsys.readouterr().err
-    assert f"{first}: not on this device: no engine." in output
-    assert f"{second}: no file." in output
-
-
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
@@ -154,7 +129,7 @@ def test_help_needs_no_matplotlib_and_measuring_names_the_remedy() -> None:
 import sys
 from tri_apsp.report.__main__ import main
 sys.modules["matplotlib"] = None
-for words in ([], ["cutoff"], ["all"], ["tuning"], ["index"]):
+for words in ([], ["cutoff"], ["tuning"], ["index"]):
     try:
         main([*words, "--help"])
     except SystemExit as exit_:

@@ -31,8 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with all files of the user: studies below `data`, tuned files below `tuned`; other
     processes use it too.
     """
-    for name in ("TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("TRI_APSP_TUNE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / "tuned"))

@@ -7,58 +7,52 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from tri_apsp import device, tuned
-from tri_apsp.device import Device
-from tri_apsp.tuned import automatic, delayed_warnings, store
+from tri_apsp import Config, GpuTiles, device, tuned
+from tri_apsp.configs import CompleteConfig, to_fields
+from tri_apsp.device import Device, describe
+from tri_apsp.tuned import automatic, misses, store
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
+CUDA = torch.device("cuda", 0)
 RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
+_EXPONENTS = GpuTiles(128, 128, 128, num_warps=8, num_stages=5)
 CONFIGS: dict[str, dict[str, Any]] = {
-    "product": {
-        "product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}
-    },
-    "small_product": {
-        "small_product": {
-            "block_m": 64,
-            "block_n": 64,
-            "block_k": 8,
-            "num_warps": 4,
-            "num_stages": 2,
-        }
-    },
-    "exponents": {
-        "exponents": {
-            "block_m": 128,
-            "block_n": 128,
-            "block_k": 128,
-            "num_warps": 8,
-            "num_stages": 5,
-        }
-    },
+    "product": to_fields(Config(product=GpuTiles(64, 128, 8, num_stages=2))),
+    "small_product": to_fields(Config(small_product=GpuTiles(64, 64, 8, num_stages=2))),
+    "exponents": to_fields(Config(exponents=_EXPONENTS)),
     "closure": {"closure_tile": 32, "closure_warps": 2, "closure_programs": 1},
     "batch": {"closure_tile": 32, "closure_warps": 1, "batch_programs": 1},
     "solve": {"method": "kleene", "block_size": 2048, "cutoff": 512},
 }
 
 
+def choose(
+    n: int = 1024,
+    given: Config | None = None,
+    *,
+    engine: str = "nvidia",
+    device: torch.device = CUDA,
+    **arguments: Any,
+) -> CompleteConfig:
+    """Return the configuration of a call in float32, and issue the warnings of its lookup."""
+    call = tuned.call_of(engine, device, torch.float32, n=n, **arguments)
+    return tuned.config_for_call(call, given)
+
+
 @pytest.fixture(autouse=True)
 def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
     """The directory of each kind of file, on a machine on which nothing was tuned or looked up."""
-    for name in (
-        "TRI_APSP_CONFIG_DIR",
-        "TRI_APSP_TUNED_FOR",
-        "TRI_APSP_TUNE",
-        "TRI_APSP_REQUIRE_TUNED",
-    ):
+    for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNE"):
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
     found["shipped"].mkdir()
     monkeypatch.setattr(store.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(store, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(delayed_warnings, "ISSUED", set())
-    monkeypatch.setattr(automatic, "_failed", set())
+    monkeypatch.setattr(misses, "WARNED", set())
+    monkeypatch.setattr(automatic, "_tried", set())
     tuned.reload()
     yield found
     tuned.reload()
@@ -73,8 +67,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 @pytest.fixture
 def entry() -> Callable[..., Entry]:
-    """Make an entry of a kernel of the nvidia engine for n vertices; `values` replace fields of its
-    config.
+    """Make an entry for n vertices with the fields `config`, by default those of a kernel of the
+    nvidia engine; `values` replace some of them, or of its tiles.
     """
 
     def make(
@@ -83,38 +77,38 @@ def entry() -> Callable[..., Entry]:
         *,
         sign: str = "any",
         batch: int = 1,
+        config: dict[str, Any] | None = None,
         **values: Any,
     ) -> Entry:
-        config = {name: values.pop(name, value) for name, value in CONFIGS[kernel].items()}
-        for name, value in config.items():
-            if isinstance(value, dict):
-                config[name] = value | values
-        times = {
-            "p20_ms": 1.0,
-            "p50_ms": 2.0,
-            "p80_ms": 3.0,
-            "default_ms": 4.0,
-            "speedup": 2.0,
-            "evaluated": 7,
+        fields = {
+            name: value | values if isinstance(value, dict) else values.get(name, value)
+            for name, value in (config or CONFIGS[kernel]).items()
         }
-        return Entry(
-            sign=sign,
-            n=n,
-            batch=batch,
-            config=config,
-            **times,
-        )
+        times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 2.0)
+        return Entry(sign=sign, n=n, batch=batch, config=fields, **times, evaluated=7)
 
     return make
 
 
 @pytest.fixture
 def made() -> Callable[..., TunedFile]:
-    """Make a file of the nvidia engine for float32 with these entries, as the tuner does."""
+    """Make a file for float32 with these entries, as the tuner does."""
 
     def make(
-        *entries: Entry, kernel: str = "product", device: Device = GPU, **header: Any
+        *entries: Entry,
+        engine: str = "nvidia",
+        kernel: str = "product",
+        device: Device = GPU,
+        **header: Any,
     ) -> TunedFile:
-        return tuned.new_file("nvidia", kernel, "float32", device, entries, **{**RUN, **header})
+        return tuned.new_file(engine, kernel, "float32", device, entries, **{**RUN, **header})
 
     return make
+
+
+@pytest.fixture
+def cpu_file(made: Callable[..., TunedFile], entry: Callable[..., Entry]) -> TunedFile:
+    """A file of solves of 200 vertices on this machine's CPU."""
+    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
+    here = describe(torch.device("cpu"))
+    return made(entry(200, config=config), engine="cpu", kernel="solve", device=here)

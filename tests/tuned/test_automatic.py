@@ -17,8 +17,7 @@ import torch
 import tri_apsp
 from tri_apsp import TuningWarning, tuned
 from tri_apsp.device import describe
-from tri_apsp.tuned import automatic, delayed_warnings
-from tri_apsp.tuned.call import call_of
+from tri_apsp.tuned import automatic, call_of
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 # Appends its arguments to a log, then does what the test wrote to `behaviour`.
@@ -39,7 +38,7 @@ BEHAVIOUR
 
 
 @pytest.fixture
-def tuner(monkeypatch, tmp_path, directories, entry):
+def tuner(monkeypatch, tmp_path, directories, cpu_file):
     """Return a function that sets what the stand-in does, and one that returns its arguments, one
     list per run.
     """
@@ -47,11 +46,7 @@ def tuner(monkeypatch, tmp_path, directories, entry):
     monkeypatch.setattr(
         automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache"
     )
-    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
-    entries = [entry(200).model_copy(update={"config": config})]
-    header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
-    file = tuned.new_file("cpu", "solve", "float32", describe(CPU), entries, **header)
-    (tmp_path / "result.json").write_text(file.model_dump_json())
+    (tmp_path / "result.json").write_text(cpu_file.model_dump_json())
     script = tmp_path / "tuner.py"
     monkeypatch.setattr(
         automatic, "module_command", lambda module: [sys.executable, "-S", str(script)]
@@ -88,6 +83,8 @@ def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
         "float32",
         "--n",
         "200",
+        "--sign",
+        "nonnegative",
         "--kernel",
         "product",
         "solve",
@@ -96,11 +93,6 @@ def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
     assert 0 < float(arguments[-1]) < automatic.SECONDS
     assert (policy, stdin) == ("off", "")
     assert capfd.readouterr() == ("", "progress\n")
-
-
-def test_small_calls_are_not_tuned(tuner):
-    assert solve(100) == "default"
-    assert tuner[1]() == []
 
 
 @pytest.mark.parametrize(
@@ -116,31 +108,14 @@ def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
     (warning,) = caught
     assert str(warning.message) == (
         f"the tuner found nothing for float32, n = 200: {message}; to tune: "
-        "python -m tri_apsp.tune --device cpu --engine cpu --dtype float32 --n 200"
+        "python -m tri_apsp.tune --device cpu --engine cpu --dtype float32 --n 200 "
+        "--sign nonnegative"
     )
     assert warning.filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert solve() == solve(150) == "default"
     assert len(runs()) == 1
-
-
-def test_a_failure_is_not_repeated_by_later_processes(tuner, monkeypatch):
-    """Otherwise each process would wait 20 s for a size that the tuner cannot finish."""
-    behave, runs = tuner
-    behave("pass")
-    for message in ("it ended with status 0", "it was tried before"):
-        monkeypatch.setattr(automatic, "_failed", set())
-        monkeypatch.setattr(delayed_warnings, "ISSUED", set())
-        with pytest.warns(
-            TuningWarning, match=f"found nothing for float32, n = 200: {message}; to tune: python"
-        ):
-            assert solve() == "default"
-    assert len(runs()) == 1
-    monkeypatch.setattr(automatic, "_failed", set())
-    monkeypatch.setattr(automatic, "kernel_hash", lambda *_: "another")
-    behave("succeed()")
-    assert solve() != "default", "with other kernels the tuner may succeed"
 
 
 def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
@@ -151,33 +126,20 @@ def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
         assert solve() == "default"
 
 
-class TestTime:
-    @pytest.fixture(autouse=True)
-    def _shorter(self, monkeypatch):
-        for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
-            monkeypatch.setattr(automatic, name, seconds)
-
-    def test_a_tuner_that_takes_too_long_keeps_its_results(self, tuner, tmp_path):
-        behave, _ = tuner
-        behave(
-            "signal.signal(signal.SIGTERM, lambda *_: (succeed(), sys.exit(130)))\ntime.sleep(60)"
-        )
-        begin = time.monotonic()
-        assert solve() != "default"
-        assert time.monotonic() - begin < 3
-
-    def test_a_tuner_that_does_not_end_is_killed(self, tuner, tmp_path):
-        behave, _ = tuner
-        behave(
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
-        )
-        begin = time.monotonic()
-        with pytest.warns(TuningWarning, match="it was not done after 1 s"):
-            assert solve() == "default"
-        assert time.monotonic() - begin < 4
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
+def test_a_tuner_that_does_not_end_is_killed(tuner, tmp_path, monkeypatch):
+    for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
+        monkeypatch.setattr(automatic, name, seconds)
+    behave, _ = tuner
+    behave(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)"
+    )
+    begin = time.monotonic()
+    with pytest.warns(TuningWarning, match="it was not done after 1 s"):
+        assert solve() == "default"
+    assert time.monotonic() - begin < 4
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def _choose(found):
@@ -211,17 +173,11 @@ def test_what_another_process_has_tuned_is_used(tuner, directories, tmp_path):
     assert tuner[1]() == []
 
 
-def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, monkeypatch):
-    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
-    assert solve() == "default"
-    assert tuner[1]() == []
-
-
 @pytest.mark.parametrize(
     ("engine", "arguments", "kernels"),
     [
         ("nvidia", {"n": 4096}, ["product", "closure", "solve"]),
-        ("nvidia", {"n": 64, "batch": 1000}, ["batch"]),
+        ("nvidia", {"n": 64, "batch": 1000}, ["product", "batch", "solve"]),
         ("nvidia", {"n": 4096, "batch": 2}, ["product", "solve"]),
         ("nvidia", {"n": 4096, "product": True}, ["product"]),
         ("nvidia", {"n": 512, "product": True}, ["product", "small_product"]),

@@ -1,89 +1,20 @@
-"""The command line and tuned files: warnings in one line, and `info` with what is used."""
+"""What `info` says of tuned files."""
 
 from __future__ import annotations
 
 import json
-import warnings
 
-import pytest
 import torch
 
 from tri_apsp import tuned
 from tri_apsp.__main__ import main
 from tri_apsp.device import describe
-from tri_apsp.tuned.schema import Entry
 
 CPU = describe(torch.device("cpu"))
 
 
-@pytest.fixture
-def graph(tmp_path, capsys):
-    path = tmp_path / "g.gr"
-    assert main(["generate", "grid", "--n", "700", "-o", str(path)]) == 0
-    capsys.readouterr()
-    return path
-
-
-@pytest.fixture
-def file():
-    times = {
-        "p20_ms": 1.0,
-        "p50_ms": 1.0,
-        "p80_ms": 1.0,
-        "default_ms": 1.0,
-        "speedup": 1.0,
-        "evaluated": 1,
-    }
-    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
-    entry = Entry(sign="nonnegative", n=700, config=config, **times)
-    run = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
-    return tuned.new_file("cpu", "solve", "float32", CPU, [entry], **run)
-
-
-@pytest.mark.filterwarnings("default::tri_apsp.TuningWarning")
-def test_a_warning_is_one_line_on_stderr(capsys, graph, file):
-    path = tuned.save(file)
-    path.write_text("{")
-    tuned.reload()
-    show = warnings.showwarning
-    assert main(["solve", str(graph), "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["n"] >= 512
-    assert err.startswith("warning: a tuned file is not used: ")
-    assert err.count("\n") == 1
-    assert warnings.showwarning is show
-
-
-def test_a_solve_says_nothing_where_it_was_tuned(capsys, graph, file):
-    tuned.save(file)
-    assert main(["solve", str(graph)]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert "floyd_warshall: tuned near this n" in out
-
-
-def test_a_required_file(capsys, graph, monkeypatch):
-    monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
-    assert main(["solve", str(graph)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: TRI_APSP_REQUIRE_TUNED requires")
-    assert err.count("\n") == 1
-
-
-def test_info_says_which_files_are_used_for_a_gpu_that_is_named(
-    capsys, file, directories, monkeypatch
-):
-    own = tuned.save(file, directories["user"])
-    named = tuned.save(file.model_copy(update={"slug": "b-cpu"}), directories["shipped"])
-    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-cpu")
-    assert main(["info", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["tuned"]
-    assert set(found["files"]) == {str(own), str(named)}
-    assert found["unused"].keys() == {str(own)}
-
-
-def test_info_says_what_is_used_and_why_not(capsys, file, directories):
+def test_info_says_what_is_used_and_why_not(capsys, cpu_file, directories):
+    file = cpu_file
     used, damaged = tuned.save(file, directories["user"]), tuned.save(file, directories["shipped"])
     damaged.write_text("{")
     foreign = directories["shipped"] / "b-cpu" / "cpu-solve-float32.json"
@@ -94,11 +25,11 @@ def test_info_says_what_is_used_and_why_not(capsys, file, directories):
     assert found["files"] == [str(path) for path in tuned.files()]
     assert set(found["files"]) == {str(used), str(damaged), str(foreign)}
     assert found["unused"].keys() == {str(damaged), str(foreign)}
-    assert "damaged" in found["unused"][str(damaged)]
+    assert "breaks its schema" in found["unused"][str(damaged)]
     assert "b-cpu" in found["unused"][str(foreign)]
     assert found["save_directory"] == str(directories["user"])
     assert main(["info"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert f"  {used.parent.name}/: {used.stem}; n = 700, tuned {file.created}\n" in out
+    assert f"  {used.parent.name}/: {used.stem}; n = 200, tuned {file.created}\n" in out
     assert f"  {damaged.parent.name}/: {damaged.stem}; not used: tuned file" in out

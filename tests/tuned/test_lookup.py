@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import timeit
-import warnings
 
 import pytest
 import torch
+from tuned.conftest import CUDA, choose
 
 import tri_apsp
 from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
-from tri_apsp.configs import default_config
+from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import delayed_warnings, lookup
+from tri_apsp.tuned import lookup
 from tri_apsp.tuned.records import KERNELS
 
-CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+CPU = torch.device("cpu")
 DEFAULT = default_config("nvidia", torch.float32)
-
-pytestmark = pytest.mark.filterwarnings("ignore::tri_apsp.errors.TuningWarning")
 
 
 def find(n=1024, given=None, **arguments):
-    found = tuned.find("nvidia", CUDA, torch.float32, given, n=n, **arguments)
-    delayed_warnings.issue()
-    return found
+    return tuned.find("nvidia", CUDA, torch.float32, given, n=n, **arguments)
 
 
 class TestWhere:
@@ -54,7 +49,7 @@ class TestWhere:
     def test_files_are_read_once(self, gpu, entry, made):
         path = tuned.save(made(entry(1024)))
         assert find().source == str(path)
-        path.unlink()
+        path.write_text("{")
         assert find(1025).source == str(path)
         tuned.reload()
         assert find(1025).source == "default"
@@ -102,60 +97,18 @@ class TestWhere:
             assert tuned.find(engine, CUDA, dtype, n=1024) == default_config(engine, dtype)
 
 
-class TestNamed:
-    """The folder that TRI_APSP_CONFIG_DIR names."""
-
-    @pytest.mark.parametrize("name", ["none", "file", "file/below"])
-    def test_a_name_of_no_folder_warns_once(
-        self, gpu, entry, made, tmp_path, monkeypatch, recwarn, name
-    ):
-        warnings.simplefilter("always", TuningWarning)
-        path = tuned.save(made(entry(1024)))
-        (tmp_path / "file").write_text("")
-        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / name))
-        for n in (1000, 1001):
-            assert find(n).source == str(path)
-        (message,) = [str(warning.message) for warning in recwarn]
-        assert message == (
-            "TRI_APSP_CONFIG_DIR must name a folder of tuned files, but "
-            f"{tmp_path / name} is none; correct the variable, or unset it."
-        )
-
-
-class TestAnotherGpu:
-    @pytest.fixture
-    def other(self, gpu, entry, made):
-        other = dataclasses.replace(gpu, name="B GPU", slug="b-gpu", units=7)
-        tuned.save(made(entry(1024, block_m=32)))
-        return tuned.save(made(entry(1024, block_m=128), device=other))
-
-    def test_files_of_another_gpu_are_used_only_when_asked(self, other, monkeypatch):
-        assert find().product.block_m == 32
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
-        assert (find().product.block_m, find().source) == (128, str(other))
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "a-gpu")
-        assert find().product.block_m == 32
-
-    def test_files_of_another_architecture_are_refused(self, gpu, entry, made, monkeypatch):
-        tuned.save(
-            made(entry(1024), device=dataclasses.replace(gpu, slug="b-gpu", capability=(10, 0)))
-        )
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
-        with pytest.warns(
-            TuningWarning,
-            match=r"must be of .*capability 9\.0\), but is of .*b-gpu.*capability 10\.0",
-        ):
-            assert find() == DEFAULT
-
-    def test_a_file_must_name_the_gpu_asked_for(self, other, monkeypatch):
-        copied = other.parents[1] / "c-gpu" / other.name
-        copied.parent.mkdir()
-        copied.write_text(other.read_text())
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
-        with pytest.warns(
-            TuningWarning, match=r"must be of B GPU \(c-gpu.*but is of B GPU \(b-gpu"
-        ):
-            assert find() == DEFAULT
+@pytest.mark.parametrize("name", ["none", "file", "file/below"])
+def test_a_variable_that_names_no_folder_warns_once(gpu, entry, made, tmp_path, monkeypatch, name):
+    path = tuned.save(made(entry(1024)))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / name))
+    with pytest.warns(TuningWarning) as caught:
+        assert choose(1000).source == choose(1001).source == str(path)
+    (warning,) = caught
+    assert str(warning.message) == (
+        "TRI_APSP_CONFIG_DIR must name a folder of tuned files, but "
+        f"{tmp_path / name} is none; correct the variable, or unset it."
+    )
 
 
 class TestNearest:
@@ -182,7 +135,7 @@ class TestNearest:
         )
         assert (found.source == "default") == (block_m is None)
 
-    def test_the_order_of_sign_kind_size_and_graphs(self, entry, made):
+    def test_the_order_of_sign_kind_size_and_graphs(self, gpu, entry, made):
         order = [
             entry(1024, sign="nonnegative", batch=4),
             entry(1024, sign="nonnegative", batch=8),
@@ -192,7 +145,8 @@ class TestNearest:
             entry(1500, sign="any", batch=4),
             entry(1024, sign="any", batch=1),
         ]
-        found = lookup.nearest([("a path", made(*reversed(order)))], 1024, 4, "nonnegative")
+        call = tuned.call_of("nvidia", CUDA, torch.float32, n=1024, batch=4, nonnegative=True)
+        found = lookup.nearest([("a path", made(*reversed(order)))], call, 1024)
         assert [each for *_, each in found] == order
 
     def test_a_batch_takes_the_kernel_of_batches(self, gpu, entry, made):
@@ -307,41 +261,26 @@ class TestUsing:
             pass
 
 
-class TestSolve:
-    """The configuration of a file reaches the solve, its result, and the product."""
-
-    def save(self, entry, kernel, **header):
-        header = {"space_hash": "", "protocol": "", "seed": 0, "complete": True, **header}
-        return tuned.save(tuned.new_file("cpu", kernel, "float32", describe(CPU), entry, **header))
-
-    def test_a_solve_takes_method_and_tiles_of_its_files(self, entry):
-        tiles = {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}
-        signed = {"product": {"block_m": 96, "block_n": 64, "block_k": 32}}
-        product = [
-            entry(200).model_copy(update={"config": c, "sign": s})
-            for c, s in ((tiles, "nonnegative"), (signed, "any"))
-        ]
-        solve = [
-            entry(200).model_copy(
-                update={"config": {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}}
-            )
-        ]
-        paths = [self.save(solve, "solve"), self.save(product, "product")]
-        weights = torch.rand(200, 200)
-        result = tri_apsp.shortest_paths(weights)
-        assert (result.method, result.config.block_size, result.config.cutoff) == (
-            "floyd_warshall",
-            32,
-            64,
-        )
-        assert result.config.product == CpuTiles(48, 64, 32)
-        assert result.config.source == ", ".join(map(str, paths))
-        assert tri_apsp.select(weights).config.product == CpuTiles(48, 64, 32), "no value was read"
-        assert tri_apsp.select(weights).reason.startswith("tuned")
-        weights[0, 1] = -1e-9
-        weights[1, 0] = 1
-        assert tri_apsp.shortest_paths(weights).config.product == CpuTiles(96, 64, 32)
-        assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
+def test_the_configuration_of_a_file_reaches_the_solve_and_its_result(entry, made, cpu_file):
+    tiles, signed = CpuTiles(48, 64, 32), CpuTiles(96, 64, 32)
+    entries = [
+        entry(200, sign=sign, config=to_fields(Config(product=each)))
+        for sign, each in (("nonnegative", tiles), ("any", signed))
+    ]
+    product = made(*entries, engine="cpu", device=describe(CPU))
+    paths = [tuned.save(cpu_file), tuned.save(product)]
+    weights = torch.rand(200, 200)
+    result = tri_apsp.shortest_paths(weights)
+    expected = Config(method="floyd_warshall", block_size=32, cutoff=64, product=tiles)
+    assert to_fields(result.config) == to_fields(expected)
+    assert result.method == "floyd_warshall"
+    assert result.config.source == ", ".join(map(str, paths))
+    assert tri_apsp.select(weights).config.product == tiles, "no value was read"
+    assert tri_apsp.select(weights).reason.startswith("tuned")
+    weights[0, 1] = -1e-9
+    weights[1, 0] = 1
+    assert tri_apsp.shortest_paths(weights).config.product == signed
+    assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
 
 
 @pytest.mark.parametrize("given", [None, Config(cutoff=64)], ids=["none", "some"])

@@ -6,25 +6,14 @@ import dataclasses
 
 import pytest
 import torch
-from tuned.conftest import GPU
+from tuned.conftest import GPU, choose
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
-from tri_apsp.tuned import delayed_warnings
 
-CUDA = torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
 
-pytestmark = [
-    pytest.mark.usefixtures("gpu"),
-    pytest.mark.filterwarnings("error::tri_apsp.TuningWarning"),
-]
-
-
-def find(n=1024, **arguments):
-    found = tuned.find("nvidia", CUDA, torch.float32, n=n, **arguments)
-    delayed_warnings.issue()
-    return found
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 def other(name, units=GPU.units, **changed):
@@ -38,19 +27,19 @@ def test_the_gpu_with_the_nearest_number_of_units_is_used(entry, made):
         tuned.save(made(entry(1024, block_m=block_m), device=other(name, units)))
         for name, units, block_m in (("C", 110, 32), ("D", 90, 64), ("E", 120, 128))
     ]
-    found = find()
+    found = choose()
     assert (found.product.block_m, found.source) == (32, f"{paths[0]}, tuned for C GPU")
     paths[0].unlink()
     tuned.reload()
-    assert find().source == f"{paths[1]}, tuned for D GPU"
+    assert choose().source == f"{paths[1]}, tuned for D GPU"
 
 
 def test_own_entries_near_the_size_come_first(entry, made):
     own = tuned.save(made(entry(1024, block_m=128)))
     its = tuned.save(made(entry(1024, block_m=32), entry(8192, block_m=64), device=other("C")))
-    assert find().source == str(own)
-    assert find(8192).source == f"{its}, tuned for C GPU"
-    assert find(30_000) == DEFAULT
+    assert choose().source == str(own)
+    assert choose(8192).source == f"{its}, tuned for C GPU"
+    assert choose(30_000) == DEFAULT
 
 
 def test_own_entries_of_other_kernels_are_kept(entry, made):
@@ -65,16 +54,9 @@ def test_own_entries_of_other_kernels_are_kept(entry, made):
             device=other("C"),
         )
     )
-    found = find()
+    found = choose()
     assert (found.closure_warps, found.cutoff) == (2, 512)
     assert found.source == f"{closure}, {its}, tuned for C GPU"
-
-
-def test_an_entry_that_cannot_run_here_is_passed_over_in_silence(entry, made):
-    large = {"block_m": 256, "block_k": 64, "num_warps": 8}  # 196,608 bytes of shared memory
-    tuned.save(made(entry(1024, **large, num_stages=4), device=other("C", 101)))
-    next_one = tuned.save(made(entry(1024), device=other("D", 102)))
-    assert find().source == f"{next_one}, tuned for D GPU"
 
 
 @pytest.mark.parametrize(
@@ -88,51 +70,27 @@ def test_an_entry_that_cannot_run_here_is_passed_over_in_silence(entry, made):
 )
 def test_a_file_that_does_not_fit_is_passed_over_in_silence(entry, made, edit):
     path = tuned.save(made(entry(1024), device=other("C")))
-    assert find() != DEFAULT
+    assert choose() != DEFAULT
     path.write_text(edit(path.read_text()))
     tuned.reload()
-    assert find() == DEFAULT
+    assert choose() == DEFAULT
 
 
 def test_a_cpu_takes_no_file_of_another(entry, made, monkeypatch):
     cpu = dataclasses.replace(GPU, kind="cpu", capability=None)
     tuned.save(made(entry(1024), device=dataclasses.replace(cpu, slug="c-cpu")))
     monkeypatch.setattr("tri_apsp.device._describe", lambda kind, index: cpu)
-    assert find() == DEFAULT
+    assert choose() == DEFAULT
 
 
-class TestUse:
-    """How a file is used is told as lookups do it."""
-
-    @pytest.fixture
-    def paths(self, entry, made):
-        devices = {"own": GPU, "other": other("C"), "foreign": other("D", capability=(10, 0))}
-        return {
-            name: tuned.save(made(entry(1024), device=device)) for name, device in devices.items()
-        }
-
-    def uses(self, paths):
-        tuned.reload()
-        found = {}
-        for name, path in paths.items():
-            reason, is_substitute = tuned.use_of(path, tuned.load(path), GPU)
-            found[name] = (
-                "substitute" if is_substitute else "used" if reason is None else "not used"
-            )
-        return found
-
-    def test_by_default(self, paths):
-        assert self.uses(paths) == {"own": "used", "other": "substitute", "foreign": "not used"}
-        assert find().source == str(paths["own"])
-
-    def test_where_a_gpu_is_named(self, paths, monkeypatch):
-        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
-        assert self.uses(paths) == {"own": "not used", "other": "used", "foreign": "not used"}
-        assert find().source == str(paths["other"])
-
-    def test_a_file_that_was_renamed_is_not_used(self, paths):
-        renamed = {
-            name: path.rename(path.with_name("nvidia-closure-float32.json"))
-            for name, path in paths.items()
-        }
-        assert set(self.uses(renamed).values()) == {"not used"}
+def test_how_a_file_is_used_is_told_as_lookups_do_it(entry, made):
+    devices = {"own": GPU, "other": other("C"), "foreign": other("D", capability=(10, 0))}
+    paths = {name: tuned.save(made(entry(1024), device=each)) for name, each in devices.items()}
+    uses = {name: tuned.use_of(path, tuned.load(path), GPU) for name, path in paths.items()}
+    assert uses["own"] == tuned.Use()
+    assert uses["other"] == tuned.Use(is_substitute=True)
+    assert "must be of A GPU (a-gpu, 100 units, compute capability 9.0), but" in (
+        uses["foreign"].reason or ""
+    )
+    renamed = paths["own"].rename(paths["own"].with_name("nvidia-closure-float32.json"))
+    assert tuned.use_of(renamed, tuned.load(renamed), GPU).reason is not None

@@ -4,6 +4,7 @@ present kernels.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config, from_fields, invalid_because
-from tri_apsp.device import Device
 
 ROOT = Path(__file__).resolve().parents[2] / "tuning"
 FILES = sorted(ROOT.rglob("*.json"))
@@ -33,18 +33,8 @@ pytestmark = pytest.mark.skipif(not FILES, reason="no file is shipped")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_shipped_file_is_used(path):
     file = tuned.load(path)
-    assert path == tuned.path_of(file.engine, file.kernel, file.dtype, file.slug, ROOT)
-    kind = "cpu" if file.engine == "cpu" else "cuda"
-    device = Device(
-        kind,
-        file.gpu,
-        file.slug,
-        file.units,
-        1 << 34,
-        SHARED[file.capability] << 10,
-        file.capability,
-    )
-    assert tuned.refusal(file, device) is None
+    device = dataclasses.replace(file.device, shared_memory=SHARED[file.capability] << 10)
+    assert tuned.use_of(path, file, device) == tuned.Use()
     for entry in file.entries:
         config = from_fields(file.engine, entry.config).over(
             default_config(file.engine, getattr(torch, file.dtype))

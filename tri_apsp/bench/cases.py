@@ -2,10 +2,9 @@
 SciPy.
 """
 
-import dataclasses
 import io
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.messages import counted
-from tri_apsp.papers import SYSTEMS
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
@@ -95,25 +93,6 @@ def cases_of(
         for sign in signs:
             for n, batch in zip(sizes, batches, strict=True):
                 yield Case(n, dtype, batch, sign)
-
-
-def runs_of(cases: Iterable[Case], methods: Sequence[str]) -> list[tuple[Case, list[str]]]:
-    """Return each case with the methods, and systems of papers, that take its dtype.
-
-    A system that takes none of the dtypes runs on the same graphs in the first dtype that it takes.
-    """
-    runs: dict[Case, list[str]] = {case: [] for case in cases}
-    dtypes = {case.dtype for case in runs}
-    for case in tuple(runs):
-        for method in methods:
-            taken = SYSTEMS[method].dtypes if method in SYSTEMS else (case.dtype,)
-            if case.dtype in taken:
-                runs[case].append(method)
-            elif not dtypes.intersection(taken):
-                others = runs.setdefault(dataclasses.replace(case, dtype=taken[0]), [])
-                if method not in others:
-                    others.append(method)
-    return list(runs.items())
 
 
 def runs_scipy(case: Case, up_to: int) -> bool:

@@ -9,23 +9,18 @@ from functools import partial
 import numpy as np
 import torch
 
-from tri_apsp import engines, papers
+from tri_apsp import engines
 from tri_apsp.api import min_plus
 from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
-from tri_apsp.bench.products import seconds_in_products
-from tri_apsp.bench.solves import DensePlan, plan_of, solve_by
+from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.dense.product import tries_exponents
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
-
-# Runs whose products are timed: fewer than for the time of a solve, as their share of it varies
-# less.
-_PRODUCT_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -45,8 +40,6 @@ class BenchRow:
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
         bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there
             is none, and where large products run on tensor cores, to which it does not apply.
-        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks;
-            None for min_plus, reachability, systems of papers, and a solve by exponents.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did
             not run.
         ratio: scipy_seconds / p50_seconds.
@@ -63,15 +56,13 @@ class BenchRow:
     p80_seconds: float
     ops_per_second: float
     bound_fraction: float | None
-    outside_seconds: float | None
     scipy_seconds: float | None
     ratio: float | None
 
 
 @dataclass(frozen=True)
 class _CheckedCall:
-    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its
-    products.
+    """A public call on a dtype, whose result was checked.
 
     `tensor_cores`: whether large products run on tensor cores, to which the bound does not apply.
     """
@@ -80,7 +71,6 @@ class _CheckedCall:
     dtype: torch.dtype
     engine: str
     run: Callable[[], object]
-    in_products: Callable[[], float] | None = None
     tensor_cores: bool = False
 
 
@@ -146,7 +136,6 @@ def _row(
         show(f"{case}: {call.operation}, run {run + 1} of {repeat}")
         seconds.append(timed(call.run, device)[1])
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
-    in_products = None if call.in_products is None else call.in_products()
     rate = case.operations / p50
     limit = (
         None
@@ -166,7 +155,6 @@ def _row(
         p80_seconds=p80,
         ops_per_second=rate,
         bound_fraction=None if limit is None else rate / limit,
-        outside_seconds=None if in_products is None else max(0.0, p50 - in_products),
         scipy_seconds=scipy_seconds,
         ratio=None if scipy_seconds is None else scipy_seconds / p50,
     )
@@ -207,11 +195,9 @@ def _checked_calls(
         assert torch.equal(result.distances, expected), (
             f"{method} is wrong for {weights.shape} in {weights.dtype}"
         )
-        engine, by_exponents, in_products = result.engine, result.exponents, None
+        engine, by_exponents = result.engine, result.exponents
         del result  # the timed runs need its memory
-        if not by_exponents and method not in papers.SYSTEMS:
-            in_products = partial(_in_products, weights, plan_of(weights, method, config))
-        yield _CheckedCall(method, weights.dtype, engine, run, in_products, by_exponents)
+        yield _CheckedCall(method, weights.dtype, engine, run, by_exponents)
 
 
 def _checked_closure(case: Case, config: Config, device: torch.device) -> _CheckedCall:
@@ -227,11 +213,6 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Check
         partial(closures.solve, edges, config),
         tensor_cores=counts,
     )
-
-
-def _in_products(weights: torch.Tensor, plan: DensePlan) -> float:
-    """Return the median seconds that a solve spends in products."""
-    return float(np.median([seconds_in_products(weights, plan) for _ in range(_PRODUCT_RUNS)]))
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:

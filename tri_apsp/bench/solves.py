@@ -16,7 +16,6 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.result import Result
 
 __all__ = [
-    "DensePlan",
     "direct_products",
     "plan_of",
     "solve",

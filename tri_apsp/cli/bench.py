@@ -13,7 +13,7 @@ from tri_apsp.bench import closures, table
 from tri_apsp.bench.batches import SIZES as SMALL_SIZES
 from tri_apsp.bench.batches import BatchRow
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
-from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
+from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import BenchRow, measure
 from tri_apsp.cli.bench_batches import AnyRow, print_rows, run_batches
 from tri_apsp.configs import Config
@@ -32,11 +32,6 @@ _SMALL = " ".join(map(str, SMALL_SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_SYSTEM = "all"
 _REACHABILITY = "reachability"
-_OTHER = (
-    "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal "
-    "blocks, updates the rows "
-    "and columns beside them, copies, checks, or launches kernels"
-)
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
     "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus "
@@ -47,16 +42,14 @@ _DESCRIPTION = (
     f"transitive closure of random "
     "graphs of two edges per vertex. Each call is timed only after its result was checked for "
     "correctness. "
-    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other "
-    f"s: {_OTHER}. Both are empty "
+    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. It is empty "
     "where large products run on tensor cores (by exponents, or in a closure by counting paths), "
-    "and where they do not apply."
+    "and where it does not apply."
 )
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
     "p50_seconds, p80_seconds, "
-    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), "
-    "scipy_seconds, ratio (to SciPy); "
+    "ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
     "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, "
     "p50_seconds, sizes_seconds, "
     "copy_seconds, torch_seconds, scipy_seconds"
@@ -83,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="SYSTEM",
-        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM}, or some of "
-        f"{', '.join(SYSTEMS)}; default: none",
+        help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM} that take "
+        f"the dtype, or some of {', '.join(SYSTEMS)}; default: none",
     )
     parser.add_argument(
         "--batches",
@@ -160,9 +153,8 @@ def run(args: argparse.Namespace) -> None:
         return
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
-    systems = SYSTEMS if _EVERY_SYSTEM in args.system else args.system
-    distances = [name for name in (*args.method, *systems) if name != _REACHABILITY]
-    runs = runs_of(_cases(args, device), list(dict.fromkeys(distances)))
+    methods = [name for name in dict.fromkeys(args.method) if name != _REACHABILITY]
+    runs = [(case, [*methods, *_systems(args, case)]) for case in _cases(args, device)]
     clock_hz = _clock(args, device)
     for case, names in runs:
         engines.choose(device, config, case.dtype)
@@ -176,7 +168,7 @@ def run(args: argparse.Namespace) -> None:
             check_memory(
                 case.n, case.batch, torch.bool, device, matrices=closures.matrices_of(case.n)
             )
-        if distances and runs_scipy(case, args.scipy_up_to):
+        if names and runs_scipy(case, args.scipy_up_to):
             remedy = "lower --scipy-up-to, --n or --batch"
             require_memory(
                 f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy
@@ -197,6 +189,13 @@ def run(args: argparse.Namespace) -> None:
         rows = rows if args.rows is None else _saved(rows, args.rows)
         fields, command = _fields(args, device, clock_hz), _command(args, device)
         print_rows(rows, command, device, fields, table.titles(), table.line, json=args.json)
+
+
+def _systems(args: argparse.Namespace, case: Case) -> list[str]:
+    """Return the systems of papers to measure: those asked for, or all that take the dtype."""
+    if _EVERY_SYSTEM in args.system:
+        return [name for name, system in SYSTEMS.items() if case.dtype in system.dtypes]
+    return list(dict.fromkeys(args.system))
 
 
 def _run_batches(args: argparse.Namespace) -> None:
@@ -226,7 +225,7 @@ def _fields(
         "median seconds"
     )
     distances = [*args.method, *args.system] != [_REACHABILITY]
-    more = [("other s", _OTHER), ("scipy", scipy)] if distances else []
+    more = [("scipy", scipy)] if distances else []
     return [("figures", figures), *_bound_fields(device, clock_hz), *more]
 
 

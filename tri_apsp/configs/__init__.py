@@ -29,7 +29,6 @@ from tri_apsp.configs.validity import (
     is_valid,
     max_registers,
     product_registers,
-    require_valid,
 )
 
 __all__ = [
@@ -56,6 +55,5 @@ __all__ = [
     "is_valid",
     "max_registers",
     "product_registers",
-    "require_valid",
     "to_fields",
 ]

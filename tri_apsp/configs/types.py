@@ -120,7 +120,6 @@ class Config:
 C = TypeVar("C", bound=Config)
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config))
-_TUNED_FIELDS = tuple(name for name in _FIELDS if name != "engine")
 
 
 def _given_over(source: str) -> str:
@@ -202,10 +201,10 @@ USED_FIELDS: dict[str, frozenset[str]] = {
 
 def to_fields(config: Config) -> dict[str, Any]:
     """Return the fields that a tuned file holds, as far as they are set; tiles as dictionaries."""
-    fields = {name: value for name in _TUNED_FIELDS if (value := getattr(config, name)) is not None}
     return {
         name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value
-        for name, value in fields.items()
+        for name in _FIELDS
+        if name != "engine" and (value := getattr(config, name)) is not None
     }
 
 
@@ -217,30 +216,13 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
             that lack one. Values are left to invalid_because.
     """
     tiles = CpuTiles if engine == "cpu" else GpuTiles
-    values = dict(fields)
-    for name in values:
-        if name not in _TUNED_FIELDS:
-            known = ", ".join(_TUNED_FIELDS)
-            raise InputError(
-                f"a configuration must have fields among {known}, but has {name!r}; leave it out."
-            )
-    for name in TILE_FIELDS:
-        if values.get(name) is not None:
-            values[name] = _tiles(tiles, name, values[name])
-    return Config(engine=engine, **values)
-
-
-def _tiles(
-    tiles: type[CpuTiles] | type[GpuTiles], name: str, fields: object
-) -> CpuTiles | GpuTiles:
-    known = dataclasses.fields(tiles)
-    needed = {field.name for field in known if field.default is dataclasses.MISSING}
-    if not isinstance(fields, Mapping) or not needed <= fields.keys() <= {
-        field.name for field in known
-    }:
-        names = ", ".join(field.name for field in known)
+    try:
+        values: dict[str, Any] = {
+            name: tiles(**value) if name in TILE_FIELDS else value for name, value in fields.items()
+        }
+        return Config(engine=engine, **values)
+    except TypeError as error:
         raise InputError(
-            f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; "
-            "give these."
-        )
-    return tiles(**fields)
+            "a configuration must have the fields of Config, and its tiles those of "
+            f"{tiles.__name__}, but one does not fit ({error}); correct it."
+        ) from None

@@ -4,7 +4,7 @@ launchers.
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any
 
 import torch
 
@@ -17,9 +17,6 @@ from tri_apsp.configs.types import (
     GpuTiles,
 )
 from tri_apsp.device import Device
-from tri_apsp.errors import InputError
-
-C = TypeVar("C", bound=Config)
 
 # Bytes of a value. The dtype is not known here, so shared memory is checked for the narrowest value
 # that kernels compute with.
@@ -28,25 +25,37 @@ _WORD = 4
 _REGISTER_FILE = 1 << 16
 
 _FIELDS = [field.name for field in dataclasses.fields(Config)]
-_COUNTS = [name for name in _FIELDS if name not in ("engine", "method", *TILE_FIELDS)]
 _POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
-    """Return why `config` cannot run on `device` as one sentence, or None if it can."""
+    """Return why `config`, which names its engine, cannot run on `device` as one sentence, or None
+    if it can.
+    """
     return next(_broken_rules(config, device), None)
 
 
 def _broken_rules(config: Config, device: Device) -> Iterator[str]:
     """Yield each rule that a configuration breaks; a rule relies on those before it."""
+    assert config.engine is not None
     given = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
-    counts = {name: given[name] for name in _COUNTS if name in given}
-    every_tiles = {name: given[name] for name in TILE_FIELDS if name in given}
-    for name, tiles in every_tiles.items():
-        if not isinstance(tiles, GpuTiles if name == "exponents" else CpuTiles | GpuTiles):
-            allowed = "GpuTiles" if name == "exponents" else "CpuTiles or GpuTiles"
-            yield f"{name} must be {allowed}, but is {tiles!r}; give such tiles or leave it out."
-        counts |= {f"{name}.{field}": value for field, value in vars(tiles).items()}
+    kind = CpuTiles if config.engine == "cpu" else GpuTiles
+    counts: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in USED_FIELDS[config.engine]:
+            yield (
+                f"{name} must be left out for the {config.engine} engine, which does not use it, "
+                f"but is {value!r}; leave it out."
+            )
+        if name in TILE_FIELDS:
+            if not isinstance(value, kind):
+                yield (
+                    f"{name} must be {kind.__name__} for the {config.engine} engine, but is "
+                    f"{value!r}; give such tiles or leave it out."
+                )
+            counts |= {f"{name}.{field}": edge for field, edge in vars(value).items()}
+        elif name not in ("engine", "method"):
+            counts[name] = value
     for name, value in counts.items():
         if not isinstance(value, int) or value < 1:
             yield f"{name} must be a positive integer, but is {value!r}; give one or leave it out."
@@ -55,21 +64,6 @@ def _broken_rules(config: Config, device: Device) -> Iterator[str]:
             f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; "
             "choose one of these."
         )
-    if config.engine is None:
-        return
-    for name, value in given.items():
-        if name not in USED_FIELDS[config.engine]:
-            yield (
-                f"{name} must be left out for the {config.engine} engine, which does not use it, "
-                f"but is {value!r}; leave it out."
-            )
-    kind = CpuTiles if config.engine == "cpu" else GpuTiles
-    for name, tiles in every_tiles.items():
-        if not isinstance(tiles, kind):
-            yield (
-                f"the {config.engine} engine takes {kind.__name__}, but {name} is "
-                f"{type(tiles).__name__}; give {kind.__name__}."
-            )
     if config.engine != "cpu":
         yield from _broken_rules_of_gpus(config, counts)
     if config.engine == "portable" and config.block_size is not None and config.block_size > 256:
@@ -92,8 +86,9 @@ def _broken_rules_of_gpus(config: Config, counts: Mapping[str, int]) -> Iterator
 
 
 def _broken_rules_of_nvidia(config: Config, device: Device) -> Iterator[str]:
-    for name, tiles in (("product", config.product), ("small_product", config.small_product)):
-        if isinstance(tiles, GpuTiles):
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        if tiles is not None:
             yield from _broken_rules_of_products(name, tiles, device)
     if config.exponents is not None:
         yield from _broken_rules_of_exponents(config.exponents, device)
@@ -220,11 +215,3 @@ def max_registers(warps: int) -> int:
 def is_valid(config: Config, device: Device) -> bool:
     """Return whether `config` can run on `device`."""
     return invalid_because(config, device) is None
-
-
-def require_valid(config: C, device: Device) -> C:
-    """Return `config`, or raise InputError with the reason why it cannot run."""
-    reason = invalid_because(config, device)
-    if reason is not None:
-        raise InputError(reason)
-    return config

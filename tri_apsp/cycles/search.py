@@ -151,7 +151,8 @@ class DenseCycleSearch(CycleSearch):
             weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
         )
         self._weights = weights if self._in_rounds else weights.cpu()
-        largest = largest_magnitude(weights[None]).item() if weights.is_floating_point() else 0
+        is_float = weights.is_floating_point()
+        largest = largest_magnitude(self._weights[None]).item() if is_float else 0
         super().__init__(len(weights), weights.dtype, largest)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:

@@ -11,7 +11,7 @@ from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.dense.verification import verify
-from tri_apsp.engines import Engine, OneLaunch
+from tri_apsp.engines import Engine
 from tri_apsp.values import Bounds, check_graphs
 
 # Whether the last weights of a dtype on a device had a negative value: the next ones are expected
@@ -50,11 +50,9 @@ def solve_in_one_launch(
     """
     weights, check = batch.weights, plan.options.check
     engine_type = engines.type_of(plan.engine)
-    assert issubclass(engine_type, OneLaunch)
     by_sign = check and engine_type.by_sign(weights)
     nonnegative = by_sign and not _expects_negative(weights)
     engine = make(nonnegative)
-    assert isinstance(engine, OneLaunch)
     distances, pending = engine.queue_solve(weights, check=check)
     if pending is None or not check:
         return Closed(distances, None, False, engine)
@@ -65,7 +63,6 @@ def solve_in_one_launch(
     if nonnegative and bounds.lowest < 0:
         del distances  # frees its memory
         engine = make(False)
-        assert isinstance(engine, OneLaunch)
         distances, pending = engine.queue_solve(weights)
         assert pending is not None
         _, distances_range = pending.read()

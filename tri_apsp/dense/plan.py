@@ -57,7 +57,7 @@ class DensePlan(Plan):
             return self
         if self.call is None:
             return dataclasses.replace(self, nonnegative=False)
-        call = self.call.of_any_sign()
+        call = self.call._replace(sign="any")
         method, config, reason = _choose(call, *self.given)
         return dataclasses.replace(
             self,
@@ -173,7 +173,6 @@ def plan_with(
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
-        and issubclass(engine_type, engines.OneLaunch)
         and engine_type.takes(weights, batch.sizes, check=options.check)
     )
     return DensePlan(

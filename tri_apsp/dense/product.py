@@ -40,7 +40,6 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
         engine.product(Update(result, left, right, fresh=initial is None))
         _verify(result, left, right, initial, engine, bounds)
         result = result[:, :, :columns].contiguous()
-    tuned.issue_warnings(call, config)
     return result if batched else result[0]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from tri_apsp import engines, tuned
+from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import DenseCycles, without_unreached
@@ -104,8 +104,6 @@ def run(
     if not batch.batched:
         distances = distances[0]
         predecessors = None if predecessors is None else predecessors[0]
-    if plan.call is not None:
-        tuned.issue_warnings(plan.call, solved.plan.config)
     return Result(distances, solved.plan, predecessors, first, sources)
 
 

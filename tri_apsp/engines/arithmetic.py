@@ -77,9 +77,7 @@ def arithmetic(
     # Two int16 share a word, of which a holds one value twice.
     operands = [acc, a.repeat_interleave(2, 1), b] if dtype == torch.int16 else [acc, a, b]
     words = [operand.view(torch.int32) if dtype == torch.int16 else operand for operand in operands]
-    launch = Launcher(
-        _arithmetic_kernel, {**arithmetic_constants(tiles, dtype), **arithmetic_options(tiles)}
-    )
+    launch = Launcher(_arithmetic_kernel, arithmetic_constants(tiles, dtype))
 
     def run() -> torch.Tensor:
         launch((programs, 1, 1), *words, steps)
@@ -89,7 +87,7 @@ def arithmetic(
 
 
 def arithmetic_constants(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
-    """Return the constants of the kernel for tiles of the product."""
+    """Return the constants and options of the kernel for tiles of the product."""
     layouts = product_layouts(tiles, dtype)
     return {
         "BLOCK_M": tiles.block_m,
@@ -98,9 +96,6 @@ def arithmetic_constants(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
         "ACC": layouts.ACC,
         "SHARED": layouts.SHARED,
         "STRATEGY": strategy(dtype, nonnegative=True),
+        "num_warps": tiles.num_warps,
+        "maxnreg": max_registers(_WARPS),
     }
-
-
-def arithmetic_options(tiles: GpuTiles) -> dict[str, int]:
-    """Return the options of the launch."""
-    return {"num_warps": tiles.num_warps, "maxnreg": max_registers(_WARPS)}

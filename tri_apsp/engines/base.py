@@ -1,9 +1,9 @@
 """The interface between methods and hardware.
 
-An engine supplies three groups of operations: a few on blocks of min-plus matrices, which is all
-that a method needs (BlockOperations); staging, which has defaults (Staging); and those on paths
-(PathOperations). An engine that solves whole small graphs in one launch is a OneLaunch. Making an
-engine launches and allocates nothing, so a solve may make one for each sign of its weights.
+An engine supplies four groups of operations: a few on blocks of min-plus matrices, which is all
+that a method needs (BlockOperations); staging, which has defaults (Staging); solves of small graphs
+in one launch (OneLaunch); and those on paths (PathOperations). Making an engine launches and
+allocates nothing, so a solve may make one for each sign of its weights.
 
 A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by
 slicing and passes them to the operations; it never computes on a block itself.
@@ -16,24 +16,10 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.engines.path_operations import PathOperations, Tolerance
+from tri_apsp.engines.path_operations import PathOperations
 from tri_apsp.engines.staging import Staging
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges
-
-__all__ = [
-    "EXTRA_WORKSPACE",
-    "WORKSPACE",
-    "Block",
-    "BlockOperations",
-    "Engine",
-    "MatrixSpec",
-    "OneLaunch",
-    "PendingRanges",
-    "Tolerance",
-    "Update",
-    "block",
-]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
@@ -132,38 +118,9 @@ class BlockOperations(ABC):
         return None
 
 
-class Engine(BlockOperations, Staging, PathOperations):
-    """All operations of one kind of device on min-plus matrices, for one solve.
-
-    Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings).
-    """
-
-    check_interval: ClassVar[int] = 1 << 33
-    """The least number of operations between two checks for a negative cycle: at least half a
-    millisecond on an H200, during which the host evaluates the previous check and queues more work.
-    """
-
-    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
-        super().__init__(config)
-        self.spec = spec
-        self.no_edge = no_edge(spec.dtype)
-        self.floor = floor(spec.dtype)
-
-    def scratch(self, like: Block, rows: int, columns: int) -> Block:
-        """Return an uninitialised block of the same batch, dtype and device."""
-        return like.new_empty((like.shape[0], rows, columns))
-
-    def copy(self, *copies: tuple[Block, Block]) -> None:
-        """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an
-        element with another block.
-        """
-        for target, source in copies:
-            target.copy_(source)
-
-
-class OneLaunch(Engine):
-    """An engine that solves whole graphs of one diagonal block: the initial matrix, its closure and
-    the value ranges are queued together, so that the host blocks once.
+class OneLaunch(ABC):
+    """Solves of whole graphs of one diagonal block: the initial matrix, its closure and the value
+    ranges are queued together, so that the host blocks once.
     """
 
     @classmethod
@@ -197,6 +154,35 @@ class OneLaunch(Engine):
             [0, n] counts as the lowest value of the dtype; and of the distances with their
             diagonal.
         """
+
+
+class Engine(BlockOperations, Staging, OneLaunch, PathOperations):
+    """All operations of one kind of device on min-plus matrices, for one solve.
+
+    Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings).
+    """
+
+    check_interval: ClassVar[int] = 1 << 33
+    """The least number of operations between two checks for a negative cycle: at least half a
+    millisecond on an H200, during which the host evaluates the previous check and queues more work.
+    """
+
+    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
+        super().__init__(config)
+        self.spec = spec
+        self.no_edge = no_edge(spec.dtype)
+        self.floor = floor(spec.dtype)
+
+    def scratch(self, like: Block, rows: int, columns: int) -> Block:
+        """Return an uninitialised block of the same batch, dtype and device."""
+        return like.new_empty((like.shape[0], rows, columns))
+
+    def copy(self, *copies: tuple[Block, Block]) -> None:
+        """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an
+        element with another block.
+        """
+        for target, source in copies:
+            target.copy_(source)
 
 
 def block(matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines import cpu_gradients
-from tri_apsp.engines.base import Block, MatrixSpec, OneLaunch, Tolerance, Update
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
+from tri_apsp.engines.cpu_gradients import CpuGradients
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
+from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
@@ -25,7 +26,7 @@ _SMALL_GRAPH, _GRAPHS = 64, 64
 _PACKED_ROWS = 96
 
 
-class CpuEngine(OneLaunch):
+class CpuEngine(CpuGradients, Engine):
     """Each operation is cut into tasks that write disjoint parts of C; the kernels release the
     interpreter's lock.
 
@@ -174,23 +175,6 @@ class CpuEngine(OneLaunch):
         shared = is_shared(work, self._threads)
         graphs = max(1, min(_GRAPHS, batch // (8 * self._threads))) if shared else max(1, batch)
         return [slice(first, first + graphs) for first in range(0, batch, graphs)]
-
-    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-        found = cpu_gradients.edge_gradient(gradient.numpy(), predecessors.numpy(), self._threads)
-        return torch.from_numpy(found)
-
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(
-            cpu_gradients.argmin(a.numpy(), b.numpy(), c.numpy(), self._threads)
-        )
-
-    def factor_gradients(
-        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        of_a, of_b = cpu_gradients.factor_gradients(
-            gradient.numpy(), chosen.numpy(), depth, self._threads
-        )
-        return torch.from_numpy(of_a), torch.from_numpy(of_b)
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:

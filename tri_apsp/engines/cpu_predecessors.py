@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tri_apsp.engines.cpu_tasks import Array, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
 from tri_apsp.kernels.cpu.predecessors import (
     INEXACT,
     NOT_CLOSER,
@@ -61,22 +61,12 @@ def find_predecessors(
         for item, size in enumerate(sizes):
             _find_in_graph(pred[item], w[item], d[item], int(size), constants, threads)
         return pred
-
-    def find(first: int) -> None:
-        part = slice(first, first + _GRAPHS)
-        small_predecessors(
-            pred[part],
-            w[part],
-            d[part],
-            sizes[part],
-            constants.no_edge,
-            *constants.margins,
-            *constants.cycle,
-        )
-
-    run_tasks(
-        find, [(first,) for first in range(0, d.shape[0], _GRAPHS)], d.size * d.shape[1], threads
-    )
+    numbers = constants.no_edge, *constants.margins, *constants.cycle
+    tasks = [
+        (pred[part], w[part], d[part], sizes[part], *numbers)
+        for part in (slice(first, first + _GRAPHS) for first in range(0, len(d), _GRAPHS))
+    ]
+    run_tasks(small_predecessors, tasks, d.size * d.shape[1], threads)
     return pred
 
 
@@ -93,38 +83,24 @@ def _find_in_graph(
     no_edge, margins = constants.no_edge, constants.margins
     masks = np.empty((-(-n // COLUMNS), n), np.int64)
     starts = np.zeros(n + 1, np.intp)
-    columns = [(column,) for column in range(0, n, COLUMNS)]
-
-    def mark(column: int) -> None:
-        mark_tight(masks[column // COLUMNS], starts[1:], w, d, n, column, no_edge, *margins)
-
-    run_tasks(mark, columns, 4 * n**2, threads)
+    marks = list(zip(masks, range(0, n, COLUMNS), strict=True))
+    tasks: list[CpuTask]
+    tasks = [(mask, starts[1:], w, d, n, column, no_edge, *margins) for mask, column in marks]
+    run_tasks(mark_tight, tasks, 4 * n**2, threads)
     np.cumsum(starts, out=starts)
     lightest = np.full(n, no_edge)
     bounds = _bounds(w, d, n, constants, threads) if starts[n] > _MANY * n**2 else lightest.copy()
     ends = starts[:n].copy()
     sources, weights = np.empty(starts[n], np.int32), np.empty(starts[n], d.dtype)
-
-    def list_tight(column: int) -> None:
-        list_sources(
-            sources, weights, ends, lightest, masks[column // COLUMNS], bounds, w, n, column
-        )
-
-    run_tasks(list_tight, columns, 4 * n**2, threads)
+    tasks = [
+        (sources, weights, ends, lightest, mask, bounds, w, n, column) for mask, column in marks
+    ]
+    run_tasks(list_sources, tasks, 4 * n**2, threads)
     flags = np.zeros(n, np.uint8)
     lists = starts, ends, sources, weights, lightest
-
-    def search(i: int) -> None:
-        search_strip(
-            pred, flags, w, d, n, i, *lists, no_edge, constants.lowest, *margins, *constants.cycle
-        )
-
-    run_tasks(
-        search,
-        [(i,) for i in range(0, n, lanes(d.dtype))],
-        8 * n**2 + n * int(ends.sum() - starts[:n].sum()),
-        threads,
-    )
+    numbers = no_edge, constants.lowest, *margins, *constants.cycle
+    tasks = [(pred, flags, w, d, n, i, *lists, *numbers) for i in range(0, n, lanes(d.dtype))]
+    run_tasks(search_strip, tasks, 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
     if not len(unsafe):
         return
@@ -140,19 +116,11 @@ def _find_in_graph(
 def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:
     """Return how long the last edge of a path to each vertex may be."""
     bounds = np.full((threads, n), constants.lowest)
-
-    def bound(part: int) -> None:
-        bound_edges(
-            bounds[part],
-            w,
-            d,
-            n,
-            part * n // threads,
-            (part + 1) * n // threads,
-            constants.no_edge,
-            *constants.margins,
-        )
-
-    run_tasks(bound, [(part,) for part in range(threads)], 8 * n**2, threads)
+    numbers = constants.no_edge, *constants.margins
+    tasks = [
+        (bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, *numbers)
+        for part in range(threads)
+    ]
+    run_tasks(bound_edges, tasks, 8 * n**2, threads)
     longest: Array = bounds.max(axis=0)
     return longest

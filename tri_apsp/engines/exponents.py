@@ -15,8 +15,7 @@ import torch
 from tri_apsp.configs import EXPONENT_DTYPES, EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.nvidia import NvidiaEngine
-from tri_apsp.engines.triton_base import in_parts, shape_of, strides_of
-from tri_apsp.engines.wide_strides import has_wide_strides
+from tri_apsp.engines.triton_base import has_wide_strides, in_parts, shape_of, strides_of
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel
 from tri_apsp.kernels.shared.exponents import _encode_kernel, _sample_kernel
@@ -103,19 +102,20 @@ def recorded_products() -> Iterator[list[Remaining]]:
 class Exponents(NamedTuple):
     """The numbers of products by exponents with slices of one length, as kernels.shared.exponents
     states them.
+
+    Attributes:
+        UNITS: u: a distance that is 1 greater has an exponent that is 2 u less, and a score that is
+            u less.
+        WINDOW: how far above the least of its slice a value may be.
+        REACH: how far above r + c the least sum of a slice may be, so that T shows it.
+        ZERO: Z: the value whose score is 0. The scores of two values 0, u Z each, and a byte are
+            less than 2^15.
     """
 
     UNITS: int
-    """u: a distance that is 1 greater has an exponent that is 2 u less, and a score that is u less.
-    """
     WINDOW: int
-    """How far above the least of its slice a value may be."""
     REACH: int
-    """How far above r + c the least sum of a slice may be, so that T shows it."""
     ZERO: int = 2700
-    """Z: the value whose score is 0. The scores of two values 0, u Z each, and a byte are less than
-    2^15.
-    """
 
 
 def exponents_of(slice_length: int) -> Exponents:
@@ -176,16 +176,16 @@ def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
     if not uncertain.numel():
         return Remaining(uncertain, work.counts.zero_())
     _sample(work.sample, memory[_SAMPLED:], update, tiles)
-    of_a, of_b = _encode(a, b, work, tiles)
+    a_powers, a_scores, b_powers, b_scores = _encode(a, b, work, tiles)
     _product_launcher(c.dtype, tiles)(
         (tiles_m * tiles_n, batch, 1),
         c,
         uncertain,
         work.counts,
-        of_a.powers,
-        of_b.powers,
-        of_a.scores,
-        of_b.scores.view(torch.int32),
+        a_powers,
+        b_powers,
+        a_scores,
+        b_scores.view(torch.int32),
         work.a_ranges,
         work.b_ranges,
         m,
@@ -207,13 +207,6 @@ class _Work(NamedTuple):
     a_ranges: torch.Tensor
     b_ranges: torch.Tensor
     counts: torch.Tensor
-
-
-class _Encoded(NamedTuple):
-    """What _encode_kernel makes of an operand."""
-
-    powers: torch.Tensor
-    scores: torch.Tensor
 
 
 def _sample(sample: torch.Tensor, zeros: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
@@ -255,26 +248,30 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
 
 def _encode(
     a: torch.Tensor, b: torch.Tensor, work: _Work, tiles: GpuTiles
-) -> tuple[_Encoded, _Encoded]:
+) -> tuple[torch.Tensor, ...]:
     """Encode A and B, if enough tiles of the sample are certain.
 
     Otherwise work.counts become those of a product that has failed. The ranges must be zeros.
+    Returns the powers and the scores of A, then those of B.
     """
     (batch, m, depth), n, length = a.shape, b.shape[2], tiles.block_k
-    slices = -(-depth // length)
-    of_a, of_b = (
-        _memory_for(a, -(-lines // tile), slices, tile, length)
-        for lines, tile in ((m, BLOCK_EDGE), (n, tiles.block_n))
-    )
+    slices, memory, all_lines = -(-depth // length), list[torch.Tensor](), 0
+    for lines, tile in ((m, BLOCK_EDGE), (n, tiles.block_n)):
+        count = -(-lines // tile)
+        memory.append(a.new_empty((batch, count, slices, tile * length), dtype=torch.bfloat16))
+        memory.append(a.new_empty((batch, slices, count * tile), dtype=torch.int16))
+        all_lines += count * tile
+    a_powers, a_scores, b_powers, b_scores = memory
     if slices:
-        all_lines = of_a.scores.shape[2] + of_b.scores.shape[2]
         _encode_launcher(a.dtype, tiles)(
             (all_lines // (_ENCODED // length), slices, batch),
             work.counts,
             work.sample,
-            *of_a,
+            a_powers,
+            a_scores,
             work.a_ranges,
-            *of_b,
+            b_powers,
+            b_scores,
             work.b_ranges,
             a,
             b,
@@ -285,15 +282,7 @@ def _encode(
             *a.stride()[:2],
             *b.stride()[:2],
         )
-    return of_a, of_b
-
-
-def _memory_for(a: torch.Tensor, count: int, slices: int, tile: int, length: int) -> _Encoded:
-    """Return memory for `count` tiles of `tile` lines, and slices of `length` values of k, for as
-    many graphs as A has.
-    """
-    powers = a.new_empty((len(a), count, slices, tile * length), dtype=torch.bfloat16)
-    return _Encoded(powers, a.new_empty((len(a), slices, count * tile), dtype=torch.int16))
+    return a_powers, a_scores, b_powers, b_scores
 
 
 @cache

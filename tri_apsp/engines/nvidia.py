@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
+from tri_apsp.engines.base import Block, MatrixSpec, Update, block
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -19,21 +19,20 @@ from tri_apsp.engines.nvidia_constants import (
     solve_constants,
     strategy,
 )
+from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.engines.split_k import split_k_tiles
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
-    Launch,
-    LaunchGrid,
     Shape,
     TritonEngine,
     in_parts,
-    make_launch,
+    product_launcher,
     programs,
     shape_of,
     strides_of,
 )
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
@@ -44,7 +43,6 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
-from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
@@ -111,13 +109,13 @@ class NvidiaEngine(TritonEngine):
             "maxnreg": product_registers(device.capability, tiles.num_warps),
         }
 
-    def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
-        launch = self.launch_by(self.config.product)
+    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
+        tiles = self.config.product
         per_unit = _TILES_PER_UNIT.get(
             strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
         )
-        fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
-        return launch if fills else self.launch_by(self.config.small_product)
+        fills = programs(shapes, tiles) * batch >= per_unit * self._units
+        return tiles if fills else self.config.small_product
 
     def product_of_blocks(self, update: Update, needed: torch.Tensor, edge: int) -> None:
         """Compute the blocks of C that are needed, and those that share a tile with one of them.
@@ -129,7 +127,7 @@ class NvidiaEngine(TritonEngine):
             edge: of a block.
         """
         spec, tiles = self.spec, self.config.product
-        launch = make_launch(
+        launch = product_launcher(
             type(self),
             tiles,
             spec.dtype,
@@ -139,7 +137,7 @@ class NvidiaEngine(TritonEngine):
         )
         operands, shape, strides = update[:3], shape_of(update), strides_of(update)
         grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, update.c)
-        launch.kernel(
+        launch(
             grid,
             *operands,
             *shape,
@@ -157,7 +155,7 @@ class NvidiaEngine(TritonEngine):
 
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
         words = (
             tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)
@@ -183,7 +181,13 @@ class NvidiaEngine(TritonEngine):
                 batch, d.device, _arrivals(n, tile, count), sizes is not None
             )
         launch = _closure_launcher(
-            spec.dtype, spec.nonnegative, sizes is not None, tile, parts, *self._occupancy(count)
+            _closure_kernel,
+            spec.dtype,
+            spec.nonnegative,
+            sizes is not None,
+            tile,
+            parts,
+            *self._occupancy(count),
         )
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
@@ -223,16 +227,17 @@ class NvidiaEngine(TritonEngine):
             )
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
         nonnegative = self.spec.nonnegative and self.by_sign(weights)
-        launch = _solve_launcher(
+        launch = _closure_launcher(
+            _solve_kernel,
             weights.dtype,
             nonnegative,
-            n <= tile,
-            size > n,
-            alignment,
             sizes is not None,
             tile,
             parts,
             *self._occupancy(count),
+            single_tile=n <= tile,
+            padded=size > n,
+            alignment=alignment,
         )
         launches = 0
         for operands in in_parts(
@@ -252,8 +257,12 @@ class NvidiaEngine(TritonEngine):
         batch, n, _ = weights.shape
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
-        launch, graphs = _small_graphs_launcher(
-            weights.dtype, _size_of(n), sizes is not None, check
+        launch, graphs = _small_launcher(
+            _small_graphs_kernel,
+            weights.dtype,
+            _size_of(n),
+            SIZES=sizes is not None,
+            CHECK=check,
         )
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         pending, report, done = (
@@ -285,7 +294,7 @@ class NvidiaEngine(TritonEngine):
         if n > _MOST_VERTICES_OF_GRADIENT:
             return None
         result = torch.empty_like(gradient)
-        launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
+        launch, graphs = _small_launcher(_small_gradients_kernel, weights.dtype, _size_of(n))
         count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         launch((count, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
@@ -335,7 +344,13 @@ class NvidiaEngine(TritonEngine):
         )  # the sign of integers does not matter
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
-        launch = _check_terms_launcher(weights.dtype, tolerance.relative)
+        launch = cached_launcher(
+            _check_terms_kernel,
+            RELATIVE=tolerance.relative,
+            NO_EDGE=self.no_edge,
+            BLOCK=_PAIRS,
+            num_warps=4,
+        )
         launch(
             (batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride()
         )
@@ -415,6 +430,7 @@ def _arrivals(n: int, tile: int, count: int) -> int:
 
 @cache
 def _closure_launcher(
+    kernel: Any,
     dtype: torch.dtype,
     nonnegative: bool,
     sizes: bool,
@@ -423,14 +439,19 @@ def _closure_launcher(
     warps: int,
     programs: int,
     cooperative: bool,
+    **of_solve: Any,
 ) -> Launcher:
+    """Return the launcher of the closure or, with the further constants of one, of the solve."""
     constants = {
         "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
         "SIZES": sizes,
         "COOPERATIVE": cooperative,
         "launch_cooperative_grid": cooperative,
+        **closure_options(warps, programs),
     }
-    return Launcher(_closure_kernel, constants | closure_options(warps, programs))
+    if of_solve:
+        constants |= solve_constants(dtype, tile=tile, warps=warps, **of_solve)
+    return Launcher(kernel, constants)
 
 
 @cache
@@ -442,65 +463,17 @@ def _argmin_launcher(
 
 
 @cache
-def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(
-        _check_terms_kernel,
-        {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4},
-    )
-
-
-@cache
-def _small_graphs_launcher(
-    dtype: torch.dtype, size: int, sizes: bool, check: bool
+def _small_launcher(
+    kernel: Any, dtype: torch.dtype, size: int, **more: bool
 ) -> tuple[Launcher, int]:
-    """Return the launcher for graphs of at most `size` vertices, and the graphs that a program
-    takes at a time.
+    """Return the launcher of a kernel for graphs of at most `size` vertices, with `more` constants,
+    and the graphs that a program takes at a time.
     """
-    constants = small_graphs_constants(dtype, size)
-    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, **constants}), constants[
-        "C"
-    ].GRAPHS
-
-
-@cache
-def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, int]:
-    """As _small_graphs_launcher, for gradients."""
-    constants = small_gradients_constants(dtype, size)
-    return Launcher(_small_gradients_kernel, constants), constants["C"].GRAPHS
+    of_gradients = kernel is _small_gradients_kernel
+    constants = (small_gradients_constants if of_gradients else small_graphs_constants)(dtype, size)
+    return Launcher(kernel, constants | more), constants["C"].GRAPHS
 
 
 def _size_of(n: int) -> int:
     """Return the size that kernels of small graphs of n vertices have: 8, 16, 32 or 64."""
     return max(8, 1 << (n - 1).bit_length())
-
-
-@cache
-def _solve_launcher(
-    dtype: torch.dtype,
-    nonnegative: bool,
-    single_tile: bool,
-    padded: bool,
-    alignment: int,
-    sizes: bool,
-    tile: int,
-    parts: int,
-    warps: int,
-    programs: int,
-    cooperative: bool,
-) -> Launcher:
-    constants = solve_constants(
-        dtype,
-        nonnegative,
-        tile=tile,
-        warps=warps,
-        parts=parts,
-        single_tile=single_tile,
-        padded=padded,
-        alignment=alignment,
-    )
-    constants |= {
-        "SIZES": sizes,
-        "COOPERATIVE": cooperative,
-        "launch_cooperative_grid": cooperative,
-    }
-    return Launcher(_solve_kernel, constants | closure_options(warps, programs))

@@ -111,29 +111,24 @@ def closure_options(warps: int, programs: int) -> dict[str, int]:
 
 def solve_constants(
     dtype: torch.dtype,
-    nonnegative: bool,
     *,
     tile: int,
     warps: int,
-    parts: int,
     single_tile: bool,
     padded: bool = False,
     alignment: int = ALIGNMENT,
 ) -> dict[str, Any]:
-    """Return the constants of _solve_kernel other than SIZES and COOPERATIVE.
+    """Return the constants of _solve_kernel that _closure_kernel has not.
 
     Args:
         dtype: of the weights.
-        nonnegative: whether none of them is negative.
         tile: edge of a tile.
         warps: per program.
-        parts: the number of parts into which programs divide a tile.
         single_tile: whether one tile holds a graph.
         padded: whether the result has fewer columns than the matrix that the kernel works on.
         alignment: a divisor of the row stride of that matrix.
     """
     return {
-        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
         "SINGLE_TILE": single_tile,
         "PADDED": padded,
         "ALIGNMENT": alignment,

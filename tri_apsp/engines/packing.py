@@ -1,12 +1,10 @@
 """Copying graphs between a packed tensor, where each has its own values, and padded matrices."""
 
-from functools import cache
-
 import torch
 
 from tri_apsp.device import current
 from tri_apsp.engines.cpu_tasks import run_tasks
-from tri_apsp.gpu.launcher import Launcher, has_triton
+from tri_apsp.gpu.launcher import cached_launcher
 
 # Values per task on a CPU, and at most per program on a GPU.
 _TASK, _BLOCK = 1 << 16, 1024
@@ -89,21 +87,13 @@ def _move_on_gpu(
     fill: float | int,
     pack: bool,
 ) -> None:
+    from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
+
     graphs, n, _ = matrices.shape
     block = min(_BLOCK, 1 << max(5, (n * n - 1).bit_length()))
     blocks = -(-n * n // block)
-    with current(values.device):
-        _launcher(pack, fill, n * n >= 1 << 31, block)(
-            (graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks
-        )
-
-
-@cache
-def _launcher(pack: bool, fill: float | int, wide: bool, block: int) -> Launcher:
-    assert has_triton()
-    from tri_apsp.kernels.shared.copy_packed import _copy_packed_kernel
-
-    return Launcher(
-        _copy_packed_kernel,
-        {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4},
+    launch = cached_launcher(
+        _copy_packed_kernel, PACK=pack, FILL=fill, WIDE=n * n >= 1 << 31, BLOCK=block, num_warps=4
     )
+    with current(values.device):
+        launch((graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks)

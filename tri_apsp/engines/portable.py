@@ -1,6 +1,5 @@
 """The portable engine: plain Triton kernels, on CUDA and ROCm GPUs and in Triton's interpreter."""
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -11,11 +10,10 @@ from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import TritonEngine, in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
-from tri_apsp.semirings import floor, no_edge
 
 # The largest slice of k that a program of the panels splits at a time: unrolling more only takes
 # longer to compile.
@@ -40,11 +38,12 @@ class PortableEngine(TritonEngine):
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
-        launch = _launcher(
+        launch = cached_launcher(
             _closure_kernel,
-            self.spec.dtype,
-            self.config.closure_warps,
+            NO_EDGE=self.no_edge,
+            FLOOR=self.floor,
             BLOCK=triton.next_power_of_2(n),
+            num_warps=self.config.closure_warps,
         )
         launch((batch, 1, 1), d, n, *d.stride()[:2])
 
@@ -57,21 +56,15 @@ class PortableEngine(TritonEngine):
             return
         m, n = column.shape[1], row.shape[2]
         step, block_k = self.config.panel, min(self.config.product.block_k, _PANEL_SLICE)
-        launch = _launcher(
+        launch = cached_launcher(
             _panels_kernel,
-            self.spec.dtype,
-            self.config.panel_warps,
+            NO_EDGE=self.no_edge,
+            FLOOR=self.floor,
             BLOCK=triton.next_power_of_2(size),
             BLOCK_K=block_k,
             PANEL=step,
+            num_warps=self.config.panel_warps,
         )
         for operands in in_parts(d, row, column):
             grid = triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0], 1
             launch(grid, *operands, size, m, n, *skip, *d.stride()[:2])
-
-
-@cache
-def _launcher(kernel: Any, dtype: torch.dtype, warps: int, **constants: int) -> Launcher:
-    return Launcher(
-        kernel, {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **constants, "num_warps": warps}
-    )

@@ -28,24 +28,19 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
         )
     old_row, old_column = buffers
     for start in range(0, longest, step):
-        across, down = (start, min(start + step, width)), (start, min(start + step, length))
-        updates, copies = [], []
-        if start < width:
-            stripe, old = (
-                block(row, (0, height), across),
-                block(old_row, (0, height), (0, across[1] - start)),
-            )
-            copies.append((old, stripe))
-            updates.append(Update(stripe, closed, old))
-        if start < length:
-            stripe, old = (
-                block(column, down, (0, height)),
-                block(old_column, (0, down[1] - start), (0, height)),
-            )
-            copies.append((old, stripe))
-            updates.append(Update(stripe, old, closed))
-        engine.copy(*copies)
-        engine.product(*updates)
+        # The shorter panel may have no stripe left.
+        left, top = min(start, width), min(start, length)
+        right, bottom = min(start + step, width), min(start + step, length)
+        in_row, old_in_row = (
+            block(row, (0, height), (left, right)),
+            block(old_row, (0, height), (0, right - left)),
+        )
+        in_column, old_in_column = (
+            block(column, (top, bottom), (0, height)),
+            block(old_column, (0, bottom - top), (0, height)),
+        )
+        engine.copy((old_in_row, in_row), (old_in_column, in_column))
+        engine.product(Update(in_row, closed, old_in_row), Update(in_column, old_in_column, closed))
 
 
 def _stripe_width(values: int, height: int, width: int) -> int:

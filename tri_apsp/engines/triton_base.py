@@ -6,42 +6,38 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines import triton_gradients
-from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, OneLaunch, Tolerance, Update
+from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Update
+from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.triton_gradients import TritonGradients
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
-from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
-from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
+from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
-LaunchGrid = tuple[int, int, int]
-"""How many programs run a kernel."""
-
 # The second dimension of a grid counts graphs; CUDA limits it to 65535.
 MAX_GRAPHS = (1 << 16) - 1
 # Rows and columns that a program copies.
 _COPIED = (32, 64)
+# Kernels address within a tile in 32 bits. With row strides up to _MAX_ROW_STRIDE, or that of a
+# dense matrix, every tile of a solve spans at most _MAX_SPAN values.
+_MAX_ROW_STRIDE, _MAX_SPAN = 1 << 18, (1 << 31) - 1
+# Rows and columns of B that are copied at a time where a tile would span more.
+_PART = 4096
 
 
-class Launch(NamedTuple):
-    """The tiles of a product, and its kernel."""
-
-    tiles: GpuTiles
-    kernel: Launcher
-
-
-class TritonEngine(OneLaunch):
+class TritonEngine(TritonGradients, Engine):
     """Launches on the current stream of the current device; only predecessors() and value_ranges()
     block the host.
     """
@@ -60,19 +56,14 @@ class TritonEngine(OneLaunch):
     ) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
 
-    def launch_by(self, tiles: GpuTiles) -> Launch:
-        """Return how to launch products by `tiles`."""
-        spec = self.spec
-        return make_launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
-
-    def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
-        """Return how to launch products of `shapes`."""
-        return self.launch_by(self.config.product)
+    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
+        """Return the tiles of products of `shapes`."""
+        return self.config.product
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
         return super().can_solve_in_place(weights) and weights.stride(-2) <= max(
-            MAX_ROW_STRIDE, weights.shape[-1]
+            _MAX_ROW_STRIDE, weights.shape[-1]
         )
 
     @classmethod
@@ -108,9 +99,9 @@ class TritonEngine(OneLaunch):
     ) -> tuple[Block, PendingRanges | None]:
         if not is_readable(weights):
             return super().initial_matrix(weights, sizes, matrices=matrices, check=check)
-        reader = ValueRangeReader(weights) if check else None
-        queue = reader or queue_without_result(weights)
-        return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
+        reader = ValueRangeReader(weights, is_read=check)
+        matrix = reader.initial_matrix(weights, sizes, padded_size(weights, matrices))
+        return matrix, reader if check else None
 
     @classmethod
     def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
@@ -127,26 +118,12 @@ class TritonEngine(OneLaunch):
         reader.queue(distances, self.no_edge, diagonal=True)
         return distances, reader
 
-    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-        return triton_gradients.edge_gradient(gradient, predecessors)
-
-    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return triton_gradients.argmin(a, b, c)
-
-    def factor_gradients(
-        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        return triton_gradients.factor_gradients(gradient, chosen, depth)
-
     def predecessors(
         self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
     ) -> torch.Tensor:
         sizes = self.spec.sizes
-        sizes = (
-            torch.full((len(weights),), weights.shape[-1], device=weights.device)
-            if sizes is None
-            else sizes
-        )
+        if sizes is None:
+            sizes = torch.full((len(weights),), weights.shape[-1], device=weights.device)
         parts = [
             find_predecessors(part[0], part[1], part[2], tolerance)
             for part in in_parts(weights, distances, sizes.to(torch.int32))
@@ -168,12 +145,13 @@ class TritonEngine(OneLaunch):
 
     def copy(self, *copies: tuple[Block, Block]) -> None:
         copies = tuple(pair for pair in copies if pair[0].numel())
+        launch = cached_launcher(_copy_kernel, ROWS=_COPIED[0], BLOCK=_COPIED[1], num_warps=4)
         for first, second in itertools.zip_longest(copies[::2], copies[1::2]):
             blocks = *first, *(second or first)
             shapes = [first[0].shape[1:], second[0].shape[1:] if second else (0, 0)]
             tiles = sum(-(-m // _COPIED[0]) * -(-n // _COPIED[1]) for m, n in shapes)
             for t0, s0, t1, s1 in in_parts(*blocks):
-                _copy_launcher()(
+                launch(
                     (tiles, t0.shape[0], 1),
                     t0,
                     s0,
@@ -198,15 +176,19 @@ class TritonEngine(OneLaunch):
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
         shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
-        launch = self._choose_launch(shapes, first.c.shape[0])
-        rows = max(launch.tiles.block_m, launch.tiles.block_k)
+        tiles = self._tiles_for(shapes, first.c.shape[0])
+        rows = max(tiles.block_m, tiles.block_k)
         if has_wide_strides(first, rows) or (second is not None and has_wide_strides(second, rows)):
             for update in (first, second) if second else (first,):
-                multiply_in_parts(self, update)
+                self._multiply_copies(update)
             return
+        spec = self.spec
+        launch = product_launcher(
+            type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device)
+        )
         for operands in in_parts(*first[:3], *(second or first)[:3]):
-            grid, more = self._grid(shapes, launch.tiles, operands[0])
-            launch.kernel(
+            grid, more = self._grid(shapes, tiles, operands[0])
+            launch(
                 grid,
                 *operands[:3],
                 *shapes[0],
@@ -220,33 +202,40 @@ class TritonEngine(OneLaunch):
                 *more,
             )
 
+    def _multiply_copies(self, update: Update) -> None:
+        """Compute an update whose rows are too far apart, by contiguous copies of its parts."""
+        c, a, b = update[:3]
+        assert update.skip == (0, 0), "only solves skip, and their rows are not that far apart"
+        for c_part, b_columns in zip(
+            torch.split(c, _PART, 2), torch.split(b, _PART, 2), strict=True
+        ):
+            copy, fresh = c_part.clone(memory_format=torch.contiguous_format), update.fresh
+            for a_part, b_part in zip(
+                torch.split(a, _PART, 2), torch.split(b_columns, _PART, 1), strict=True
+            ):
+                self.product(Update(copy, a_part.contiguous(), b_part.contiguous(), fresh=fresh))
+                fresh = False
+            c_part.copy_(copy)
+
     def _grid(
         self, shapes: list[Shape], tiles: GpuTiles, c: Block
-    ) -> tuple[LaunchGrid, tuple[torch.Tensor | int, ...]]:
+    ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
         """Return the grid of products of `shapes` for each graph of C, and the further arguments of
         their kernel.
         """
         return (programs(shapes, tiles), c.shape[0], 1), ()
 
 
-# Launchers are kept from solve to solve, since they cache what Triton compiled.
-@cache
-def _copy_launcher() -> Launcher:
-    from tri_apsp.kernels.shared.copy import _copy_kernel
-
-    return Launcher(_copy_kernel, {"ROWS": _COPIED[0], "BLOCK": _COPIED[1], "num_warps": 4})
-
-
-@cache
-def make_launch(
+@cache  # as cached_launcher, by fewer arguments: a small solve is bound by launches
+def product_launcher(
     engine: type[TritonEngine],
     tiles: GpuTiles,
     dtype: torch.dtype,
     nonnegative: bool,
     device: Device,
     **more: Any,
-) -> Launch:
-    """Return how to launch products by `tiles`; `more` are constants in place of the engine's."""
+) -> Launcher:
+    """Return the launcher of products by `tiles`; `more` are constants in place of the engine's."""
     constants = {
         "NO_EDGE": no_edge(dtype),
         "FLOOR": floor(dtype),
@@ -257,7 +246,7 @@ def make_launch(
         "num_warps": tiles.num_warps,
     }
     constants |= engine.product_constants(tiles, dtype, nonnegative, device)
-    return Launch(tiles, Launcher(engine.product_kernel, constants | more))
+    return Launcher(engine.product_kernel, constants | more)
 
 
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
@@ -276,6 +265,13 @@ def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
 def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
     """Return how many tiles the products have."""
     return sum(-(-m // tiles.block_m) * -(-n // tiles.block_n) for m, n, _ in shapes)
+
+
+def has_wide_strides(update: Update, rows: int) -> bool:
+    """Return whether `rows` rows of a block of the update, the most that a tile has, span more
+    values than int32 counts.
+    """
+    return any(x.stride(1) * rows > _MAX_SPAN and x.shape[1] > 1 for x in update[:3])
 
 
 def shape_of(update: Update) -> Shape:

@@ -1,7 +1,6 @@
 """Bellman-Ford on a GPU, in rounds from all vertices whose potential changed in the last one."""
 
 import math
-from functools import cache
 
 import numpy as np
 import torch
@@ -9,7 +8,7 @@ import triton
 
 from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.semirings import no_edge
 
@@ -81,7 +80,7 @@ def _relax(
     n, count, blocks = len(weights), len(active), triton.cdiv(len(weights), _BLOCK)
     parts = min(count, triton.cdiv(_PROGRAMS_PER_UNIT * describe(weights.device).units, blocks))
     least, parent = potentials.new_empty(parts, n), active.new_empty(parts, n)
-    _launcher(weights.dtype)(
+    cached_launcher(_relax_kernel, **relax_constants(weights.dtype), num_warps=4)(
         (blocks, parts, 1),
         least,
         parent,
@@ -96,11 +95,6 @@ def _relax(
     )
     least, part = least.min(dim=0)
     return least, parent.gather(0, part[None])[0]
-
-
-@cache
-def _launcher(dtype: torch.dtype) -> Launcher:
-    return Launcher(_relax_kernel, relax_constants(dtype) | {"num_warps": 4})
 
 
 def relax_constants(dtype: torch.dtype) -> dict[str, float | int | bool]:

@@ -3,75 +3,86 @@ host does not block.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
 import triton
 
 from tri_apsp.device import describe
-from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.kernels.shared import argmin as argmin_kernels
+from tri_apsp.engines.path_operations import PathOperations
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.kernels.shared import gradients
+from tri_apsp.kernels.shared.argmin import _argmin_kernel
 
 # Values per program of an elementwise kernel, or per step of a program that owns rows.
 _BLOCK = 1024
 # Row programs per multiprocessor, at most, so that their workspace stays in the L2 cache.
 _PROGRAMS = 4
 
-
-def edge_gradient(gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-    """See Engine.edge_gradient."""
-    batch, n, _ = gradient.shape
-    programs = min(batch * n, _PROGRAMS * describe(gradient.device).units)
-    sums, ancestors = (
-        gradient.new_empty((programs, 2, n), dtype=dtype) for dtype in (torch.int64, torch.int32)
-    )
-
-    def add(largest: torch.Tensor, count_bits: int, edge_sums: torch.Tensor) -> None:
-        launch = _launcher(gradients._edge_sums_kernel, _block(n))
-        launch(
-            (programs, 1, 1),
-            edge_sums,
-            sums,
-            ancestors,
-            gradient,
-            predecessors,
-            largest,
-            batch * n,
-            n,
-            count_bits,
-        )
-
-    return _summed(gradient, predecessors, [(batch, n, n)], add)[0]
+ARGMIN = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 8, "num_warps": 4}
+"""The constants and options of the kernel that finds the terms of a product."""
 
 
-def factor_gradients(
-    gradient: torch.Tensor, chosen: torch.Tensor, depth: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """See Engine.factor_gradients."""
-    batch, m, n = gradient.shape
+class TritonGradients(PathOperations):
+    """The gradients of the engines that launch Triton kernels."""
 
-    def add(
-        largest: torch.Tensor, count_bits: int, a_sums: torch.Tensor, b_sums: torch.Tensor
-    ) -> None:
-        launch, blocks = _elementwise(gradients._factor_sums_kernel, m * n)
-        launch(
-            (batch * blocks, 1, 1),
-            a_sums,
-            b_sums,
-            gradient,
-            chosen,
-            largest,
-            m,
-            n,
-            depth,
-            blocks,
-            count_bits,
-        )
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        batch, n, _ = gradient.shape
+        programs = min(batch * n, _PROGRAMS * describe(gradient.device).units)
+        sums = gradient.new_empty((programs, 2, n), dtype=torch.int64)
+        ancestors = gradient.new_empty((programs, 2, n), dtype=torch.int32)
 
-    of_a, of_b = _summed(gradient, chosen, [(batch, m, depth), (batch, depth, n)], add)
-    return of_a, of_b
+        def add(largest: torch.Tensor, count_bits: int, edge_sums: torch.Tensor) -> None:
+            cached_launcher(gradients._edge_sums_kernel, BLOCK=_block(n), num_warps=4)(
+                (programs, 1, 1),
+                edge_sums,
+                sums,
+                ancestors,
+                gradient,
+                predecessors,
+                largest,
+                batch * n,
+                n,
+                count_bits,
+            )
+
+        return _summed(gradient, predecessors, [(batch, n, n)], add)[0]
+
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        batch, m, n = c.shape
+        found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
+        if found.numel():
+            tiles = triton.cdiv(m, ARGMIN["BLOCK_M"]) * triton.cdiv(n, ARGMIN["BLOCK_N"])
+            cached_launcher(_argmin_kernel, **ARGMIN)(
+                (batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2]
+            )
+        return found
+
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch, m, n = gradient.shape
+
+        def add(
+            largest: torch.Tensor, count_bits: int, a_sums: torch.Tensor, b_sums: torch.Tensor
+        ) -> None:
+            launch, blocks = _elementwise(gradients._factor_sums_kernel, m * n)
+            launch(
+                (batch * blocks, 1, 1),
+                a_sums,
+                b_sums,
+                gradient,
+                chosen,
+                largest,
+                m,
+                n,
+                depth,
+                blocks,
+                count_bits,
+            )
+
+        of_a, of_b = _summed(gradient, chosen, [(batch, m, depth), (batch, depth, n)], add)
+        return of_a, of_b
 
 
 def _summed(
@@ -80,8 +91,8 @@ def _summed(
     shapes: list[tuple[int, int, int]],
     add: Callable[..., None],
 ) -> list[torch.Tensor]:
-    """Return sums of gradients, of `shapes`; `add` launches the kernel that adds them up as whole
-    numbers.
+    """Return sums of gradients, of `shapes`; `add` launches the kernel that adds them up as
+    integers.
     """
     batch, values = gradient.shape[0], gradient[0].numel()
     count_bits = values.bit_length()
@@ -103,36 +114,8 @@ def _elementwise(kernel: Any, values: int) -> tuple[Launcher, int]:
     programs per graph.
     """
     block = _block(values)
-    return _launcher(kernel, block), triton.cdiv(values, block)
+    return cached_launcher(kernel, BLOCK=block, num_warps=4), triton.cdiv(values, block)
 
 
 def _block(values: int) -> int:
     return min(_BLOCK, max(32, 1 << (values - 1).bit_length()))
-
-
-@cache
-def _launcher(kernel: Any, block: int) -> Launcher:
-    return Launcher(kernel, {"BLOCK": block, "num_warps": 4})
-
-
-def argmin(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-    """See Engine.argmin."""
-    batch, m, n = c.shape
-    found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
-    if found.numel():
-        constants = argmin_constants()
-        tiles = triton.cdiv(m, constants["BLOCK_M"]) * triton.cdiv(n, constants["BLOCK_N"])
-        _argmin_launcher()(
-            (batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2]
-        )
-    return found
-
-
-def argmin_constants() -> dict[str, int]:
-    """Return the constants of _argmin_kernel."""
-    return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 8, "num_warps": 4}
-
-
-@cache
-def _argmin_launcher() -> Launcher:
-    return Launcher(argmin_kernels._argmin_kernel, argmin_constants())

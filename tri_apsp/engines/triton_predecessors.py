@@ -8,14 +8,15 @@ queues.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 import triton
 
 from tri_apsp.device import describe
-from tri_apsp.engines.base import Block, Tolerance
+from tri_apsp.engines.base import Block
+from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge
@@ -103,7 +104,7 @@ class _Search:
     ) -> None:
         self.weights, self.distances, self.sizes = weights, distances, sizes
         self.batch, self.n, _ = distances.shape
-        self.launch = partial(_launch, distances.dtype, tolerance.relative)
+        self.relative = tolerance.relative
         self.margins = distances  # not read for integers
         if distances.is_floating_point():
             self.margins = distances.new_empty(3)
@@ -114,6 +115,9 @@ class _Search:
         self.flags = self.pred.new_zeros(self.batch, self.n)
         self.blocks = triton.cdiv(self.n, _TILE[0])
         self.capacity = max(1, distances.numel() // _PAIRS_PER_EDGE)
+
+    def launch(self, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
+        _launcher(kernel, self.distances.dtype, self.relative)(grid, *args)
 
     def run(self) -> torch.Tensor:
         self._list_edges()
@@ -132,8 +136,10 @@ class _Search:
             *self.strides,
         )
         loops = self.flags == int(predecessors.POSSIBLE_LOOP.value)
-        if bool(loops.any()):
-            self._find_fewest_edges(loops)
+        # Sources with a loop are searched again, by the fewest edges. A search by edges frees its
+        # strips before the queues are allocated.
+        if bool(loops.any()) and self._search_by_edges(loops):
+            self._search_queues()
         return self.pred
 
     def _list_edges(self) -> None:
@@ -250,14 +256,9 @@ class _Search:
             *self.strides,
         )
 
-    def _find_fewest_edges(self, loops: torch.Tensor) -> None:
-        """Find the predecessors of the sources in `loops` (batch, n) again, by the fewest edges."""
-        if self._search_by_edges(loops):  # whose strip is freed before the queues are allocated
-            self._search_queues()
-
     def _search_by_edges(self, loops: torch.Tensor) -> bool:
-        """Extend the paths from `loops` by one edge at a time; return whether pairs are left for
-        queues.
+        """Extend the paths from the sources in `loops` (batch, n) by one edge at a time; return
+        whether pairs are left for queues.
         """
         queues_needed = False
         for strip in self._strips():
@@ -325,16 +326,6 @@ class _Search:
 def _programs(like: torch.Tensor) -> int:
     """Return how many programs search queues: as many as run at a time."""
     return 32 * describe(like.device).units
-
-
-def _launch(
-    dtype: torch.dtype,
-    relative: float,
-    kernel: Any,
-    grid: tuple[int, int, int],
-    *args: torch.Tensor | int,
-) -> None:
-    _launcher(kernel, dtype, relative)(grid, *args)
 
 
 @cache

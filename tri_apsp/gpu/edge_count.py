@@ -1,12 +1,11 @@
 """Counting edges on a GPU, while the host goes on."""
 
 from collections.abc import Callable
-from functools import cache
 
 import torch
 
 from tri_apsp.device import current, describe, synchronize_stream
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.gpu.result_buffers import ROW, result_buffer_for
 from tri_apsp.semirings import no_edge
 
@@ -28,12 +27,21 @@ def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Calla
         not an integer. It is to be called exactly once, which frees the result buffer, and does not
         keep the memory of the matrices.
     """
+    from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
+
     device, (batch, m, n) = matrices.device, matrices.shape
     rows_read = -(-m // step)
     programs = min(batch * rows_read, _PROGRAMS_PER_UNIT * describe(device).units)
     buffer = result_buffer_for(device, torch.int32, -(-programs // ROW))
+    launch = cached_launcher(
+        _count_edges_kernel,
+        NO_EDGE=no_edge(matrices.dtype),
+        LOOPS=loops,
+        BLOCK=_BLOCK,
+        num_warps=_WARPS,
+    )
     with current(device):
-        _launcher(matrices.dtype, loops)(
+        launch(
             (programs, 1, 1),
             matrices,
             buffer.tensor,
@@ -52,13 +60,3 @@ def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Calla
         return edges
 
     return read
-
-
-@cache
-def _launcher(dtype: torch.dtype, loops: bool) -> Launcher:
-    from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
-
-    return Launcher(
-        _count_edges_kernel,
-        {"NO_EDGE": no_edge(dtype), "LOOPS": loops, "BLOCK": _BLOCK, "num_warps": _WARPS},
-    )

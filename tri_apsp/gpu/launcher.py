@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any
 
@@ -95,6 +95,14 @@ class Launcher:
         compiled = self._kernel[grid](*args, **self._constants)
         if compiled is not None and self._caches:  # Triton's interpreter compiles nothing
             self._compiled[key] = compiled.run, compiled.function, compiled.packed_metadata
+
+
+@lru_cache(maxsize=None, typed=True)  # 1, 1.0 and True are different constants
+def cached_launcher(kernel: Any, **constants: Any) -> Launcher:
+    """Return the launcher of a kernel with these constants, always the same one: a launcher keeps
+    the compiled code.
+    """
+    return Launcher(kernel, constants)
 
 
 @contextmanager

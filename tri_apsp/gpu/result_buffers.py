@@ -93,17 +93,13 @@ _IN_USE: set[ResultBuffer] = set()
 
 def result_buffer_for(device: torch.device, dtype: torch.dtype, rows: int) -> ResultBuffer:
     """Return a buffer of at least `rows` rows of `dtype`, for exclusive use until it is freed."""
-    try:
-        buffer = _FREE.setdefault(
-            (device, dtype), []
-        ).pop()  # one operation, so that threads may solve at the same time
+    buffer: ResultBuffer | None
+    try:  # one operation, so that threads may solve at the same time
+        buffer = _FREE.setdefault((device, dtype), []).pop()
     except IndexError:
-        pass
-    else:
-        if buffer.rows >= rows:
-            _IN_USE.add(buffer)
-            return buffer
-    buffer = ResultBuffer(device, dtype, _capacity(rows))
+        buffer = None
+    if buffer is None or buffer.rows < rows:
+        buffer = ResultBuffer(device, dtype, _capacity(rows))
     _IN_USE.add(buffer)
     return buffer
 

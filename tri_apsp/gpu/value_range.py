@@ -6,7 +6,7 @@ Small solves are bound by launches and by how often the host blocks.
 
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -37,29 +37,20 @@ def is_readable(tensor: torch.Tensor) -> bool:
     """
     if tensor.device.type not in ("cuda", "meta") or not tensor.numel() or not has_triton():
         return False
-    return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MAX_ROWS
+    rows, *_ = _layout(tuple(tensor.shape), tensor.stride())
+    return max(rows, tensor.shape[0] * tensor.shape[1]) < _MAX_ROWS
 
 
-class _Layout(NamedTuple):
-    """How _value_range_kernel reads a tensor: as `rows` rows of `n` values, `m` rows per matrix."""
-
-    rows: int
-    m: int
-    n: int
-    strides: tuple[int, int, int]
-
-
-def _layout(tensor: torch.Tensor) -> _Layout:
-    """Return a layout (batch, m, n) with the same values, in the order in which they lie in memory.
+@lru_cache
+def _layout(
+    shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[int, int, int, tuple[int, int, int]]:
+    """Return as how many rows _value_range_kernel reads a tensor, m, n and the strides of a layout
+    (batch, m, n) with the same values, in the order in which they lie in memory.
 
     Dimensions that are contiguous with each other are merged, so that any dense tensor is one row.
     Repeated values count once.
     """
-    return _merged(tuple(tensor.shape), tensor.stride())
-
-
-@lru_cache
-def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
     merged: list[tuple[int, int]] = []  # (stride, size), from the largest stride
     for stride, size in sorted(zip(strides, shape, strict=True), reverse=True):
         if merged and merged[-1][0] == stride * size:
@@ -67,7 +58,7 @@ def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
         elif size > 1 and stride > 0:
             merged.append((stride, size))
     (b, batch), (i, m), (j, n) = [(0, 1)] * (3 - max(1, len(merged))) + (merged or [(1, 1)])
-    return _Layout(batch * m, m, n, (b, i, j))
+    return batch * m, m, n, (b, i, j)
 
 
 def _tile(dtype: torch.dtype, rows: int, n: int) -> tuple[int, int]:
@@ -116,25 +107,29 @@ def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
     }
 
 
-class _Queued(NamedTuple):
-    """One value range that a kernel computes: the programs launched, and what was asked for."""
+class ValueRangeReader:
+    """Computes up to `count` value ranges on a GPU. The host blocks once, in read().
 
-    programs: int
-    below: float | int | None
-    diagonal: bool
-
-
-class ValueRangeQueue:
-    """Queues kernels on a GPU, each program of which stores its extremes; these are not read.
+    Each program of a kernel stores its extremes; read() combines them.
 
     Args:
-        most: programs of a kernel at most.
-        extremes: where they are stored, at least 5 * most values per kernel.
+        like: a tensor of the dtype and on the device of the tensors to read, which must be the
+            current device.
+        count: how many value ranges may be queued.
+        is_read: whether read() will be called. If so, extremes go to a pinned result buffer, which
+            read() frees; otherwise to device memory.
     """
 
-    def __init__(self, most: int, extremes: torch.Tensor) -> None:
-        self._most, self._extremes = most, extremes
-        self._queued: list[_Queued] = []
+    def __init__(self, like: torch.Tensor, count: int = 1, *, is_read: bool = True) -> None:
+        self._device, self._count = like.device, count
+        self._most = _PROGRAMS_PER_UNIT * describe(like.device).units  # programs of a kernel
+        size = count * _EXTREMES * self._most
+        self._buffer = (
+            result_buffer_for(like.device, like.dtype, -(-size // ROW)) if is_read else None
+        )
+        self._extremes = like.new_empty(size) if self._buffer is None else self._buffer.tensor
+        self._queued: list[tuple[int, float | int | None, bool]] = []  # programs, below, diagonal
+        self._wait: Callable[[], None] = partial(synchronize_stream, like.device)
 
     def queue(
         self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False
@@ -142,7 +137,7 @@ class ValueRangeQueue:
         """Queue the value range of a readable tensor; see value_range.value_range for the
         arguments.
         """
-        rows, m, n, strides = _layout(tensor)
+        rows, m, n, strides = _layout(tuple(tensor.shape), tensor.stride())
         tile_rows, width = _tile(tensor.dtype, rows, n)
         batch, _, length = tensor.shape
         stride_b, stride_m, stride_n = tensor.stride()
@@ -209,41 +204,8 @@ class ValueRangeQueue:
         """
         programs = min(tiles, self._most)
         first = len(self._queued) * _EXTREMES * self._most
-        self._queued.append(_Queued(programs, below, diagonal))
+        self._queued.append((programs, below, diagonal))
         return programs, first
-
-
-def queue_without_result(like: torch.Tensor) -> ValueRangeQueue:
-    """Return a queue for one kernel whose extremes are not read: they go to device memory, since
-    only read() frees a buffer.
-    """
-    most = _max_programs(like)
-    return ValueRangeQueue(most, like.new_empty(_EXTREMES * most))
-
-
-def _max_programs(like: torch.Tensor) -> int:
-    return _PROGRAMS_PER_UNIT * describe(like.device).units
-
-
-class ValueRangeReader(ValueRangeQueue):
-    """Computes up to `count` value ranges on a GPU. The host blocks once, in read().
-
-    Each program of a kernel stores its extremes in a pinned result buffer; read() combines them.
-
-    Args:
-        like: a tensor of the dtype and on the device of the tensors to read, which must be the
-            current device.
-        count: how many value ranges may be queued.
-    """
-
-    def __init__(self, like: torch.Tensor, count: int = 1) -> None:
-        most = _max_programs(like)
-        self._device, self._count = like.device, count
-        self._buffer = result_buffer_for(
-            like.device, like.dtype, -(-count * _EXTREMES * most // ROW)
-        )
-        self._wait: Callable[[], None] = partial(synchronize_stream, like.device)
-        super().__init__(most, self._buffer.tensor)
 
     def finish_queueing(self) -> None:
         """Declare that nothing more is queued: read() then blocks only for work that was queued
@@ -256,6 +218,7 @@ class ValueRangeReader(ValueRangeQueue):
         be called once.
         """
         buffer = self._buffer
+        assert buffer is not None, "the reader was made not to be read"
         self._wait()
         if self._device.type == "meta":  # kernels were compiled, not run
             buffer.tensor.zero_()

@@ -3,8 +3,9 @@
     from tri_apsp import papers
     result = papers.solve(weights, "staged_load", parameter=4)
 
-Each file opens with the pseudo-code of its paper, and holds kernels and the host code that launches
-them. They share rank_one.py (one launch per vertex) or blocked.py (three launches per tile).
+Each class has the pseudo-code of its paper: in rank_one.py those with one launch per vertex; in
+katz_kider.py and staged_load.py those with three launches per tile, which share blocked.py; in
+recursive.py the recursion.
 """
 
 from tri_apsp.papers.run import require_runnable, solve

@@ -36,9 +36,6 @@ class System:
 
     Attributes:
         name: of the system.
-        paper: the authors.
-        year: of the paper.
-        description: what it is, in one line.
         module: the file of this folder that holds its class, `class_name`.
         parameter: what it varies, if anything.
         blocked: whether it works on tiles in shared memory. It is then written in Gluon, for NVIDIA
@@ -47,9 +44,6 @@ class System:
     """
 
     name: str
-    paper: str
-    year: int
-    description: str
     module: str
     parameter: SystemParameter | None = None
     blocked: bool = True
@@ -58,8 +52,8 @@ class System:
     @property
     def sources(self) -> tuple[str, ...]:
         """The files below tri_apsp with its kernels."""
-        shared = ("blocked", "katz_kider") if self.blocked else ("rank_one",)
-        return tuple(f"papers/{name}.py" for name in dict.fromkeys((self.module, *shared)))
+        shared = ["blocked"] if self.blocked else []
+        return tuple(f"papers/{name}.py" for name in (self.module, *shared))
 
     def runs_on(self, device: Device) -> bool:
         """Return whether a GPU can run it, or Triton's interpreter on a CPU."""
@@ -81,107 +75,35 @@ class System:
         return method
 
 
-_BULUC, _LUND, _CATINELLO = "Buluç, Gilbert, Budak", "Lund & Smith", "Catinello"
 _POWERS = (1, 2, 4, 8, 16, 32)
 _BLOCKS = SystemParameter("edge of a block", (8, 16, 32), 16)
 _CUTOFFS = SystemParameter("β", (16, 32, 64), 16)
 _INT16 = (torch.int16,)
 
-SYSTEMS: Mapping[str, System] = MappingProxyType(
-    {
-        system.name: system
-        for system in (
-            System(
-                "harish_narayanan",
-                "Harish & Narayanan",
-                2007,
-                "one launch per vertex, one thread per pair of vertices",
-                "harish_narayanan",
-                blocked=False,
-            ),
-            System(
-                "katz_kider",
-                "Katz & Kider",
-                2008,
-                "three launches per 32 vertices, tiles of 32 x 32 in shared memory",
-                "katz_kider",
-            ),
-            System(
-                "recursive_plain",
-                _BULUC,
-                2010,
-                "recursion, with a product of one value per thread",
-                "recursive",
-                _CUTOFFS,
-            ),
-            System(
-                "recursive_tuned",
-                _BULUC,
-                2010,
-                "recursion, with the product of this project",
-                "recursive",
-                _CUTOFFS,
-            ),
-            System(
-                "optimised_blocked",
-                _LUND,
-                2010,
-                "katz_kider with unrolled loops",
-                "optimised_blocked",
-            ),
-            System(
-                "staged_load",
-                _LUND,
-                2010,
-                "the tile in registers, slices of m vertices in shared memory",
-                "staged_load",
-                SystemParameter("m", _POWERS, 4),
-            ),
-            System(
-                "simple",
-                _CATINELLO,
-                2023,
-                "one launch per vertex, which writes only what improves",
-                "simple",
-                blocked=False,
-            ),
-            System(
-                "vectorised",
-                _CATINELLO,
-                2023,
-                "one launch per vertex, several columns per thread",
-                "vectorised",
-                SystemParameter("columns per thread", _POWERS, 4),
-                blocked=False,
-            ),
-            System(
-                "pseudo_blocked",
-                _CATINELLO,
-                2023,
-                "one launch per vertex, a square of values per thread",
-                "pseudo_blocked",
-                SystemParameter("edge of the square", _POWERS, 4),
-                blocked=False,
-            ),
-            System(
-                "blocked_int16",
-                _CATINELLO,
-                2023,
-                "three launches per block, one value of int16 per thread",
-                "blocked_int16",
-                _BLOCKS,
-                dtypes=_INT16,
-            ),
-            System(
-                "blocked_vectorised_int16",
-                _CATINELLO,
-                2023,
-                "three launches per block, four values of int16 per thread",
-                "blocked_int16",
-                _BLOCKS,
-                dtypes=_INT16,
-            ),
-        )
-    }
+_ALL = (
+    # Harish & Narayanan (2007), Katz & Kider (2008)
+    System("harish_narayanan", "rank_one", blocked=False),
+    System("katz_kider", "katz_kider"),
+    # Buluç, Gilbert, Budak (2010)
+    System("recursive_plain", "recursive", _CUTOFFS),
+    System("recursive_tuned", "recursive", _CUTOFFS),
+    # Lund & Smith (2010)
+    System("optimised_blocked", "katz_kider"),
+    System("staged_load", "staged_load", SystemParameter("m", _POWERS, 4)),
+    # Catinello (2023)
+    System("simple", "rank_one", blocked=False),
+    System(
+        "vectorised", "rank_one", SystemParameter("columns per thread", _POWERS, 4), blocked=False
+    ),
+    System(
+        "pseudo_blocked",
+        "rank_one",
+        SystemParameter("edge of the square", _POWERS, 4),
+        blocked=False,
+    ),
+    System("blocked_int16", "katz_kider", _BLOCKS, dtypes=_INT16),
+    System("blocked_vectorised_int16", "katz_kider", _BLOCKS, dtypes=_INT16),
 )
+
+SYSTEMS: Mapping[str, System] = MappingProxyType({system.name: system for system in _ALL})
 """The systems by name, oldest first."""

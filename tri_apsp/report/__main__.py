@@ -15,7 +15,7 @@ from tri_apsp.console.exit_status import (
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
-from tri_apsp.report.studies import STUDIES, study_of
+from tri_apsp.report.studies import STUDIES
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the
@@ -40,8 +40,7 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    summaries = {name: entry.summary for name, entry in STUDIES.items()} | {
-        "all": "every study above, within one budget",
+    summaries = {name: summary for name, (_, summary) in STUDIES.items()} | {
         "tuning": "what a sweep found: python -m tri_apsp.tune --report",
         "index": "the index of all reports, and the figure of rates beside other projects",
     }
@@ -90,7 +89,7 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
         type=at_least(1),
         metavar="SECONDS",
         help="begin no measurement after this time; a later run continues; default: 100 on a GPU, "
-        "120 on a CPU; of all: as much for each study",
+        "120 on a CPU",
     )
     parser.add_argument(
         "--render-only",
@@ -123,17 +122,15 @@ def _run(args: argparse.Namespace) -> int:
         with interruptible_imports():
             from tri_apsp.report import index, run, tuning
 
-            study = study_of(args.report) if args.report in STUDIES else None
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
         raise InputError(
             f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}."
         ) from None
-    if study is not None:
-        return run.run_study(study, args)
-    others = {"all": run.run_all, "tuning": tuning.run, "index": index.run}
-    return others[args.report](args)
+    if args.report == "index":
+        return index.run(args)
+    return tuning.run(args) if args.report == "tuning" else run.run_study(args)
 
 
 if __name__ == "__main__":

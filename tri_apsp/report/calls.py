@@ -14,14 +14,12 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.markdown import section, table
 from tri_apsp.report.plots import Line
-from tri_apsp.report.study import Point, StudyRow, grouped
+from tri_apsp.report.study import Measurer, Point, StudyRow, grouped
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measurement import outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
@@ -40,46 +38,42 @@ _MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 _IDLE_SECONDS = 0.2  # a GPU that was idle for less keeps its clock
 
 
-class CallMeasurer:
+class CallMeasurer(Measurer):
     """Measures calls in this process: on small sparse graphs first, whose distances are compared
     with those of the definition.
 
-    The distances of the timed graph are compared with those of this project's own call, of which
-    two rows are checked.
+    The distances of the timed graph are compared with those that `expected` returns.
 
     Args:
         device: the device to measure on.
-        weights_of: returns the graph (n, n) of a task by the value "graph" of a point, or by "" if
-            it has none.
-        call_of: returns the call of a point on weights (n, n), which it leaves as they are.
+        weights_of: returns the graph of a task by the value "graph" of a point, or by "" if it has
+            none: weights (n, n), unless a subclass checks another kind.
+        call_of: returns the call of a point on a graph, which it leaves as it is.
         direct: whether no call computes products by exponents, which have another limit than direct
             ones.
     """
 
-    parallel = 1
-
     def __init__(
         self,
         device: torch.device,
-        weights_of: Callable[[TuningTask, str, torch.device], torch.Tensor],
-        call_of: Callable[[TuningTask, Values, torch.Tensor], SolveCall],
+        weights_of: Callable[[TuningTask, str, torch.device], Any],
+        call_of: Callable[[TuningTask, Values, Any], SolveCall],
         *,
         direct: bool = True,
     ) -> None:
-        self._device, self._weights_of, self._call_of = device, weights_of, call_of
+        super().__init__(device)
+        self._weights_of, self._call_of = weights_of, call_of
         self._products = direct_products if direct else nullcontext
-        self._graph: tuple[tuple[TuningTask, str], torch.Tensor, torch.Tensor] | None = None
+        self._graph: tuple[tuple[TuningTask, str], Any, torch.Tensor] | None = None
         self._checked = set[tuple[Choice, ...]]()
         self._busy = 0.0  # when the device has finished its last run
 
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
-        try:
-            with self._products():
-                self.check(task, point)
-                weights, distances = self.graph_of(task, point)
-                return self._timed(self._call_of(task, point.values, weights), distances)
-        except Exception as error:
-            return outcome_of_call(error)
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+        with self._products():
+            self.check(task, point)
+            weights, distances = self.graph_of(task, point)
+            call = self._call_of(task, point.values, weights)
+            return Outcome(OutcomeKind.correct, self._times(call, distances))
 
     def close(self) -> None:
         self._graph = None
@@ -89,7 +83,7 @@ class CallMeasurer:
         key = task.dtype, *point.values.values()
         for n in _SMALL if key not in self._checked else ():
             graph = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n)
-            weights = graph.to_weights(task.torch_dtype, self._device)
+            weights = graph.to_weights(task.torch_dtype, self.device)
             found, _ = self._call_of(task, point.values, weights)()
             wrong = int((to_float64(found) != floyd_warshall(to_float64(weights))).sum())
             if wrong:
@@ -98,46 +92,33 @@ class CallMeasurer:
                 )
         self._checked.add(key)
 
-    def graph_of(self, task: TuningTask, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the weights and the distances of the graph of a point."""
+    def expected(self, weights: Any) -> torch.Tensor:
+        """Return the distances by this project's own call, of which two rows are checked."""
+        distances = shortest_paths(weights).distances
+        check_sources(distances, weights, "auto")
+        return distances
+
+    def graph_of(self, task: TuningTask, point: Point) -> tuple[Any, torch.Tensor]:
+        """Return the graph of a point and its distances."""
         kind = str(point.values.get("graph", ""))
         if self._graph is None or self._graph[0] != (task, kind):
             self._graph = None  # first, so that its memory is free
-            weights = self._weights_of(task, kind, self._device)
-            distances = shortest_paths(weights).distances
-            check_sources(distances, weights, "auto")
-            self._graph = (task, kind), weights, distances
+            weights = self._weights_of(task, kind, self.device)
+            self._graph = (task, kind), weights, self.expected(weights)
         return self._graph[1:]
 
-    def _timed(self, call: SolveCall, distances: torch.Tensor) -> Outcome:
-        (found, own), first = timed(call, self._device)
+    def _times(self, call: SolveCall, distances: torch.Tensor) -> Times:
+        (found, own), first = timed(call, self.device)
         if not torch.equal(found.to(distances), distances):
-            raise WrongResultError("distances differ from those of shortest_paths")
+            raise WrongResultError("distances differ from those that were expected")
         del found  # the next runs need its memory
         samples = [first if own is None else own]
         if own is None and first <= _LONG_SECONDS:
             if time.monotonic() - self._busy > _IDLE_SECONDS:
-                warm_up(call, self._device)
-            samples = runs_of(call, self._device)
+                warm_up(call, self.device)
+            samples = runs_of(call, self.device)
             self._busy = time.monotonic()
-        return Outcome(OutcomeKind.correct, times_of(samples))
-
-
-def outcome_of_call(error: Exception) -> Outcome:
-    """Return the outcome of a call that raised `error`, if it would do so again.
-
-    Raises:
-        InputError, EngineError, TooLargeError: `error` itself, if it is of the surroundings, such
-            as a variable of the environment.
-        EngineError: any other error, after which the device may be unusable; a row of it would
-            never be measured again.
-    """
-    if isinstance(error, (InputError, EngineError, TooLargeError)):
-        raise error
-    outcome = outcome_of(error)
-    if not outcome.kind.deterministic and outcome.kind is not OutcomeKind.wrong_result:
-        raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
-    return outcome
+        return times_of(samples)
 
 
 def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:

@@ -22,6 +22,7 @@ from tri_apsp.bench.cases import Case
 from tri_apsp.bench.solves import direct_products, solve_by
 from tri_apsp.configs import Config
 from tri_apsp.device import profiled
+from tri_apsp.errors import EngineError
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.tasks import TuningTask
@@ -41,25 +42,20 @@ class Traffic(NamedTuple):
     memory: float
 
 
-class NotCountedError(Exception):
-    """The counters were not read; the text is the reason."""
-
-
 def counted_traffic(
     task: TuningTask, names: Sequence[str], device: torch.device, seconds: float
 ) -> dict[str, Traffic]:
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 
     Raises:
-        TimeoutExpired: it takes longer than `seconds`.
-        NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters
-            from users.
+        EngineError: there is no ncu here, it takes longer than `seconds`, or it failed, as where
+            the driver keeps the counters from users.
 
     Cost: a process that imports torch and solves once by each name, for each pass of ncu.
     """
     ncu = shutil.which("ncu")
     if ncu is None:
-        raise NotCountedError("ncu is not on the PATH")
+        raise EngineError("the bytes of a call are counted by ncu, which is not on the PATH.")
     options = [*_OPTIONS.split(), "--print-units", "base", "--metrics", ",".join(METRICS)]
     call = [str(device), task.engine, str(task.n), task.dtype, *names]
     output = _run([ncu, *options, *module_command(__spec__.name), *call], seconds)
@@ -67,7 +63,7 @@ def counted_traffic(
     if len(ranges) != len(names):
         lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
         errors = [line for line in lines if line.startswith("==ERROR==")]
-        raise NotCountedError(f"ncu failed: {[*errors, lines[-1]][0]}"[:_LONGEST])
+        raise EngineError(f"ncu failed: {[*errors, lines[-1]][0]}"[:_LONGEST])
     return dict(zip(names, ranges, strict=True))
 
 
@@ -81,6 +77,10 @@ def _run(command: list[str], seconds: float) -> str:
     ) as process:
         try:
             return process.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            raise EngineError(
+                f"ncu takes longer than the {seconds:.0f} s that are left; give a larger --budget."
+            ) from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -92,7 +92,7 @@ def parse(output: str) -> list[Traffic]:
     line per range.
 
     Raises:
-        NotCountedError: a counter is missing, is not in bytes, or is no number.
+        EngineError: a counter is missing, is not in bytes, or is no number.
     """
     table = (line for line in output.splitlines() if line.startswith('"'))
     try:
@@ -101,7 +101,7 @@ def parse(output: str) -> list[Traffic]:
         if counts and {units[name] for name in METRICS} != {"byte"}:
             raise ValueError(f"units are {', '.join(units[name] for name in METRICS)}")
     except (AttributeError, KeyError, ValueError, csv.Error) as error:
-        raise NotCountedError(f"ncu has not reported a counter: {error}") from None
+        raise EngineError(f"ncu has not reported a counter: {error}") from None
     return [Traffic(l2, read + written) for l2, read, written in counts]
 
 

@@ -8,19 +8,17 @@ from contextlib import nullcontext
 
 import torch
 
-from tri_apsp.api import hops, min_plus, shortest_paths
+from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
-from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
     by_label,
     duration,
-    outcome_of_call,
     rate_lines,
     table_of,
     times_of,
@@ -29,7 +27,6 @@ from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
-from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
@@ -37,15 +34,9 @@ from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
 # The values "call" of the rows; "ordinary" products are direct ones.
-_DIRECT, _EXPONENTS, _HOPS, _MIN_PLUS = "ordinary", "by exponents", "hops", "min_plus"
+_DIRECT, _EXPONENTS, _MIN_PLUS = "ordinary", "by exponents", "min_plus"
 _TORCH = "torch, bfloat16, powers of two"
 _PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
-# Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
-_METHODS: dict[str, MethodChoice] = {
-    "by exponents, floyd_warshall": "floyd_warshall",
-    "by exponents, squaring": "squaring",
-}
-_COMPARED = 4
 _SOURCES = (
     "engines/nvidia.py",
     "engines/exponents.py",
@@ -74,8 +65,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
     products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
     groups = [Group("Products", task, products)]
     for graph in _GRAPHS if task.n >= _SOLVED else ():
-        more = {1: (_HOPS,), _COMPARED: tuple(_METHODS)}.get(_GRAPHS[graph][1], ())
-        points = tuple(_point(call, graph) for call in (_DIRECT, _EXPONENTS, *more))
+        points = tuple(_point(call, graph) for call in (_DIRECT, _EXPONENTS))
         groups.append(Group(graph, task, points, compared=True))
     return groups
 
@@ -98,20 +88,13 @@ def _weights(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor
 
 
 def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
-    config, name = Config(engine=task.engine), str(values["call"])
-    if name == _HOPS:
-        graph = sparse_graph(weights)
-        return lambda: (hops(graph, dtype=weights.dtype), None)
-    method = _METHODS.get(name, "auto")
+    config = Config(engine=task.engine)
 
     def solve() -> tuple[torch.Tensor, None]:
-        return shortest_paths(weights, method=method, config=config).distances, None
+        with direct_products() if values["call"] == _DIRECT else nullcontext():
+            return shortest_paths(weights, config=config).distances, None
 
-    def solve_directly() -> tuple[torch.Tensor, None]:
-        with direct_products():
-            return solve()
-
-    return solve_directly if name == _DIRECT else solve
+    return solve
 
 
 class _Measurer(CallMeasurer):
@@ -120,18 +103,11 @@ class _Measurer(CallMeasurer):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _weights, _call, direct=False)
 
-    def check(self, task: TuningTask, point: Point) -> None:
-        if point.values["call"] != _HOPS:  # the small graphs have weights
-            super().check(task, point)
-
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         if point.values["graph"] == _NO_GRAPH:
-            try:
-                return _product(task, str(point.values["call"]), self._device)
-            except Exception as error:
-                return outcome_of_call(error)
-        outcome = super().screen(task, point, seconds)
-        if outcome is None or outcome.times is None or point.values["call"] != _EXPONENTS:
+            return _product(task, str(point.values["call"]), self.device)
+        outcome = super().measure(task, point, seconds)
+        if point.values["call"] != _EXPONENTS:
             return outcome
         from tri_apsp.engines.exponents import recorded_products  # needs Triton
 

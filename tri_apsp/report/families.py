@@ -7,14 +7,11 @@ import torch
 from tri_apsp.graphs import grid_of
 
 
-def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:
-    """Return a function that draws a share of all edges."""
-    return lambda n, random: torch.rand(n, n, generator=random, device=random.device) < share
-
-
-def _sparse(degree: int) -> Callable[[int, torch.Generator], torch.Tensor]:
-    """Return a function that draws `degree` edges per vertex, on average."""
-    return lambda n, random: _uniform(degree / n)(n, random)
+def _uniform(share: float = 0, degree: int = 0) -> Callable[[int, torch.Generator], torch.Tensor]:
+    """Return a function that draws a share of all edges, or `degree` per vertex, on average."""
+    return lambda n, random: (
+        torch.rand(n, n, generator=random, device=random.device) < (share or degree / n)
+    )
 
 
 def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
@@ -68,8 +65,8 @@ FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[
     "3% of the edges": (_uniform(0.03), (1, 4, 16)),
     "10% of the edges": (_uniform(0.1), (1, 4, 16)),
     "50% of the edges": (_uniform(0.5), (1, 4, 16)),
-    "16 edges per vertex": (_sparse(16), (1, 4, 16)),
-    "64 edges per vertex": (_sparse(64), (1,)),
+    "16 edges per vertex": (_uniform(degree=16), (1, 4, 16)),
+    "64 edges per vertex": (_uniform(degree=64), (1,)),
     "small world": (_small_world, (1, 4, 16)),
     "power law": (_power_law, (1, 4, 16)),
     "grid": (_grid, (1, 4, 16)),

@@ -294,27 +294,19 @@ def _cutoffs(task: TuningTask, base: CompleteConfig, device: Device) -> list[Gro
     return [Group("cutoff, solve", task, tuple(points), _axes("cutoff", "solve"))]
 
 
-class _Threads:
+class _Threads(Measurer):
     """Measures with the cpu engine in this process, which runs as many threads as torch has."""
 
-    parallel = 1
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         assert point.config is not None, "a point of a kernel has a configuration"
         before = torch.get_num_threads()
         torch.set_num_threads(int(point.values["threads"]))
         try:
-            measurement = Measurement(task, self._device)
+            measurement = Measurement(task, self.device)
             checked = measurement.check(point.config)
             return measurement.time(point.config) if checked.kind.deterministic else checked
         finally:
             torch.set_num_threads(before)
-
-    def close(self) -> None:
-        """There is nothing to stop."""
 
 
 class _Curve(NamedTuple):
@@ -400,12 +392,17 @@ def _lines(curve: _Curve, n: int) -> list[Line]:
 
 def _curve_table(curve: _Curve) -> str:
     header = [curve.axis.label, "median ms", "p20", "p80", "operations/s", "share", "configuration"]
-    lines = []
-    for x, row in curve.rows.items():
-        times = [f"{float(row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
-        rate = amount(float(row["ops_per_second"]))
-        lines.append([f"{x:g}", *times, rate, f"{curve.share(x):.0%}", varied(row)])
-    return table(header, lines)
+    rows = [
+        [
+            f"{x:g}",
+            *(f"{float(row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")),
+            amount(float(row["ops_per_second"])),
+            f"{curve.share(x):.0%}",
+            varied(row),
+        ]
+        for x, row in curve.rows.items()
+    ]
+    return table(header, rows)
 
 
 _PRODUCTS: Cases = {"float32": (("product", 4096), ("product", 1024))}

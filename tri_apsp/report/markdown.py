@@ -12,23 +12,22 @@ from tri_apsp.errors import InputError
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 
 
-def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = "") -> Path:
+def write_page(path: Path, title: str, blocks: Mapping[str, str]) -> Path:
     """Write the generated blocks of a page, and return its path; all other text stays as it is.
 
     Args:
         path: the path of the page; its folder is made.
         title: the title of a new page.
         blocks: the new content of each block, in the order of a new page.
-        remark: text that follows the first block of a new page.
 
     Raises:
-        InputError: the page cannot be read or written, or lacks the markers of a block.
+        InputError: the page cannot be written, or lacks the markers of a block.
     """
-    try:
-        text = read_page(path)
-    except FileNotFoundError:
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
+    else:
         empty = [f"{_BEGIN.format(name)}\n{_END.format(name)}" for name in blocks]
-        text = "\n\n".join(filter(None, [f"# {title}", empty[0], remark, *empty[1:]]))
+        text = "\n\n".join([f"# {title}", *empty])
     for name, content in blocks.items():
         begin, end = _BEGIN.format(name), _END.format(name)
         around = re.split(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, flags=re.DOTALL)
@@ -41,23 +40,6 @@ def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = 
     with writing(path):
         path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return path
-
-
-def read_page(path: Path) -> str:
-    """Return the text of a page.
-
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"a page must be a text file, but {path} cannot be read ({error}); move it away."
-        ) from None
 
 
 @contextmanager

@@ -26,16 +26,20 @@ _SCREENING = 0.75
 _ROUNDS = 5
 
 
-class WorkerMeasurer:
+class WorkerMeasurer(Measurer):
     """Measures configurations of kernels on a device, in the tuner's worker processes."""
 
     def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
         self._workers = Workers([device])
-        self.parallel, self.close = self._workers.parallel, self._workers.close
+        self.parallel = self._workers.parallel
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
         assert point.config is not None, "a point of a kernel has a configuration"
         return self._workers.evaluate(task, point.config)
+
+    def close(self) -> None:
+        self._workers.close()
 
 
 def measure(
@@ -132,10 +136,9 @@ def _compare(group: Group, rows: StudyRows, measurer: Measurer, end: float) -> N
     if compared or len(points) < 2 or any(row is None for _, row in tried):
         return
     found: list[list[Outcome]] = [[] for _ in points]
-    begin = time.monotonic()
-    for done in range(_ROUNDS):
-        left, took = end - time.monotonic(), time.monotonic() - begin
-        if left <= 0 or (done and took / done > left):
+    for _ in range(_ROUNDS):
+        left = end - time.monotonic()
+        if left <= 0:
             break
         for point, outcomes in zip(points, found, strict=True):
             outcome = measurer.screen(group.task, point, left)

@@ -4,7 +4,6 @@ be continued.
 
 import csv
 import datetime
-import math
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from tri_apsp.messages import counted
 from tri_apsp.report.markdown import writing
 from tri_apsp.report.study import Point, StudyRow
 from tri_apsp.tune.decision import kernel_fields
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.tasks import TuningTask
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
@@ -54,9 +53,8 @@ class StudyRows:
         self.path, self._environment = path, environment or {}
         self._point = (*_TASK, *parameters, "config")
         self._key = ("kernel_hash", "stage", *self._point)
-        self._numbers = (*_NUMBERS, *metrics)
         identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
-        self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *self._numbers)
+        self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *_NUMBERS, *metrics)
         self._rows = self._read()
         self._found = {self._values(self._key, row): row for row in self._rows}
 
@@ -112,32 +110,16 @@ class StudyRows:
             rows = read_csv(self.path)
         except FileNotFoundError:
             return []
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"the rows of a report must be in a file that can be read, but {self.path} "
-                f"cannot ({error}); move it away."
-            ) from None
         for line, row in enumerate(rows, start=2):
-            try:
-                self._check(row)
-            except (KeyError, ValueError) as error:
+            if None in (*row, *row.values()) or {*self._columns} - {*row}:
                 raise InputError(
                     f"{self.path} must hold measurements with the columns "
-                    f"{', '.join(self._columns)}, but about line {line} it has not ({error}); "
-                    "correct the row, or move the file away to measure again."
-                ) from None
+                    f"{', '.join(self._columns)}, but line {line} of them has other ones; correct "
+                    "the row, or move the file away to measure again."
+                )
         if rows:  # a file may have more columns, which stay empty in new rows
             self._columns = tuple(rows[0])
         return rows
-
-    def _check(self, row: StudyRow) -> None:
-        """Raise KeyError or ValueError for a row without a valid value in each column."""
-        if None in (*row, *row.values()):
-            raise ValueError("more or fewer cells")
-        correct = OutcomeKind(row["outcome"]) is OutcomeKind.correct
-        numbers = [float(row[name] or "nan") for name in self._numbers]
-        if int(row["n"]) < 1 or {*self._columns} - {*row} or (correct and math.isnan(numbers[1])):
-            raise ValueError("no graph, no time, or another column")
 
 
 def _identity(task: TuningTask, point: Point, stage: str) -> dict[str, object]:

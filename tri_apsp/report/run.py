@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,18 +11,16 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
-from tri_apsp.console.exit_status import FAILED
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, check_memory, describe, resolve
-from tri_apsp.errors import ApspError, EngineError, InputError, TooLargeError
-from tri_apsp.messages import counted
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.report import plots
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import section, table, write_page, writing
 from tri_apsp.report.measuring import measure, missing
 from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
-from tri_apsp.report.studies import STUDIES, study_of
+from tri_apsp.report.studies import study_of
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
 
@@ -33,33 +30,7 @@ _DEVICE = "device.json"  # describes the device, beside its reports
 _MAX_FAILURES = 12
 
 
-def run_all(args: argparse.Namespace) -> int:
-    """Run the studies one after another, and return the exit status: that of a failure if one
-    failed.
-
-    A study gets an equal share of the time that is left. A study that the device cannot run is
-    named and passed over.
-
-    Raises:
-        InputError: the device does not exist.
-    """
-    usual, begin, status = _BUDGETS[resolve(args.device).type], time.monotonic(), 0
-    seconds = args.budget or len(STUDIES) * usual
-    for index, name in enumerate(STUDIES):
-        left = seconds - (time.monotonic() - begin)
-        budget = max(1, int(left / (len(STUDIES) - index)))
-        print(name, file=sys.stderr)
-        try:
-            run_study(study_of(name), argparse.Namespace(**vars(args) | {"budget": budget}))
-        except EngineError as error:
-            print(f"{name}: not on this device: {error}", file=sys.stderr)
-        except ApspError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            status = FAILED
-    return status
-
-
-def run_study(study: Study, args: argparse.Namespace) -> int:
+def run_study(args: argparse.Namespace) -> int:
     """Run a study, or with --render-only show its present rows, and return the exit status.
 
     Raises:
@@ -67,6 +38,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         EngineError: the engine cannot run on the device.
         TooLargeError: a size that was asked for does not fit the memory.
     """
+    study = study_of(args.report)
     if args.render_only is None:
         target = _target(args.device, args.engine, args.dtype)
         rows = _measured(study, target, args)
@@ -87,7 +59,9 @@ def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRo
     """Measure what has no row yet, and return all rows."""
     groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
     groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
-    command = _command(study, args)
+    names = ("device", "engine", "n", "dtype", "budget")
+    given = {name: getattr(args, name) for name in names}
+    command = command_line("tri_apsp.report", study.name, **given)
     path = _csv(study, target, args.out)
     make_folder(path.parent, "--out")
     write_index(args.out)  # refuses another README.md before anything is measured
@@ -98,13 +72,7 @@ def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRo
     origin = environment(target.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[target.torch_device.type]
-    before = len(rows)
-    try:
-        measure(groups, rows, target.torch_device, seconds, study.measurer)
-    except KeyboardInterrupt:
-        new = counted(len(rows) - before, "new row")
-        print(f"\n{new} in {path}; to continue, repeat the command.", file=sys.stderr)
-        raise
+    measure(groups, rows, target.torch_device, seconds, study.measurer)
     if left := len(missing(groups, rows)):
         every = sum(len(group.points) for group in groups)
         print(
@@ -153,7 +121,7 @@ def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
     }
     engine = ", portable engine" if target.engine == "portable" else ""
     title = f"{study.question} {target.device.name}{engine}"
-    return write_page(folder / f"{name}.md", title, blocks, study.remark)
+    return write_page(folder / f"{name}.md", title, blocks)
 
 
 def _failures(rows: Sequence[StudyRow]) -> str:
@@ -180,13 +148,6 @@ def _csv(study: Study, target: Target, out: Path) -> Path:
     """Return the file of the rows; the page and the plots beside it have its name."""
     suffix = "-portable" if target.engine == "portable" else ""
     return out / target.device.slug / f"{study.name}{suffix}.csv"
-
-
-def _command(study: Study, args: argparse.Namespace) -> str:
-    names = ("device", "engine", "n", "dtype", "budget")
-    return command_line(
-        "tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}
-    )
 
 
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:

@@ -4,7 +4,6 @@ solve wins.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,19 +12,12 @@ from scipy.sparse.csgraph import dijkstra
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.solves import solve
-from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.graphs import erdos_renyi, grid_of
 from tri_apsp.graphs.sparse import SparseGraph, canonical, sparse_graph
 from tri_apsp.report import plots
-from tri_apsp.report.calls import (
-    by_label,
-    outcome_of_call,
-    runs_of,
-    table_of,
-    times_of,
-)
+from tri_apsp.report.calls import CallMeasurer, SolveCall, by_label, table_of
 from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import (
@@ -38,9 +30,8 @@ from tri_apsp.report.study import (
     grouped,
     solve_cases,
 )
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tune.workloads import WrongResultError
+from tri_apsp.tuned.records import Values
 
 # Calls; others are "one source, METHOD" and "MANY sources, METHOD".
 _MANY = 256
@@ -59,16 +50,6 @@ def _random(n: int) -> SparseGraph:
     return canonical(n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, 8 * n))
 
 
-def _power_law(n: int) -> SparseGraph:
-    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a
-    vertex's rank.
-    """
-    rng = np.random.default_rng(n)
-    chance = (np.arange(n) + 10.0) ** -0.8
-    ends = rng.permutation(n)[rng.choice(n, (2, 20 * n), p=chance / chance.sum())]
-    return canonical(n, torch.from_numpy(ends[0]), torch.from_numpy(ends[1]), _weights(rng, 20 * n))
-
-
 def _roads(n: int) -> SparseGraph:
     """Return a square grid with edges in both directions, weights 1 to 1000."""
     edges = grid_of(n, seed=n)
@@ -78,7 +59,6 @@ def _roads(n: int) -> SparseGraph:
 
 _GRAPHS: dict[str, Callable[[int], SparseGraph]] = {
     "random, 8 edges to each vertex": _random,
-    "power law, 20 edges for each vertex": _power_law,
     "grid, like roads": _roads,
 }
 
@@ -91,29 +71,32 @@ def _few_edges(share: float) -> Callable[[int], SparseGraph]:
 _SHARES = {f"{share:.0%} of the edges": _few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
 
 
-def _graph_of(name: str, n: int, device: torch.device) -> SparseGraph:
+def _graph_of(task: TuningTask, name: str, device: torch.device) -> SparseGraph:
     """Return a graph on a device, with both lists of its edges."""
-    graph = (_GRAPHS | _SHARES)[name](n).to(device)
+    graph = (_GRAPHS | _SHARES)[name](task.n).to(device)
     _ = graph.by_destination
     return graph
 
 
-def _call_of(name: str, graph: SparseGraph) -> Callable[[], Any]:
-    """Return the call that a row of the study names; its result has `distances`, or is rows."""
-    sources, _, method = name.partition(", ")
+def _call_of(task: TuningTask, values: Values, graph: SparseGraph) -> SolveCall:
+    """Return the call that a row of the study names; of its distances, it returns the first row."""
+    sources, _, method = str(values["call"]).partition(", ")
     rows = range(_MANY if sources == f"{_MANY} sources" else 1)
-    if name == _DENSE:
-        return partial(solve, graph.dense())
-    if name == _SPARSE:
-        return partial(shortest_paths, graph, method="johnson")
+    if values["call"] == _DENSE:
+        dense = graph.dense()
+        return lambda: (solve(dense).distances[:1], None)
+    if values["call"] == _SPARSE:
+        return lambda: (shortest_paths(graph, method="johnson").distances[:1], None)
     if method == "SciPy":
-        return partial(dijkstra, _matrix(graph), indices=rows)
-    if name == _ALL_ROUNDS:
+        matrix = _matrix(graph)
+        return lambda: (torch.from_numpy(dijkstra(matrix, indices=rows)[:1]), None)
+    if values["call"] == _ALL_ROUNDS:
         from tri_apsp.sparse.triton import TritonSparseEngine  # needs Triton
 
-        engine, source = TritonSparseEngine(graph), torch.tensor([0])
-        return partial(engine.distances, "output_parallel", source, float("inf"), early_stop=False)
-    return partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
+        relax = partial(TritonSparseEngine(graph).distances, "output_parallel", torch.tensor([0]))
+        return lambda: (relax(float("inf"), early_stop=False), None)
+    some_rows = partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
+    return lambda: (some_rows().distances[:1], None)
 
 
 def _matrix(graph: SparseGraph) -> csr_array:
@@ -126,13 +109,11 @@ _ONE = tuple(f"one source, {method}" for method in _METHODS)
 _FROM_MANY = tuple(f"{_MANY} sources, {method}" for method in ("many_sources", "dijkstra", "SciPy"))
 _CALLS: Mapping[str, Sequence[str]] = {
     "random, 8 edges to each vertex": (*_ONE, *_FROM_MANY, _ALL_ROUNDS),
-    "power law, 20 edges for each vertex": (*_ONE, *_FROM_MANY),
     "grid, like roads": (*_ONE, *_FROM_MANY),
 }
 # Up to this number of vertices, dense solves are compared; from 10 times as many on, only one
 # source and many.
 _DENSE_VERTICES = 10_000
-_LONG_SECONDS = 2.0  # a call that takes longer is not repeated
 
 
 def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
@@ -154,41 +135,17 @@ def _group(graph: str, calls: Sequence[str], task: TuningTask, *, dense: bool = 
     return Group(graph, task, points, compared=dense, matrices=3 if dense else 0)
 
 
-class _Measurer:
-    """Measures calls in this process, after a check of one row by SciPy's Dijkstra."""
-
-    parallel = 1
+class _Measurer(CallMeasurer):
+    """Compares the first row of each result with that of SciPy's Dijkstra."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._graph: tuple[tuple[int, str], SparseGraph] | None = None
+        super().__init__(device, _graph_of, _call_of, direct=False)
 
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
-        key, name = (task.n, str(point.values["graph"])), str(point.values["call"])
-        try:
-            if self._graph is None or self._graph[0] != key:
-                self._graph = None  # first, so that its memory is free
-                self._graph = key, _graph_of(key[1], task.n, self._device)
-            graph = self._graph[1]
-            call, from_scipy = _call_of(name, graph), _call_of("one source, SciPy", graph)
-            expected, one_row = timed(from_scipy, torch.device("cpu"))
-            if name == f"{_MANY} sources, SciPy" and _MANY * one_row > seconds:
-                return None
-            found, first = timed(call, self._device)
-            row = torch.as_tensor(getattr(found, "distances", found)[0]).cpu().double()
-            if not np.array_equal(row.numpy(), expected[0]):  # integers are exact in both
-                raise WrongResultError("a row differs from that of SciPy's Dijkstra")
-            del found  # the next runs need its memory
-            samples = [first]
-            if first <= _LONG_SECONDS:
-                warm_up(call, self._device)
-                samples = runs_of(call, self._device)
-            return Outcome(OutcomeKind.correct, times_of(samples))
-        except Exception as error:
-            return outcome_of_call(error)
+    def check(self, task: TuningTask, point: Point) -> None:
+        """The small graphs are dense."""
 
-    def close(self) -> None:
-        self._graph = None
+    def expected(self, weights: SparseGraph) -> torch.Tensor:
+        return torch.from_numpy(dijkstra(_matrix(weights), indices=[0]))  # integers are exact
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:

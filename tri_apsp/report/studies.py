@@ -5,64 +5,54 @@ matplotlib.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tri_apsp.report.study import Study
 
 
-class _Entry(NamedTuple):
-    """The module of `report/` whose tuple STUDIES holds a study, and the summary for --help."""
-
-    module: str
-    summary: str
-
-
-STUDIES = {
-    "concurrency": _Entry(
-        "concurrency",
+STUDIES: dict[str, tuple[str, str]] = {
+    "concurrency": (
+        "variants",
         "the steps of a level of the recursion side by side, beside Henriod",
     ),
-    "squaring": _Entry("systems", "repeated squaring, beside Malison"),
-    "paths": _Entry(
-        "predecessors",
+    "squaring": ("variants", "repeated squaring, beside Malison"),
+    "paths": (
+        "variants",
         "predecessors and marked negative cycles beside distances alone",
     ),
-    "exponents": _Entry(
+    "exponents": (
         "exponents",
         "products and solves by exponents on an NVIDIA GPU, beside torch and direct products",
     ),
-    "sparse": _Entry(
+    "sparse": (
         "sparse",
         "sparse graphs from one source, many and all, beside SciPy and Malison",
     ),
-    "energy": _Entry(
-        "energy",
-        "joules of products and solves on an NVIDIA GPU, beside Buluç",
-    ),
-    "cutoff": _Entry("fields", "the recursion cutoff β, beside Henriod"),
-    "stages": _Entry("fields", "pipeline depth and slices of k, beside Lund & Smith"),
-    "threads": _Entry(
+    "energy": ("systems", "joules of solves on an NVIDIA GPU, beside Buluç"),
+    "cutoff": ("fields", "the recursion cutoff β, beside Henriod"),
+    "stages": ("fields", "pipeline depth and slices of k, beside Lund & Smith"),
+    "threads": (
         "fields",
         "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
     ),
-    "block-size": _Entry("fields", "edges of tiles and blocks, beside Catinello and Katz & Kider"),
-    "roofline": _Entry(
+    "block-size": ("fields", "edges of tiles and blocks, beside Catinello and Katz & Kider"),
+    "roofline": (
         "systems",
         "bytes/s and operations/s of each system and of the GPU, beside Lund & Smith, Buluç and "
         "Catinello",
     ),
-    "implementations": _Entry(
+    "implementations": (
         "systems",
         "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and "
         "Catinello",
     ),
 }
-"""Where each study is, by its name."""
+"""By name, the module of `report/` whose tuple STUDIES holds a study, and the help."""
 
 
 def study_of(name: str) -> Study:
     """Return the study that is called `name`."""
-    module = import_module(f"tri_apsp.report.{STUDIES[name].module}")
+    module = import_module(f"tri_apsp.report.{STUDIES[name][0]}")
     found: dict[str, Study] = {study.name: study for study in module.STUDIES}
     return found[name]

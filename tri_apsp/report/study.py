@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
-from tri_apsp.errors import EngineError
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.report.paper_results import PaperCurve
+from tri_apsp.tune.measurement import outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import MATRICES, TuningTask
 from tri_apsp.tuned.records import Values, record_of
@@ -24,8 +25,6 @@ StudyRow = dict[str, str]
 
 Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
-
-_PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
 
 
 def solve_cases(
@@ -147,17 +146,43 @@ def grouped(rows: Sequence[StudyRow], *names: str) -> dict[tuple[str, ...], list
     return found
 
 
-class Measurer(Protocol):
-    """Measures the points of a study.
+class Measurer:
+    """Measures the points of a study, by default in this process.
 
     Attributes:
+        device: the device to measure on.
         parallel: the number of points that may be screened at the same time.
     """
 
-    parallel: int
+    parallel = 1
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
-        """Verify and time one point; None if it is known to take longer than `seconds`."""
+        """Verify and time one point within about `seconds`; None if it was not measured.
+
+        Raises:
+            InputError, EngineError, TooLargeError: of the surroundings, such as a variable of the
+                environment.
+            EngineError: any other error after which the device may be unusable; a row of it would
+                never be measured again.
+        """
+        try:
+            return self.measure(task, point, seconds)
+        except (InputError, EngineError, TooLargeError):
+            raise
+        except Exception as error:
+            outcome = outcome_of(error)
+            if outcome.kind.deterministic or outcome.kind is OutcomeKind.wrong_result:
+                return outcome
+            raise EngineError(
+                f"a call failed, and no row was kept of it: {outcome.message}"
+            ) from error
+
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+        """Return the outcome as `screen` does; an error becomes one."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop at once, including measurements that still run."""
@@ -201,12 +226,6 @@ class Study:
     measurer: Callable[[torch.device], Measurer]
     page: Callable[[Sequence[StudyRow], Target, str], Page]
     metrics: tuple[str, ...] = ()
-
-    @property
-    def remark(self) -> str:
-        """The line that links a new page to what the papers found."""
-        anchor = self.question[:-1].lower().replace(" ", "-")
-        return f"What the papers found, and what is measured here: [papers.md]({_PAPERS}#{anchor})."
 
     def groups(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Group]:
         """Return the groups for a target, the most important first.

@@ -1,9 +1,8 @@
-"""The systems of the papers, this project and SciPy as one list of calls, with time, bytes and
-operations: how fast is each, what limits it, and what does squaring cost?
+"""The systems of the papers, this project and SciPy as one list of calls, with time, bytes,
+operations and joules: how fast is each, what limits it, and how much energy does it take?
 """
 
 import dataclasses
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,17 +10,15 @@ from functools import partial
 import numpy as np
 import torch
 
-from tri_apsp import tuned
-from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.api import shortest_paths
 from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.bench.cases import Case, solve_by_scipy
-from tri_apsp.bench.solves import solve_by
+from tri_apsp.bench.solves import direct_products, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device, free_memory
-from tri_apsp.errors import InputError
-from tri_apsp.graphs import Graph, complete, sparse_rows
+from tri_apsp.energy import EnergyMeter
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
@@ -32,18 +29,17 @@ from tri_apsp.report.calls import (
     duration,
     lines_of,
     number,
-    outcome_of_call,
     rate_lines,
     ratios,
+    runs_of,
     seconds_of,
     table_of,
     times_of,
-    times_section,
     to_float64,
 )
-from tri_apsp.report.counters import NotCountedError, Traffic, counted_traffic
+from tri_apsp.report.counters import Traffic, counted_traffic
 from tri_apsp.report.markdown import figure, section, table
-from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
+from tri_apsp.report.paper_results import BULUC_MFLOP_PER_JOULE, BULUC_SECONDS, LUND_SMITH_SECONDS
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import (
     Cases,
@@ -56,7 +52,6 @@ from tri_apsp.report.study import (
     grouped,
     solve_cases,
 )
-from tri_apsp.request import MethodChoice
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -107,13 +102,6 @@ _LANES = 128
 _ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
 # The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
 _COPIED_BYTES = 4 << 30
-_CEILING_RUNS = 11
-
-_EVERY, _EARLY = "every product", "until nothing changes"
-_GRAPHS: dict[str, Callable[[int], Graph]] = {
-    "complete": complete,
-    "n / 4 edges per row": sparse_rows,
-}
 
 
 def _point(name: str, parameter: int | None = None) -> Point:
@@ -243,14 +231,10 @@ def _growth(known: Mapping[int, float]) -> tuple[str, str]:
 
 
 def _roofline(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    if task.torch_dtype.itemsize > 4:
-        raise InputError(
-            "the report roofline takes dtypes of up to 32 bits, since a tile of wider values does "
-            f"not fit the registers, but --dtype is {task.dtype}; choose float32, int32 or int16."
-        )
-    arithmetic = dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES)
-    points = (_point(_COPY), arithmetic, *map(_point, _systems(task)))
-    return [Group("Roofline", task, points, cubic=True)]
+    points = [_point(_COPY), *map(_point, _systems(task))]
+    if task.torch_dtype.itemsize <= 4:  # a tile of wider values does not fit the registers
+        points.insert(1, dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES))
+    return [Group("Roofline", task, tuple(points), cubic=True)]
 
 
 def _systems(task: TuningTask) -> list[str]:
@@ -258,36 +242,24 @@ def _systems(task: TuningTask) -> list[str]:
 
 
 class _Rooflines(CallMeasurer):
-    """Measures ceilings, and the time of each call and its bytes, unless no counter can be read."""
+    """Measures ceilings, and the time of each call and its bytes."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _complete, _call)
         self._counted: dict[tuple[TuningTask, str], Traffic] = {}
-        self._not_counted = ""  # why no counter is read any more
 
-    def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome | None:
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         name, end = str(point.values["implementation"]), time.monotonic() + seconds
-        if name in (_COPY, _ARITHMETIC):
-            try:
-                return _copy(self._device) if name == _COPY else _arithmetic(task, self._device)
-            except Exception as error:
-                return outcome_of_call(error)
-        outcome = super().screen(task, point, seconds)
-        if outcome is None or outcome.kind is not OutcomeKind.correct:
-            return outcome
-        try:
-            if not self._not_counted and (task, name) not in self._counted:
-                left = end - time.monotonic()
-                found = counted_traffic(task, _systems(task), self._device, left)
-                self._counted |= {(task, each): traffic for each, traffic in found.items()}
-        except subprocess.TimeoutExpired:
-            return None  # a later run has more time
-        except NotCountedError as error:
-            self._not_counted = str(error)
-        traffic = self._counted.get((task, name))
-        if traffic is None:
-            return dataclasses.replace(outcome, message=self._not_counted)
-        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory, "counted": 1.0}
+        if name == _COPY:
+            return _copy(self.device)
+        if name == _ARITHMETIC:
+            return _arithmetic(task, self.device)
+        outcome = super().measure(task, point, seconds)
+        if (task, name) not in self._counted:  # one process counts the bytes of all systems
+            found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
+            self._counted |= {(task, each): traffic for each, traffic in found.items()}
+        traffic = self._counted[task, name]
+        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory}
         return dataclasses.replace(outcome, metrics=metrics)
 
 
@@ -319,7 +291,7 @@ def _arithmetic(task: TuningTask, device: torch.device) -> Outcome:
 
 def _times(run: Callable[[], object], device: torch.device) -> Times:
     warm_up(run, device)
-    return times_of([timed(run, device)[1] for _ in range(_CEILING_RUNS)])
+    return times_of(runs_of(run, device))
 
 
 def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -368,44 +340,68 @@ def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -
     return Plot("operations per byte from memory", lines, title)
 
 
-def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    points = [
-        Point({"call": call, "graph": graph})
-        for graph in _GRAPHS
-        for call in (_EVERY, _EARLY, "auto")
+def _energy(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    return [Group("Energy", task, (_point("auto"),))]
+
+
+class _EnergyMeasurer(CallMeasurer):
+    """Measures the energy of each solve too, and the idle power before any of them.
+
+    Raises:
+        EngineError: the device is no NVIDIA GPU, or has no counter.
+        InputError: nvidia-ml-py is not installed.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device, _complete, _call)
+        self._meter = EnergyMeter(device)
+        self._idle_watts = self._meter.idle_watts()
+
+    def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+        outcome = super().measure(task, point, seconds)
+        with direct_products():
+            call = _call(task, point.values, self.graph_of(task, point)[0])
+
+            def run() -> None:
+                timed(call, self.device)
+
+            read = self._meter.measure(run, 1.0)
+        metrics = {
+            "joules": read.joules,
+            "watts": read.watts,
+            "idle_watts": self._idle_watts,
+            "mflop_per_joule": 2 * task.operations / 1e6 / read.joules,
+        }
+        return dataclasses.replace(outcome, metrics=metrics)
+
+
+def _energy_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    known = {int(row["n"]): float(row["mflop_per_joule"]) for row in rows}
+    lines = [Line(target.device.name, list(known), list(known.values()))]
+    papers = BULUC_MFLOP_PER_JOULE
+    lines += [
+        Line(label, list(theirs), list(theirs.values()), paper=True)
+        for label, theirs in papers.items()
     ]
-    return [Group("Squaring", task, tuple(points), cubic=True)]
-
-
-def _squaring_call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
-    config = Config(engine=task.engine)
-    if values["call"] == _EVERY:
-        return lambda: (_square(weights, config), None)
-    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
-    return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
-
-
-def _square(weights: torch.Tensor, config: Config) -> torch.Tensor:
-    """Return distances by ceil(log2(n - 1)) products, as Malison's APSPMM."""
-    distances = weights
-    with tuned.using(config):
-        for _ in range(max(weights.shape[0] - 2, 0).bit_length()):
-            distances = min_plus(distances, distances)
-    return distances
-
-
-def _squaring_label(row: StudyRow) -> str:
-    return f"{row['call']}, {row['graph']}"
-
-
-def _squaring_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    panel = Plot("n", rate_lines(rows, _squaring_label))
-    drawn = plots.draw("Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0)
-    result = [figure(name, "n³ / time against n"), times_section(rows, _squaring_label)]
+    drawn = plots.draw("Solves", [Plot("n", lines)], y_label="MFLOP per joule", log_y=True, width=7)
+    header = ["n", "dtype", "time", "W", "idle W", "J", "MFLOP/J", *papers]
+    cells = [
+        [
+            row["n"],
+            row["dtype"],
+            duration(seconds_of(row)),
+            f"{float(row['watts']):.0f}",
+            f"{float(row['idle_watts']):.0f}",
+            f"{float(row['joules']):.3g}",
+            number(float(row["mflop_per_joule"])),
+            *(theirs.get(int(row["n"])) for theirs in papers.values()),
+        ]
+        for row in rows
+    ]
+    result = [figure(name, "MFLOP per joule of solves against n"), table(header, cells)]
     return Page({name: drawn}, result)
 
 
-_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _ROOFLINE_CASES: dict[str, Cases] = {
     "nvidia": dict.fromkeys(("float32", "int16"), (("solve", 4096), ("solve", 8192)))
 }
@@ -415,7 +411,11 @@ STUDIES = (
         name="implementations",
         question="How fast is each system of the papers?",
         parameters=_PARAMETERS,
-        cases=solve_cases(_SIZES, (256, 512, 1024, 2048, 4096), ("float32", "int16")),
+        cases=solve_cases(
+            (512, 1024, 2048, 4096, 8192, 16384, 32768),
+            (256, 512, 1024, 2048, 4096),
+            ("float32", "int16"),
+        ),
         groups_of=_implementations,
         measurer=lambda device: CallMeasurer(device, _complete, _call),
         page=_implementations_page,
@@ -428,19 +428,16 @@ STUDIES = (
         groups_of=_roofline,
         measurer=_Rooflines,
         page=_roofline_page,
-        metrics=("dram_bytes", "l2_bytes", "counted"),
+        metrics=("dram_bytes", "l2_bytes"),
     ),
     Study(
-        name="squaring",
-        question="What does squaring cost?",
-        parameters=("call", "graph"),
-        cases=solve_cases(_SIZES[:-1], (256, 512, 1024, 2048)),
-        groups_of=_squaring,
-        measurer=lambda device: CallMeasurer(
-            device,
-            lambda task, graph, place: _GRAPHS[graph](task.n).to_weights(task.torch_dtype, place),
-            _squaring_call,
-        ),
-        page=_squaring_page,
+        name="energy",
+        question="How much energy does it take?",
+        parameters=_PARAMETERS,
+        cases={"nvidia": {"float32": tuple(("solve", n) for n in (4096, 8192, 2048, 1024, 512))}},
+        groups_of=_energy,
+        measurer=_EnergyMeasurer,
+        page=_energy_page,
+        metrics=("joules", "watts", "idle_watts", "mflop_per_joule"),
     ),
 )

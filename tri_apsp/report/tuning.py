@@ -2,11 +2,11 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import geometric_mean, mean
-from typing import Any, NamedTuple
+from statistics import geometric_mean
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -17,7 +17,7 @@ from tri_apsp.console.tables import write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
-from tri_apsp.report.calls import Columns, duration, table_of
+from tri_apsp.report.calls import duration
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
@@ -25,6 +25,7 @@ from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
 from tri_apsp.tune.results import TaskResult, Winner
 from tri_apsp.tune.rows import read_rows
+from tri_apsp.tune.tasks import TuningTask
 
 _NOT_OF_WINNERS = (
     "objective",
@@ -38,17 +39,10 @@ _NOT_OF_WINNERS = (
 )
 
 
-class _Tuned(NamedTuple):
-    """A result with a winner, and the importances of the parameters; empty if there were too few
-    trials.
-    """
+Tuned = tuple[TaskResult, Winner]
+"""The result of a task, and its winner."""
 
-    result: TaskResult
-    winner: Winner
-    importances: dict[str, float]
-
-
-Kernels = dict[str, list[_Tuned]]
+Kernels = dict[str, list[Tuned]]
 """Results by engine and kernel."""
 
 
@@ -63,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     device = headers[0]["device"]
     folder = args.out / device["slug"] / "tuning"
     make_folder(folder, "--out")
-    write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
-    kernels = _by_kernel([tuned for tuned in every if tuned.result.complete])
+    write_csv(folder / "winners.csv", [_of_winner(result) for result, _ in every])
+    kernels = _by_kernel([tuned for tuned in every if tuned[0].complete])
     plots.save(_drawn(kernels), folder / "speed-up")
     command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
     origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
@@ -75,7 +69,6 @@ def run(args: argparse.Namespace) -> int:
         for one in headers
     ]
     details = [
-        section("Importance of the parameters", *_importances(_by_kernel(every))),
         section("Best configurations", _best(every)),
         environment_section([*rows, rows[-1] | {"command": command}], "winners.csv"),
     ]
@@ -90,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
+def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[Tuned]]:
     """Return the headers of sweeps, and for each task with a winner the last result which is not
     only resumed.
 
@@ -99,13 +92,12 @@ def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
     """
     sweeps = [read_rows(folder) for folder in folders]
     slugs = dict.fromkeys(rows.header["device"]["slug"] for rows in sweeps)
-    found: dict[Any, _Tuned] = {}
+    found: dict[TuningTask, Tuned] = {}
     for rows in sweeps:
         for result in rows.results:
             known = result.task in found and result.resumed
             if result.winner is not None and not known:
-                importances = rows.importances.get(result.task, {})
-                found[result.task] = _Tuned(result, result.winner, importances)
+                found[result.task] = result, result.winner
     if len(slugs) > 1 or not found:
         raise InputError(
             "--from must name sweeps of one machine that tuned something, but these are of "
@@ -114,16 +106,16 @@ def _read(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], list[_Tuned]]:
     return [rows.header for rows in sweeps], list(found.values())
 
 
-def _by_kernel(every: Sequence[_Tuned]) -> Kernels:
+def _by_kernel(every: Sequence[Tuned]) -> Kernels:
     found: Kernels = {}
-    for tuned in every:
-        task = tuned.result.task
-        found.setdefault(f"{task.engine} {task.kernel}", []).append(tuned)
+    for result, winner in every:
+        kernel = f"{result.task.engine} {result.task.kernel}"
+        found.setdefault(kernel, []).append((result, winner))
     return found
 
 
-def _of_winner(tuned: _Tuned) -> dict[str, Any]:
-    row = tuned.result.to_dict()
+def _of_winner(result: TaskResult) -> dict[str, Any]:
+    row = result.to_dict()
     kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
     return kept | {"config": json.dumps(row["config"])}
 
@@ -133,8 +125,8 @@ def _drawn(kernels: Kernels) -> Figure:
     lines = []
     for kernel, every in kernels.items():
         by_n: dict[int, list[float]] = {}
-        for tuned in every:
-            by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
+        for result, winner in every:
+            by_n.setdefault(result.task.n, []).append(winner.speedup)
         n = sorted(by_n)
         middle, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
         lines.append(Line(kernel, n, middle, low, high))
@@ -144,36 +136,23 @@ def _drawn(kernels: Kernels) -> Figure:
 def _speed_ups(kernels: Kernels) -> str:
     """Return the mean speed-up of each kernel and dtype, and how often the default stays."""
     lines = []
-    dtypes = dict.fromkeys(one.result.task.dtype for every in kernels.values() for one in every)
+    dtypes = dict.fromkeys(result.task.dtype for every in kernels.values() for result, _ in every)
     for kernel, every in (kernels | {"all": [*chain(*kernels.values())]}).items():
-        parts = [[one for one in every if one.result.task.dtype == dtype] for dtype in dtypes]
-        means = [
-            f"{geometric_mean(one.winner.speedup for one in part):.2f}" if part else ""
-            for part in (*parts, every)
+        parts = [
+            [winner for result, winner in every if dtype in (None, result.task.dtype)]
+            for dtype in (*dtypes, None)
         ]
-        stays = sum(not one.winner.gained for one in every)
+        means = [
+            f"{geometric_mean(one.speedup for one in part):.2f}" if part else "" for part in parts
+        ]
+        stays = sum(not winner.gained for _, winner in every)
         lines.append([kernel, *means, f"{stays} of {len(every)}"])
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _importances(kernels: Kernels) -> Iterator[str]:
-    """Yield a table for each kernel: the mean importance of each parameter by n."""
-    for kernel, every in kernels.items():
-        shares: dict[str, dict[int, list[float]]] = {}
-        for tuned in every:
-            for name, share in tuned.importances.items():
-                shares.setdefault(name, {}).setdefault(tuned.result.task.n, []).append(share)
-        means: Columns = {
-            name: {n: mean(by_n[n]) for n in sorted(by_n)} for name, by_n in shares.items()
-        }
-        if means:
-            yield f"### {kernel}"
-            yield table_of(means, "{:.2f}".format)
-
-
-def _best(every: Sequence[_Tuned]) -> str:
+def _best(every: Sequence[Tuned]) -> str:
     rows = []
-    for result, winner, _ in sorted(every, key=lambda tuned: tuned.result.task.n):
+    for result, winner in sorted(every, key=lambda tuned: tuned[0].task.n):
         task = result.task
         rows.append(
             [

@@ -30,7 +30,7 @@ class TuningTask:
         engine: "cpu", "nvidia" or "portable".
         kernel: the name of one of the engine's tunable kernels.
         dtype: the dtype of the weights, such as "float32".
-        sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
+        sign: the sign of the weights, one of tri_apsp.semirings.SIGNS.
         n: the number of vertices, or of rows of a square product.
         batch: the number of graphs.
     """

@@ -15,18 +15,20 @@ size.
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
-from tri_apsp.semirings import SIGNS
-from tri_apsp.tuned.call import LookupCall, call_of
-from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.lookup import environment, find, using, with_forced
-from tri_apsp.tuned.misses import config_for_call, issue_warnings
+from tri_apsp.tuned.lookup import (
+    LookupCall,
+    call_of,
+    environment,
+    find,
+    using,
+    with_forced,
+)
+from tri_apsp.tuned.misses import config_for_call
 from tri_apsp.tuned.records import KERNELS, allowed_fields
-from tri_apsp.tuned.sources import Use, use_of
 from tri_apsp.tuned.store import (
     directories,
     existing,
-    file_name,
     files,
     load,
     new_file,
@@ -37,10 +39,10 @@ from tri_apsp.tuned.store import (
     save_directory,
     searching,
 )
+from tri_apsp.tuned.use import Use, use_of
 
 __all__ = [
     "KERNELS",
-    "SIGNS",
     "LookupCall",
     "Use",
     "allowed_fields",
@@ -49,15 +51,12 @@ __all__ = [
     "directories",
     "environment",
     "existing",
-    "file_name",
     "files",
     "find",
-    "issue_warnings",
     "kernel_hash",
     "load",
     "new_file",
     "path_of",
-    "refusal",
     "reload",
     "require_writable",
     "save",

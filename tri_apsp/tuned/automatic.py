@@ -12,9 +12,7 @@ from collections.abc import Callable
 import platformdirs
 
 from tri_apsp.python_process import module_command
-from tri_apsp.tuned.call import LookupCall
-from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.lookup import LookupCall
 from tri_apsp.tuned.store import reload
 
 SECONDS = 20.0
@@ -25,18 +23,17 @@ _OVERHEAD = 7.0
 # Seconds before the end at which a tuner is told to stop; it keeps the results so far.
 _STOP = 3.0
 
-# Tasks that failed in this process, which are not tried again.
-_failed: set[str] = set()
+# Tasks that were tried in this process, which are not tried again.
+_tried: set[str] = set()
 
 
-def tune(call: LookupCall, is_missing: Callable[[], bool]) -> None:
+def tune(call: LookupCall, is_missing: Callable[[], bool]) -> str | None:
     """Run the tuner for a call for which nothing was tuned, so that later lookups find what it
-    writes.
+    writes; return why nothing was found, or None.
 
     Processes of this user that miss something on GPUs of one model, such as the ranks of a
     distributed program, tune one after the other: measurements at the same time would falsify each
-    other, and the first process usually tunes what the others lack too. A failure is collected as a
-    warning, and not tried again, neither by this process nor by later ones.
+    other, and the first process usually tunes what the others lack too.
 
     Args:
         call: the call.
@@ -48,37 +45,22 @@ def tune(call: LookupCall, is_missing: Callable[[], bool]) -> None:
     # A power of two stands for all sizes near it, so that a failure costs a program that solves
     # many sizes its 20 s once.
     task = f"{call.device.slug}-{call.engine}-{call.dtype}-{call.kind}-{1 << call.n.bit_length()}"
-    if task in _failed or os.environ.get("TRI_APSP_TUNED_FOR"):
-        return  # lookups would not use what the tuner writes
+    if task in _tried:
+        return None
+    _tried.add(task)
     end = time.monotonic() + SECONDS
     folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
-    kernels = "-".join(kernel_hash(call.engine, kernel)[:8] for kernel in call.kernels_to_tune())
-    # For later processes, until the kernels change.
-    failed_before = folder / f"{task}-{kernels}.failed"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / f"tuner-{call.device.slug}.lock", timeout=SECONDS):
             reload()
-            if task in _failed or not is_missing():
-                return
-            failure = "it was tried before"
-            if not failed_before.exists():
-                failure = _run(call, end)
-                reload()
-                if is_missing():
-                    failed_before.touch()
+            failure = _run(call, end) if is_missing() else None
+            reload()
     except filelock.Timeout:
         failure = f"other processes tuned for {SECONDS:g} s"
     except OSError as error:
         failure = f"it could not be started ({error.strerror})"
-    reload()
-    if is_missing():
-        _failed.add(task)
-        collect(
-            f"automatic {task}",
-            f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; "
-            f"to tune: {call.command()}",
-        )
+    return failure if is_missing() else None
 
 
 def _run(call: LookupCall, end: float) -> str:

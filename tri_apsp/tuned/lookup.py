@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,33 +20,90 @@ from tri_apsp.configs import (
     default_config,
     from_fields,
     invalid_because,
-    require_valid,
+    is_valid,
 )
-from tri_apsp.device import Device
+from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError
-from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned.call import LookupCall, call_of
-from tri_apsp.tuned.compatibility import version_mismatch
-from tri_apsp.tuned.delayed_warnings import collect
-from tri_apsp.tuned.policy import policy
-from tri_apsp.tuned.records import TunableKernel
-from tri_apsp.tuned.sources import files_of_other_gpus, files_of_this_gpu
-from tri_apsp.tuned.store import generation
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
+from tri_apsp.tuned.records import TunableKernel, records_of
+from tri_apsp.tuned.store import files, generation, usable
+from tri_apsp.tuned.use import file_name, version_mismatch
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-_VARIABLES = (
-    "TRI_APSP_CONFIG_DIR",
-    "TRI_APSP_TUNED_FOR",
-    "TRI_APSP_TUNE",
-    "TRI_APSP_REQUIRE_TUNED",
-)
+POLICIES = ("warn", "auto", "off", "require")
+"""The values of TRI_APSP_TUNE, which says what happens if nothing was tuned for a call; the first
+is the default.
+"""
+
 # To read them without the exception that os.environ.get raises and catches for each that is not
-# set: 2 instead of 10 us.
-_KEYS = tuple(map(os.environ.encodekey, _VARIABLES))
+# set: 1 instead of 5 us.
+_KEYS = tuple(map(os.environ.encodekey, ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNE")))
 # The most results kept: more sizes than a program is likely to solve, and about a megabyte.
 _MAX_RESULTS = 1024
+
+
+class LookupCall(NamedTuple):
+    """A solve, or a product, for which a configuration is looked up.
+
+    Attributes:
+        engine: "cpu", "nvidia" or "portable".
+        torch_device: the device of the tensors.
+        device: the facts of that device.
+        dtype: the name of the dtype, such as "float32".
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. 0: no tuned entry is
+            looked up.
+        batch: the number of graphs.
+        sign: the sign of the weights, one of tri_apsp.semirings.SIGNS.
+        kind: one of tri_apsp.tuned.records.CALLS.
+    """
+
+    engine: str
+    torch_device: torch.device
+    device: Device
+    dtype: str
+    n: int
+    batch: int
+    sign: str
+    kind: str
+
+    def records(self) -> list[TunableKernel[Any]]:
+        """Return the kernels to look up, in the order of tuning."""
+        return [
+            record
+            for record in records_of(self.engine)
+            if self.kind in record.calls and self.dtype in record.dtypes and self.n >= record.from_n
+        ]
+
+    def kernels_to_tune(self) -> list[str]:
+        """Return the kernels that decide how fast the call is, in the order of tuning."""
+        return [record.name for record in self.records() if self.n <= record.tuned_to_n]
+
+    def tuner_arguments(self) -> list[str]:
+        """Return the arguments with which `python -m tri_apsp.tune` tunes this size."""
+        place = ["--device", str(self.torch_device), "--engine", self.engine]
+        return [*place, "--dtype", self.dtype, "--n", str(self.n), "--sign", self.sign]
+
+    def command(self) -> str:
+        """Return the command that tunes this size, as a user may type it."""
+        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments()])
+
+
+def call_of(
+    engine: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    n: int,
+    batch: int = 1,
+    nonnegative: bool = False,
+    product: bool = False,
+) -> LookupCall:
+    """Return the call with these arguments of `tri_apsp.tuned.find`."""
+    kind = "product" if product else "batch" if batch > 1 else "solve"
+    sign = "nonnegative" if nonnegative else "any"
+    return LookupCall(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind)
 
 
 class LookupResult(NamedTuple):
@@ -56,10 +113,12 @@ class LookupResult(NamedTuple):
         config: the complete configuration.
         is_miss: whether no kernel of the call has an entry of this GPU (or CPU), although one was
             looked up.
+        problems: warnings about tuned files, by topic.
     """
 
     config: CompleteConfig
     is_miss: bool
+    problems: dict[str, str]
 
 
 RESULTS: dict[Any, LookupResult] = {}
@@ -118,8 +177,9 @@ def find(
 
     For each kernel, the nearest entry within a factor of two of the size is used, and of entries
     with the same key the one of the first of `directories`. A kernel without such an entry takes
-    that of the nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry,
-    the default is used. Fields of `using` override these, and fields of `given` override both.
+    that of the nearest GPU of the same compute capability: the one with the nearest number of
+    units, of several the first by name. Without any entry, the default is used. Fields of `using`
+    override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -163,8 +223,23 @@ def environment() -> tuple[object, ...]:
     return (generation(), None if forced is None else repr(forced), *variables)
 
 
+def policy() -> str:
+    """Return the value of TRI_APSP_TUNE, one of POLICIES.
+
+    Raises:
+        InputError: it has another value.
+    """
+    value = os.environ.get("TRI_APSP_TUNE") or POLICIES[0]
+    if value not in POLICIES:
+        raise InputError(
+            f"TRI_APSP_TUNE must be one of {', '.join(POLICIES)}, but is {value!r}; "
+            "correct or unset it."
+        )
+    return value
+
+
 def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
-    """As `find`, and also return whether it was a miss."""
+    """As `find`, and also return whether it was a miss, and what is wrong with tuned files."""
     given = with_forced(given)
     # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text
     # is the key.
@@ -173,35 +248,14 @@ def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
     if known is not None:
         return known
     policy()  # raises if TRI_APSP_TUNE has an unknown value
-    found = LookupResult(default_config(call.engine, DTYPES_BY_NAME[call.dtype]), is_miss=False)
-    if call.n:
-        found = _over(found.config, call, given)
-    if given is not None:
-        found = found._replace(config=given.over(found.config))
-    require_valid(found.config, call.device)
+    found = _Search(call, given).result()
+    reason = invalid_because(found.config, call.device)
+    if reason is not None:
+        raise InputError(reason)
     if len(RESULTS) >= _MAX_RESULTS:
         RESULTS.clear()
     RESULTS[key] = found
     return found
-
-
-def _over(default: CompleteConfig, call: LookupCall, given: Config | None) -> LookupResult:
-    """Return `default` with the fields of the entries found; kernels whose fields `given` sets are
-    not looked up.
-    """
-    records = [record for record in call.records() if not _sets(given, record.fields)]
-    search = _Search(call, default, given)
-    missing = [record for record in records if not search.use_entry(record, files_of_this_gpu)]
-    # An entry for any kernel counts as tuned, because the kernels that run depend on method and
-    # size.
-    is_miss = bool(records) and not search.used
-    for record in missing:
-        search.use_entry(record, files_of_other_gpus, quiet=True)
-    config = search.config
-    return LookupResult(
-        dataclasses.replace(config, source=", ".join(search.used)) if search.used else config,
-        is_miss,
-    )
 
 
 class _Search:
@@ -210,98 +264,112 @@ class _Search:
     Attributes:
         config: the default, with the fields of the entries that are used.
         used: the sources of these entries, in their order.
+        problems: as in LookupResult.
     """
 
-    def __init__(self, call: LookupCall, default: CompleteConfig, given: Config | None) -> None:
-        self.config = default
+    def __init__(self, call: LookupCall, given: Config | None) -> None:
+        self.config = default_config(call.engine, DTYPES_BY_NAME[call.dtype])
         self.used: dict[str, None] = {}
+        self.problems: dict[str, str] = {}
         self._call, self._given = call, given
         self._settled: set[str] = set()  # the fields that these entries set, which later ones leave
 
-    def use_entry(
-        self,
-        record: TunableKernel[Any],
-        files: Callable[[str, str, str, Device], Iterator[tuple[str, TunedFile]]],
-        *,
-        quiet: bool = False,
-    ) -> bool:
+    def result(self) -> LookupResult:
+        """Look up each kernel of the call whose fields the caller does not set."""
+        named = os.environ.get("TRI_APSP_CONFIG_DIR")
+        if named and not os.path.isdir(named):  # noqa: PTH112 (Path.is_dir raises PermissionError)
+            self.problems[f"TRI_APSP_CONFIG_DIR {named}"] = (
+                f"TRI_APSP_CONFIG_DIR must name a folder of tuned files, but {named} is none; "
+                "correct the variable, or unset it."
+            )
+        records = [
+            record for record in self._call.records() if not _sets(self._given, record.fields)
+        ]
+        # The solve first: it decides the size of closures, and its fields are not changed.
+        records.sort(key=lambda record: not record.is_solve)
+        missing = [record for record in records if not self._use_entry(record)]
+        # An entry for any kernel counts as tuned, because the kernels that run depend on method and
+        # size.
+        is_miss = bool(records) and not self.used
+        for record in missing:
+            self._use_entry(record, of_other_gpus=True)
+        config = self.config
+        if self.used:
+            config = dataclasses.replace(config, source=", ".join(self.used))
+        if self._given is not None:
+            config = self._given.over(config)
+        return LookupResult(config, is_miss, self.problems)
+
+    def _use_entry(self, record: TunableKernel[Any], *, of_other_gpus: bool = False) -> bool:
         """Put the fields of the best entry of a kernel into `config`, and return whether there is
         one.
-
-        Args:
-            record: the kernel.
-            files: returns the files of a kernel, the most important first, each with its source.
-            quiet: collect no warnings about entries that cannot run here, or may be out of date.
         """
-        call = self._call
-        size = record.lookup_size(
-            call.n, self.config if self._given is None else self._given.over(self.config)
-        )
-        for source, file, entry in nearest(
-            files(call.engine, record.name, call.dtype, call.device),
-            size,
-            max(1, call.batch),
-            call.sign,
-        ):
+        call, given = self._call, self._given
+        size = record.lookup_size(call.n, self.config if given is None else given.over(self.config))
+        found = self._files(record.name, of_other_gpus)
+        for source, file, entry in nearest(found, call, size):
             fields = {
                 name: value for name, value in entry.config.items() if name not in self._settled
             }
-            if not fields:
-                return True  # a solve has set them
             tuned = from_fields(call.engine, fields)
             changed = dataclasses.replace(
                 self.config, **{name: getattr(tuned, name) for name in fields}
             )
-            reason = invalid_because(changed, call.device)
-            if not quiet:
-                self._collect_warnings(
-                    source, fields, reason, version_mismatch(call.engine, entry.run or file)
+            mismatch = version_mismatch(entry.run or file)
+            if mismatch is not None and not of_other_gpus:
+                # Mostly true of all files of a machine, so it is reported for the first alone.
+                self.problems.setdefault(
+                    mismatch,
+                    f"a tuned file may be out of date: {source} {mismatch}; tune it again, and "
+                    "others of that version.",
                 )
-            if reason is None:
+            if is_valid(changed, call.device):
                 self.config = changed
-                self.used[source] = None
                 self._settled |= entry.config.keys()
+                if fields:  # unless a solve has set them all
+                    self.used[source] = None
                 return True
         return False
 
-    def _collect_warnings(
-        self, source: str, fields: dict[str, Any], reason: str | None, mismatch: str | None
-    ) -> None:
-        if mismatch is not None:
-            # Mostly true of all files of a machine, so it is reported for the first alone.
-            collect(
-                mismatch,
-                f"a tuned file may be out of date: {source} {mismatch}; tune it again, and others "
-                "of that version.",
-            )
-        if reason is not None:
-            collect(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
+    def _files(self, kernel: str, of_other_gpus: bool) -> Iterator[tuple[str, TunedFile]]:
+        """Yield the files of a kernel that may be used, each with its source: those of this GPU, or
+        those of other GPUs of its compute capability.
+        """
+        call = self._call
+        folder = "*" if of_other_gpus else call.device.slug
+        for path in files(f"{folder}/{file_name(call.engine, kernel, call.dtype)}"):
+            file, use = usable(path, call.device)
+            if file is not None and use.is_substitute == of_other_gpus:
+                yield f"{path}, tuned for {file.gpu}" if of_other_gpus else str(path), file
+            elif use.reason is not None and not of_other_gpus:
+                self.problems[str(path)] = f"a tuned file is not used: {use.reason}"
 
 
 def nearest(
-    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str
+    files: Iterable[tuple[str, TunedFile]], call: LookupCall, n: int
 ) -> list[tuple[str, TunedFile, Entry]]:
     """Return the entries of `files` within a factor of two of `n`, best first, each with its source
     and file.
 
-    Entries of the GPU of the first file come first; among these, those of the same sign, then those
-    for one graph or for a batch, as `batch` is, then the nearest n, then the nearest batch. Entries
-    that are alike keep the order of `files`.
+    Entries of the GPU with the nearest number of units come first; among these, those of the same
+    sign, then those for one graph or for a batch, as the call is, then the nearest n, then the
+    nearest batch. Entries that are alike keep the order of `files`.
     """
-    gpus: dict[str, int] = {}
+    batch = max(1, call.batch)
 
-    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, float, float]:
+    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, str, bool, bool, float, float]:
         _, file, entry = found
         other_kind = (entry.batch > 1) != (batch > 1)
         sizes = abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
-        return gpus[file.slug], entry.sign != sign, other_kind, *sizes
+        units = abs(file.units - call.device.units)
+        return units, file.slug, entry.sign != call.sign, other_kind, *sizes
 
-    near = []
-    for source, file in files:
-        gpus.setdefault(file.slug, len(gpus))
-        near += [
-            (source, file, entry) for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n
-        ]
+    near = [
+        (source, file, entry)
+        for source, file in files
+        for entry in file.entries
+        if entry.n <= 2 * n and n <= 2 * entry.n
+    ]
     return sorted(near, key=distance)
 
 

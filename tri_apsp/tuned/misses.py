@@ -2,24 +2,24 @@
 TRI_APSP_TUNE decides.
 """
 
-import os
-
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.errors import InputError
-from tri_apsp.tuned import automatic, delayed_warnings
-from tri_apsp.tuned.call import LookupCall
-from tri_apsp.tuned.lookup import look_up
-from tri_apsp.tuned.policy import policy
-from tri_apsp.tuned.sources import covers_architecture, search_folders
+from tri_apsp.errors import InputError, TuningWarning
+from tri_apsp.messages import warn_caller
+from tri_apsp.tuned import automatic
+from tri_apsp.tuned.lookup import LookupCall, look_up, policy
+from tri_apsp.tuned.store import files, usable
 
-_MISS = "miss"
 _REQUIRED_FROM = 128
 _WARNED_FROM = 512
+
+WARNED: set[str] = set()
+"""The topics on which this process has decided whether to warn."""
 
 
 def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteConfig:
     """Return the configuration that a call runs with: that of `find`, except on a miss with
-    "require" or "auto".
+    "require" or "auto". Issue each warning once per process, at the line of the caller outside this
+    package.
 
     With TRI_APSP_TUNE=require, a miss is an error. With "auto", the tuner runs first, in its own
     process, for at most 20 s. Both apply to calls of at least as many operations as one graph of
@@ -34,70 +34,65 @@ def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteCo
 
     Cost: as for `find`.
     """
-    config, is_miss = look_up(call, given)
-    if not is_miss or call.batch * call.n**3 < _REQUIRED_FROM**3 or _is_interpreted(call):
-        return config
+    found = look_up(call, given)
+    for topic, message in found.problems.items():
+        _warn_once(topic, message)
+    operations = call.batch * call.n**3
+    # Triton's interpreter is slow with any tiles.
+    is_interpreted = call.engine != "cpu" and call.torch_device.type == "cpu"
+    if not found.is_miss or operations < _REQUIRED_FROM**3 or is_interpreted:
+        return found.config
     wanted = policy()
     if wanted == "require":
-        raise _required(call)
-    if wanted == "auto":
-        automatic.tune(call, lambda: look_up(call, given).is_miss)
-        return look_up(call, given).config
-    return config
-
-
-def _required(call: LookupCall) -> InputError:
-    folders = ", ".join(map(str, search_folders(call.device)))
-    variable = (
-        "TRI_APSP_TUNE=require" if os.environ.get("TRI_APSP_TUNE") else "TRI_APSP_REQUIRE_TUNED"
-    )
-    return InputError(
-        f"{variable} requires a tuned configuration, but there is none for {call.dtype} "
-        f"near n = {call.n} on the {call.engine} engine in {folders}; "
-        f"tune it with {call.command()}, or unset the variable."
-    )
-
-
-def issue_warnings(call: LookupCall, config: CompleteConfig) -> None:
-    """Issue the warnings of a call that has succeeded, at the line of its caller outside this
-    package.
-
-    These are what its lookup has collected, and once per process that it ran with the defaults, if
-    tuning is likely to make it noticeably faster.
-
-    Args:
-        call: the call.
-        config: the configuration that it ran with.
-
-    Cost: less than 1 us without a warning.
-    """
-    may_gain = (
-        config.source == "default"
-        and _MISS not in delayed_warnings.ISSUED
-        and _is_worth_tuning(call)
-    )
-    if may_gain and policy() == "warn":
-        delayed_warnings.collect(
-            _MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}"
+        raise InputError(
+            "TRI_APSP_TUNE=require requires a tuned configuration, but there is none for "
+            f"{call.dtype} near n = {call.n} on the {call.engine} engine; "
+            f"tune it with {call.command()}, or unset the variable."
         )
-    if delayed_warnings.PENDING:
-        delayed_warnings.issue()
+    if wanted == "auto":
+        failure = automatic.tune(call, lambda: look_up(call, given).is_miss)
+        if failure is not None:
+            _warn_once(
+                f"automatic {call.engine} {call.dtype} {call.kind}",
+                f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; "
+                f"to tune: {call.command()}",
+            )
+        return look_up(call, given).config
+    topic = f"miss {call.engine}"
+    if wanted == "warn" and topic not in WARNED and _may_gain(call, found.config):
+        if _is_covered(call):
+            WARNED.add(topic)
+        else:
+            _warn_once(
+                topic,
+                f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}",
+            )
+    return found.config
 
 
-def _is_worth_tuning(call: LookupCall) -> bool:
-    """Return whether a call that ran with the defaults is likely to become noticeably faster by
-    tuning.
+def _may_gain(call: LookupCall, config: CompleteConfig) -> bool:
+    """Return whether the defaults may be noticeably slower than a tuned configuration.
 
-    Measured gains over the defaults: 1.02 in the geometric mean and at most 1.4 on an H200. The
-    defaults come from that machine, so on a GPU of another architecture other configurations may be
-    faster. A call of fewer operations than a graph of 512 vertices takes less than milliseconds
-    with any configuration.
+    A call of fewer operations than a graph of 512 vertices takes less than milliseconds with any
+    configuration.
     """
-    if call.engine == "cpu" or _is_interpreted(call) or call.batch * call.n**3 < _WARNED_FROM**3:
-        return False
-    return not covers_architecture(call.engine, call.device.capability)
+    is_large = call.batch * call.n**3 >= _WARNED_FROM**3
+    return is_large and call.engine != "cpu" and config.source == "default"
 
 
-def _is_interpreted(call: LookupCall) -> bool:
-    """Return whether Triton's interpreter runs the kernels, which is slow with any tiles."""
-    return call.engine != "cpu" and call.torch_device.type == "cpu"
+def _is_covered(call: LookupCall) -> bool:
+    """Return whether lookups on this device use a file of the engine, for whatever size.
+
+    The measured gains over the defaults are 1.02 in the geometric mean and at most 1.4 on an H200,
+    from which the defaults come. On a GPU of another architecture other configurations may be
+    faster.
+    """
+    return any(
+        usable(path, call.device)[0] is not None for path in files(f"*/{call.engine}-*.json")
+    )
+
+
+def _warn_once(topic: str, message: str) -> None:
+    if topic not in WARNED:
+        WARNED.add(topic)
+        warn_caller(message, TuningWarning)

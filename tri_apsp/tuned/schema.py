@@ -5,16 +5,12 @@ pydantic loads slowly.
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tri_apsp.configs import from_fields
-from tri_apsp.errors import InputError
+from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import allowed_fields, record_of
 
@@ -130,6 +126,11 @@ class TunedFile(Run):
         return f"n = {', '.join(map(str, sorted({entry.n for entry in self.entries})))}"
 
     @property
+    def device(self) -> Device:
+        """The facts of the device that was measured, as far as the file states them."""
+        return Device("", self.gpu, self.slug, self.units, memory=0, capability=self.capability)
+
+    @property
     def run(self) -> Run:
         """The run of the header."""
         return Run(**{name: getattr(self, name) for name in Run.model_fields})
@@ -152,46 +153,3 @@ class TunedFile(Run):
                 )
             from_fields(self.engine, entry.config)
         return self
-
-
-def read_file(path: Path) -> TunedFile:
-    """Read a tuned file.
-
-    Raises:
-        InputError: it cannot be read, or breaks the schema.
-    """
-    what, remedy = f"tuned file {path}", "remove it, or tune again with --force"
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text)
-    except OSError as error:
-        raise InputError(
-            f"{what} must be readable, but is not ({error.strerror}); check its name and rights."
-        ) from None
-    except ValueError as error:  # of the encoding, or of JSON
-        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {remedy}.") from None
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version is not None and version != SCHEMA:
-        raise InputError(
-            f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}."
-        )
-    with schema_errors(what, remedy):
-        return TunedFile.model_validate_json(text)
-
-
-@contextmanager
-def schema_errors(what: str, remedy: str) -> Iterator[None]:
-    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of
-    one sentence.
-    """
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(map(str, first["loc"]))
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        fault = f"{location}: {message}" if location else message
-        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(
-            f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}."
-        ) from None

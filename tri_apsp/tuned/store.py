@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,8 +15,8 @@ import torch
 
 from tri_apsp.device import Device, triton_version
 from tri_apsp.errors import InputError
-from tri_apsp.tuned.compatibility import IDENTITY, difference, identity
-from tri_apsp.tuned.delayed_warnings import PENDING
+from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.use import Use, file_name, use_of
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
@@ -29,31 +28,21 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 # A checkout, and an editable install of it, has the files beside the package; a wheel carries them
 # as tri_apsp/_tuned.
 _CHECKOUT, _WHEEL = _PACKAGE.parent / "tuning", _PACKAGE / "_tuned"
+_REMEDY = "remove it, or tune again with --force"
 
 # The directories that `searching` puts before all others.
 _first: list[Path] = []
 _generation = 0
 
 
-def file_name(engine: str, kernel: str, dtype: str) -> str:
-    """Return the name of the file of a kernel in the folder of its GPU; dtype as in "float32"."""
-    return f"{engine}-{kernel}-{dtype}.json"
-
-
-def user_directory() -> Path:
-    """Return the directory of this user's own tuned files, which need not exist."""
-    return platformdirs.user_config_path("tri_apsp", appauthor=False)
-
-
-def named_directory() -> Path | None:
-    """Return the directory that TRI_APSP_CONFIG_DIR names; None if the variable is not set."""
-    named = os.environ.get("TRI_APSP_CONFIG_DIR")
-    return Path(named) if named else None
-
-
 def save_directory() -> Path:
     """Return the directory that the tuner writes to: TRI_APSP_CONFIG_DIR, else the user's."""
-    return named_directory() or user_directory()
+    named = os.environ.get("TRI_APSP_CONFIG_DIR")
+    return Path(named) if named else _user_directory()
+
+
+def _user_directory() -> Path:
+    return platformdirs.user_config_path("tri_apsp", appauthor=False)
 
 
 def directories() -> list[Path]:
@@ -63,7 +52,7 @@ def directories() -> list[Path]:
     shipped is last. They need not exist.
     """
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
-    return list(dict.fromkeys([*_first, save_directory(), user_directory(), *shipped]))
+    return list(dict.fromkeys([*_first, save_directory(), _user_directory(), *shipped]))
 
 
 @contextmanager
@@ -78,25 +67,23 @@ def searching(directory: Path) -> Iterator[None]:
         reload()
 
 
-def files() -> list[Path]:
-    """Return every tuned file found, of any GPU, in the order of `directories`."""
-    return [path for directory in directories() for path in matching(directory, "*/*.json")]
-
-
-def matching(directory: Path, pattern: str) -> list[Path]:
-    """Return the paths in a directory that match a pattern, sorted; none if it is no directory, or
-    cannot be searched.
+def files(pattern: str = "*/*.json") -> list[Path]:
+    """Return the tuned files, of any GPU, whose paths below their directory match a pattern, in the
+    order of `directories`. A directory that cannot be searched has none.
     """
-    is_directory = os.path.isdir(directory)  # noqa: PTH112 (Path.is_dir raises PermissionError)
-    return sorted(directory.glob(pattern)) if is_directory else []
+    return [
+        path
+        for directory in directories()
+        if os.path.isdir(directory)  # noqa: PTH112 (Path.is_dir raises PermissionError)
+        for path in sorted(directory.glob(pattern))
+    ]
 
 
 def reload() -> None:
     """Read all files again at the next lookup: another process may have written one."""
     global _generation
     _generation += 1
-    _read_once.cache_clear()
-    PENDING.clear()
+    _read.cache_clear()
 
 
 def generation() -> int:
@@ -109,44 +96,52 @@ def generation() -> int:
 
 
 def load(path: Path | str) -> TunedFile:
-    """Read a tuned file, which may be of any GPU and of other kernel sources; see `refusal`.
+    """Read a tuned file, which may be of any GPU and of other kernel sources; see `use_of`.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.
     """
-    from tri_apsp.tuned.schema import read_file
+    from pydantic import ValidationError
 
-    return read_file(Path(path))
+    from tri_apsp.tuned.schema import TunedFile
 
-
-def read_once(path: Path) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, or in a sentence why it cannot be read; (None, None) if there is
-    none. The result is kept until reload().
-    """
-    return _read_once(path, _generation)
+    try:
+        return TunedFile.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"tuned file {path} must be readable, but is not ({error.strerror}); check its name "
+            "and rights."
+        ) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = ".".join(map(str, first["loc"])) or "file"
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
+        raise InputError(
+            f"tuned file {path} must follow tuning/README.md, but breaks its schema "
+            f"({location}: {message}{more}); {_REMEDY}."
+        ) from None
 
 
 @cache
-def _read_once(path: Path, _: int) -> tuple[TunedFile | None, str | None]:
-    return _read(path)
-
-
-def _read(path: Path) -> tuple[TunedFile | None, str | None]:
+def _read(path: Path, _: int) -> TunedFile | InputError:
     try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None, None
-    except OSError:
-        pass  # load() reports it
-    try:
-        return load(path), None
+        return load(path)
     except InputError as error:
-        return None, str(error)
+        return error
 
 
-def unusable(path: Path, reason: str) -> str:
-    """Return the sentence about a file that must not be used; `reason` is one of `refusal`."""
-    return f"tuned file {path} {reason}; remove it, or tune again with --force."
+def usable(path: Path, device: Device) -> tuple[TunedFile | None, Use]:
+    """Return the file at `path`, read once until reload(), and how lookups on `device` use it; None
+    and the reason in a sentence if they do not.
+    """
+    file = _read(path, _generation)
+    if isinstance(file, InputError):
+        return None, Use(str(file))
+    use = use_of(path, file, device)
+    if use.reason is not None:
+        return None, Use(f"tuned file {path} {use.reason}; {_REMEDY}.")
+    return file, use
 
 
 def path_of(
@@ -173,38 +168,40 @@ def new_file(
             complete; if known also budget_seconds and driver.
 
     Raises:
-        InputError: a kernel or dtype that does not exist, or fields that break the schema.
+        ValueError: a kernel or dtype that does not exist, or fields that break the schema.
     """
-    from tri_apsp.tuned.schema import SCHEMA, TunedFile, schema_errors
+    from tri_apsp.tuned.schema import SCHEMA, TunedFile
 
     header = {
         "schema_version": SCHEMA,
-        **identity(engine, kernel, dtype, device),
+        "engine": engine,
+        "kernel": kernel,
+        "dtype": dtype,
+        "gpu": device.name,
+        "slug": device.slug,
+        "capability": device.capability,
+        "units": device.units,
+        "kernel_hash": kernel_hash(engine, kernel),
         "triton": None if engine == "cpu" else triton_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
-        **run,
     }
-    with schema_errors("a tuned file", "correct the entries or the fields of the run"):
-        return TunedFile.model_validate({**header, "entries": tuple(entries)})
+    return TunedFile.model_validate({**header, **run, "entries": tuple(entries)})
 
 
 def existing(
     engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
 ) -> tuple[TunedFile | None, str | None]:
     """Return the file at the path where `save` writes, or the sentence with which `save` refuses to
-    overwrite it; (None, None) without a file.
+    replace it; (None, None) without a file.
     """
     path = path_of(engine, kernel, dtype, device.slug, directory)
-    return _replaceable(path, identity(engine, kernel, dtype, device))
-
-
-def _replaceable(path: Path, wanted: dict[str, Any]) -> tuple[TunedFile | None, str | None]:
-    file, reason = _read(path)
-    if file is not None and (found := difference(file, wanted)) is not None:
-        return None, unusable(path, found)
-    return file, reason
+    if not path.exists():
+        return None, None
+    reload()
+    file, use = usable(path, device)
+    return file, use.reason
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
@@ -230,7 +227,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     """
     path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
     with _locked(path.parent):
-        present, reason = _replaceable(path, {name: getattr(file, name) for name in IDENTITY})
+        present, reason = existing(file.engine, file.kernel, file.dtype, file.device, directory)
         if reason is not None and not force:
             raise InputError(reason)
         _write(path, file if present is None else _merged(present, file))
@@ -286,14 +283,10 @@ def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
 
 def _write(path: Path, file: TunedFile) -> None:
     """Write under another name, then rename, so that a reader sees the old file or the new one."""
-    content = file.model_dump(mode="json")
-    for entry in content["entries"]:
-        if entry["run"] is None:
-            del entry["run"]
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+            stream.write(file.model_dump_json(indent=2, exclude_none=True) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)

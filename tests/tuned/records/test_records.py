@@ -16,7 +16,7 @@ from tri_apsp.tune.options import build_parser
 from tri_apsp.tune.plan import Settings, plan
 from tri_apsp.tune.tasks import TuningTask, default_tasks
 from tri_apsp.tuned import hashes
-from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of, records_of
+from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of
 from tri_apsp.tuned.records.base import CALLS, make_space
 
 CPU = torch.device("cpu")
@@ -93,7 +93,7 @@ class TestANewKernel:
         )
         run = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
         with pytest.raises(
-            InputError, match="a config must have fields of block_size, but has cutoff"
+            ValueError, match="a config must have fields of block_size, but has cutoff"
         ):
             tuned.new_file(
                 "cpu",
@@ -126,53 +126,6 @@ def test_a_record_is_complete(engine: str, kernel: str) -> None:
     assert set(fields) == set(record.fields)
 
 
-def test_the_solve_is_the_last_kernel_of_an_engine() -> None:
-    """A solve is tuned with the winners of the other kernels."""
-    for engine in dict.fromkeys(engine for engine, _ in RECORDS):
-        assert [record.is_solve for record in records_of(engine)] == [False] * (
-            len(records_of(engine)) - 1
-        ) + [True]
-
-
-def test_the_kernels_of_each_call() -> None:
-    found = {
-        call: [
-            (engine, kernel) for (engine, kernel), record in RECORDS.items() if call in record.calls
-        ]
-        for call in CALLS
-    }
-    every = set(RECORDS)
-    assert found["product"] == [key for key in RECORDS if key[1].endswith("product")]
-    assert set(found["solve"]) == every - {("nvidia", "small_product"), ("nvidia", "batch")}
-    assert set(found["batch"]) == every - {
-        ("nvidia", "small_product"),
-        ("nvidia", "closure"),
-        ("nvidia", "exponents"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("n", "method", "block_size", "cutoff", "size"),
-    [
-        (100, "kleene", 1920, 1024, 100),
-        (1920, "kleene", 1920, 1024, 1920),
-        (1921, "kleene", 1920, 1024, 1024),
-        (1921, "kleene", 512, 1024, 512),
-        (1921, "floyd_warshall", 1920, 1024, 1920),
-        (1921, None, 1920, 1024, 1024),
-    ],
-)
-def test_the_size_of_closures_in_a_solve(
-    n: int, method: str | None, block_size: int, cutoff: int, size: int
-) -> None:
-    config = dataclasses.replace(
-        default_config("nvidia", torch.float32), method=method, block_size=block_size, cutoff=cutoff
-    )
-    assert record_of("nvidia", "closure").lookup_size(n, config) == size
-    assert record_of("nvidia", "batch").lookup_size(n, config) == n
-    assert record_of("nvidia", "small_product").lookup_size(n, config) == min(n, 1024)
-
-
 def test_values_of_a_space_and_back() -> None:
     base = default_config("cpu", torch.float32)
     space = record_of("cpu", "product").space
@@ -184,23 +137,12 @@ def test_values_of_a_space_and_back() -> None:
         assert whole.values(whole.config({"small_product": name}, nvidia))["small_product"] == name
 
 
-@pytest.mark.parametrize(
-    ("engine", "kernel", "message"),
-    [
-        (
-            "tpu",
-            "product",
-            "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these.",
-        ),
-        (
-            "cpu",
-            "panels",
-            "kernel must be one of product, solve for the cpu engine, but is 'panels', "
-            "which the portable engine has; choose one of these.",
-        ),
-    ],
-)
-def test_unknown_names_are_refused(engine: str, kernel: str, message: str) -> None:
+@pytest.mark.parametrize(("engine", "kernel"), [("tpu", "product"), ("cpu", "panels")])
+def test_unknown_names_are_refused(engine: str, kernel: str) -> None:
     with pytest.raises(InputError) as caught:
         record_of(engine, kernel)
-    assert str(caught.value) == message
+    assert str(caught.value) == (
+        f"kernel '{kernel}' must exist for engine '{engine}', but the engines have these: "
+        "cpu: product, solve; nvidia: product, small_product, closure, batch, exponents, solve; "
+        "portable: product, closure, panels, solve; choose one of these."
+    )

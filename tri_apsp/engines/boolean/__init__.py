@@ -2,7 +2,6 @@
 first used.
 """
 
-from functools import cache
 from importlib import import_module
 
 import torch
@@ -22,10 +21,5 @@ def make(name: str, n: int, device: torch.device) -> BooleanEngine:
     """Return the Boolean engine beside engine `name` of tri_apsp.engines.ENGINES, for graphs of `n`
     vertices on `device`.
     """
-    return _type_of(name)(n, device)
-
-
-@cache
-def _type_of(name: str) -> type[BooleanEngine]:
     engine: type[BooleanEngine] = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])
-    return engine
+    return engine(n, device)

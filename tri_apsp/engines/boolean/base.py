@@ -33,12 +33,15 @@ class BooleanEngine(BlockOperations):
 
     Bit b of word (i, w) is the element (i, WORD w + b). Rows, columns and skips of the methods
     count vertices.
+
+    Attributes:
+        WORD: vertices per word.
+        BLOCK_SIZE: the largest block that `closure` closes.
+        CUTOFF: the largest block that kleene leaves to floyd_warshall.
     """
 
     WORD: ClassVar[int]
-    """Vertices per word."""
     BLOCK_SIZE: ClassVar[int]
-    """The largest block that `closure` closes; kleene leaves blocks of CUTOFF to floyd_warshall."""
     CUTOFF: ClassVar[int]
 
     def __init__(self, n: int, device: torch.device) -> None:

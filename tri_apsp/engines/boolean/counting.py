@@ -2,15 +2,14 @@
 kernels.nvidia.counting.
 """
 
-from functools import cache
-
 import torch
 
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.boolean.base import PADDING
 from tri_apsp.engines.boolean.triton_base import shape_of, to_bytes
 from tri_apsp.engines.triton_base import in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import cached_launcher
+from tri_apsp.kernels.nvidia.counting import _counting_kernel
 
 TILES = {
     "BLOCK_M": 128,
@@ -42,7 +41,8 @@ def product(update: Update) -> None:
     + n k) bytes.
     """
     m, n, k = (PADDING * size for size in shape_of(update))
-    launcher, tiles = _launcher_and_tiles(m * n >= _LARGE)
+    tiles = LARGE_TILES if m * n >= _LARGE else TILES
+    launch = cached_launcher(_counting_kernel, **tiles)
     programs = m // tiles["BLOCK_M"] * -(-n // tiles["BLOCK_N"])
     a, b = (
         to_bytes(update.a, m, k).view(torch.int8),
@@ -50,12 +50,4 @@ def product(update: Update) -> None:
     )
     for operands in in_parts(update.c, a, b):
         c = operands[0]
-        launcher((programs, len(c), 1), *operands, m, n, k, *c.stride()[:2])
-
-
-@cache
-def _launcher_and_tiles(large: bool) -> tuple[Launcher, dict[str, int]]:
-    from tri_apsp.kernels.nvidia.counting import _counting_kernel
-
-    tiles = LARGE_TILES if large else TILES
-    return Launcher(_counting_kernel, tiles), tiles
+        launch((programs, len(c), 1), *operands, m, n, k, *c.stride()[:2])

@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import BooleanEngine, packed_size
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
+from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks
 from tri_apsp.kernels.cpu import boolean as kernels
 
 # A task of a product has at most this many rows, whose strip of C takes 128 KB, as the tables do;
@@ -46,14 +46,16 @@ class CpuBooleanEngine(BooleanEngine):
         values, words = adjacency.numpy(), matrix.numpy()
         for part in _parts(batch, n):
             edges = values[part] != 0 if no_edge is None else values[part] < no_edge
-            _bytes(words)[part][:, :, : -(-n // 8)] = np.packbits(edges, axis=-1, bitorder="little")
+            words.view(np.uint8)[part][:, :, : -(-n // 8)] = np.packbits(
+                edges, axis=-1, bitorder="little"
+            )
         vertices = np.arange(n)
         words[:, vertices, vertices // self.WORD] |= np.int64(1) << (vertices % self.WORD)
         return matrix
 
     def unpack(self, matrix: Block) -> torch.Tensor:
         result = torch.empty((matrix.shape[0], self.n, self.n), dtype=torch.bool)
-        packed = _bytes(matrix.numpy())
+        packed = matrix.numpy().view(np.uint8)
         for part in _parts(len(packed), self.n):
             bits = np.unpackbits(packed[part], axis=-1, count=self.n, bitorder="little")
             result.numpy()[part] = bits.view(np.bool_)
@@ -69,7 +71,7 @@ class CpuBooleanEngine(BooleanEngine):
         work = 0
         for update in updates:
             c, a, b = (block.numpy() for block in update[:3])
-            a = _bytes(a)
+            a = a.view(np.uint8)  # bytes, as the kernel reads A
             work += c.size * a.shape[2] * 8 * self.WORD // _OPERATIONS
             height, width = self._task_shape(*c.shape)
             for item in range(c.shape[0]):
@@ -94,13 +96,6 @@ class CpuBooleanEngine(BooleanEngine):
             else:
                 height = -(-height // 2)
         return height, width * kernels.STRIP
-
-
-def _bytes(words: Array) -> Array:
-    """Return a view of words (batch, rows, columns), with unit stride in the last dimension, as
-    bytes.
-    """
-    return words.view(np.uint8)
 
 
 def _parts(batch: int, n: int) -> Iterator[tuple[slice, slice]]:

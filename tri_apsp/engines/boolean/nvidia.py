@@ -2,7 +2,6 @@
 large ones by counting.
 """
 
-from functools import cache
 from typing import Any
 
 from tri_apsp.configs import max_registers
@@ -11,7 +10,6 @@ from tri_apsp.engines.base import Update
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean.base import PADDING, packed_size
 from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine, shape_of
-from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
 from tri_apsp.kernels.nvidia.gluon_names import gl
 
@@ -38,6 +36,8 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     # 5632 vertices 1.5 ms either way.
     LEAST_COUNTED = 2816
 
+    product_kernel = _boolean_product_kernel
+
     @property
     def counts(self) -> bool:
         half = (
@@ -55,27 +55,17 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
         super().product(*on_bits)
 
     @staticmethod
-    @cache
-    def product_launcher(tiles: BooleanTiles) -> Launcher:
-        return Launcher(_boolean_product_kernel, product_constants(tiles))
-
-
-def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
-    """Return the constants and options of a product by `tiles`, whose threads own four or eight
-    words in each of some rows.
-    """
-    warps_n = max(1, tiles.block_n // 64)
-    lanes_b = min(32, tiles.block_n // 4)
-    layouts = BooleanLayouts(
-        ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
-        LOAD_A=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps, 1], [1, 0]),
-        LOAD_B=gl.BlockedLayout([1, 4], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
-        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-    )
-    return {
-        "BLOCK_M": tiles.block_m,
-        "BLOCK_N": tiles.block_n,
-        "LAYOUTS": layouts,
-        "num_warps": tiles.num_warps,
-        "maxnreg": max_registers(_RESIDENT_WARPS),
-    }
+    def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
+        """Threads own four or eight words in each of some rows."""
+        warps_n = max(1, tiles.block_n // 64)
+        lanes_b = min(32, tiles.block_n // 4)
+        layouts = BooleanLayouts(
+            ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
+            LOAD_A=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps, 1], [1, 0]),
+            LOAD_B=gl.BlockedLayout([1, 4], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
+            SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+        )
+        return TritonBooleanEngine.product_constants(tiles) | {
+            "LAYOUTS": layouts,
+            "maxnreg": max_registers(_RESIDENT_WARPS),
+        }

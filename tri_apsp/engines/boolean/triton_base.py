@@ -1,9 +1,8 @@
 """What the Boolean engines of a GPU share: words of 32 bits, packing, and products in pairs."""
 
 import itertools
-from abc import abstractmethod
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
@@ -11,10 +10,11 @@ from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, cached_launcher
+from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 
 # Rows of words, and words in a row, of the tile that a program packs, and of one that it unpacks.
-_PACK_TILE, _UNPACK_TILE = (8, 16), (64, 8)
+_PACK_TILE, _UNPACK_TILE = {"ROWS": 8, "WORDS": 16}, {"ROWS": 64, "WORDS": 8}
 # A launch has up to this many programs per multiprocessor, if k can be divided between enough
 # programs of a tile.
 _PROGRAMS_PER_UNIT = 4
@@ -42,6 +42,11 @@ class TritonBooleanEngine(BooleanEngine):
     The closure of a block of 2048 vertices takes at most 11 launches, each a product of many
     programs. On an H200, with all products on bits, that makes graphs of 4096 and 8192 vertices
     take 1.0 and 2.9 ms, and with blocks of 1024 1.9 and 4.3 ms; for 32768 there is no difference.
+
+    Attributes:
+        TILES: best first: a launch takes the first with enough programs to occupy every
+            multiprocessor, else the last.
+        product_kernel: its run-time arguments are those of kernels.portable.boolean, in order.
     """
 
     WORD = 32
@@ -49,16 +54,13 @@ class TritonBooleanEngine(BooleanEngine):
     CUTOFF = 2048
 
     TILES: ClassVar[tuple[BooleanTiles, ...]]
-    """Best first: a launch takes the first with enough programs to occupy every multiprocessor,
-    else the last.
-    """
+
+    product_kernel: ClassVar[Any]
 
     @staticmethod
-    @abstractmethod
-    def product_launcher(tiles: BooleanTiles) -> Launcher:
-        """Return the kernel of a product by `tiles`; its arguments are those of
-        kernels.portable.boolean.
-        """
+    def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
+        """Return the constants and options of a product by `tiles`."""
+        return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "num_warps": tiles.num_warps}
 
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
         batch, n, _ = adjacency.shape
@@ -67,9 +69,10 @@ class TritonBooleanEngine(BooleanEngine):
             (batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device
         )
         values = adjacency.view(torch.uint8) if adjacency.dtype == torch.bool else adjacency
+        launch = cached_launcher(_pack_kernel, NO_EDGE=no_edge, **_PACK_TILE, num_warps=4)
+        programs = _tiles_of_words(size, size, _PACK_TILE)
         for words, part in in_parts(matrix, values):
-            programs = _tiles_of_words(size, size, _PACK_TILE)
-            _pack_launcher(no_edge)((programs, len(words), 1), words, part, size, n, *part.stride())
+            launch((programs, len(words), 1), words, part, size, n, *part.stride())
         return matrix
 
     def unpack(self, matrix: Block) -> torch.Tensor:
@@ -85,9 +88,9 @@ class TritonBooleanEngine(BooleanEngine):
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
             shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
             tiles, parts = self._tiles_and_parts(shapes, first.c.shape[0])
-            programs = _tiles(shapes, tiles) * parts
+            programs, launch = _tiles(shapes, tiles) * parts, _product_launcher(type(self), tiles)
             for operands in in_parts(*first[:3], *(second or first)[:3]):
-                self.product_launcher(tiles)(
+                launch(
                     (programs, operands[0].shape[0], 1),
                     *operands[:3],
                     *shapes[0],
@@ -110,6 +113,11 @@ class TritonBooleanEngine(BooleanEngine):
         return tiles, min(most, -(-_PROGRAMS_PER_UNIT * units // count))
 
 
+@cache  # as cached_launcher, by fewer arguments
+def _product_launcher(engine: type[TritonBooleanEngine], tiles: BooleanTiles) -> Launcher:
+    return Launcher(engine.product_kernel, engine.product_constants(tiles))
+
+
 def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False) -> torch.Tensor:
     """Return the bits of a packed matrix as bytes: uint8 (batch, rows, columns), or the transpose
     (batch, columns, rows).
@@ -122,10 +130,9 @@ def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False)
     shape = (columns, rows) if transposed else (rows, columns)
     result = torch.empty((len(words), *shape), dtype=torch.uint8, device=words.device)
     programs = _tiles_of_words(rows, columns, _UNPACK_TILE)
+    launch = cached_launcher(_unpack_kernel, TRANSPOSED=transposed, **_UNPACK_TILE, num_warps=4)
     for part, of_part in in_parts(result, words):
-        _unpack_launcher(transposed)(
-            (programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2]
-        )
+        launch((programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2])
     return result
 
 
@@ -139,30 +146,5 @@ def _tiles(shapes: list[Shape], tiles: BooleanTiles) -> int:
     return sum(m * (PADDING // tiles.block_m) * -(-n * 4 // tiles.block_n) for m, n, _ in shapes)
 
 
-def _tiles_of_words(rows: int, columns: int, tile: tuple[int, int]) -> int:
-    return -(-rows // tile[0]) * -(-columns // (32 * tile[1]))
-
-
-@cache
-def _pack_launcher(no_edge: float | int | None) -> Launcher:
-    from tri_apsp.kernels.shared.boolean import _pack_kernel
-
-    return Launcher(
-        _pack_kernel,
-        {"NO_EDGE": no_edge, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "num_warps": 4},
-    )
-
-
-@cache
-def _unpack_launcher(transposed: bool) -> Launcher:
-    from tri_apsp.kernels.shared.boolean import _unpack_kernel
-
-    return Launcher(
-        _unpack_kernel,
-        {
-            "TRANSPOSED": transposed,
-            "ROWS": _UNPACK_TILE[0],
-            "WORDS": _UNPACK_TILE[1],
-            "num_warps": 4,
-        },
-    )
+def _tiles_of_words(rows: int, columns: int, tile: dict[str, int]) -> int:
+    return -(-rows // tile["ROWS"]) * -(-columns // (32 * tile["WORDS"]))

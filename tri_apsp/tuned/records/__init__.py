@@ -50,20 +50,13 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
         InputError: the engine does not exist, or has no such kernel; with the valid names.
     """
     record = RECORDS.get((engine, kernel))
-    if record is not None:
-        return record
-    names = [record.name for record in records_of(engine)]
-    if not names:
-        engines = ", ".join(dict.fromkeys(name for name, _ in RECORDS))
+    if record is None:
+        known = "; ".join(f"{name}: {', '.join(kernels)}" for name, kernels in KERNELS.items())
         raise InputError(
-            f"engine must be one of {engines}, but is {engine!r}; choose one of these."
+            f"kernel {kernel!r} must exist for engine {engine!r}, but the engines have these: "
+            f"{known}; choose one of these."
         )
-    others = [other for other, name in RECORDS if name == kernel]
-    of = f", which the {' and the '.join(others)} engine has" if others else ""
-    raise InputError(
-        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}{of}; "
-        "choose one of these."
-    )
+    return record
 
 
 def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:

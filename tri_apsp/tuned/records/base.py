@@ -1,5 +1,5 @@
-"""The record of a tunable kernel: its search space, and the rules that the lookup and the tuner
-apply.
+"""The record of a tunable kernel: its search space, the rules that the lookup and the tuner apply,
+and those that the records of several engines share.
 """
 
 import dataclasses
@@ -98,6 +98,43 @@ def _tiles_named(name: str) -> GpuTiles:
     return GpuTiles(*map(int, re.findall(r"\d+", name)))
 
 
+SOLVE_FIELDS = ("method", "block_size", "cutoff")
+
+OTHER_REGISTERS = 24
+"""Registers of a thread besides accumulators and operands: addresses, masks, counters; from
+programs that did not spill.
+"""
+
+MIN_VALUES = 16
+"""With fewer values of C per thread, loads take longer than sums: 4 x 4 values take 8 loads for 16
+sums.
+"""
+
+
+def registers_per_value(dtype: torch.dtype) -> int:
+    """Return the registers that hold a value: one for int16 too, although the nvidia engine's
+    product packs two into one.
+    """
+    return 2 if dtype.itemsize == 8 else 1
+
+
+def exceeds(value: Choice, choices: tuple[Choice, ...], n: int) -> bool:
+    """Return whether a choice smaller than `value` covers all of `n` already."""
+    return any(int(choice) >= n for choice in choices if int(choice) < int(value))
+
+
+def solve_repeats(config: CompleteConfig, base: CompleteConfig, n: int, space: Space) -> bool:
+    """Return whether a configuration of `space` solves n vertices as another of its configurations
+    does.
+    """
+    if config.method == "kleene":
+        # With cutoff >= n kleene is floyd_warshall; a block_size above the cutoff acts like
+        # block_size = cutoff.
+        return config.cutoff >= n or config.block_size > config.cutoff
+    sizes = next(each.choices for each in space.parameters if each.name == "block_size")
+    return config.cutoff != base.cutoff or exceeds(config.block_size, sizes, n)
+
+
 @dataclass(frozen=True)
 class TunableKernel(Generic[C]):
     """One kernel of an engine that is tuned separately, with all facts that the lookup, the hash
@@ -119,6 +156,7 @@ class TunableKernel(Generic[C]):
             two, so steps of four suffice.
         dtypes: the names of the dtypes that it serves.
         from_n: the least n of a call that runs it.
+        tuned_to_n: the largest n of a call for which TRI_APSP_TUNE=auto tunes it.
         signed_dtypes: the dtypes for which weights without negative values run other instructions,
             or another algorithm, than weights of any sign; only for these is each sign tuned
             separately.
@@ -141,7 +179,8 @@ class TunableKernel(Generic[C]):
     quick_sizes: tuple[int, ...]
     full_sizes: tuple[int, ...]
     dtypes: tuple[str, ...] = tuple(DTYPES_BY_NAME)
-    from_n: int = 0
+    from_n: int = 1
+    tuned_to_n: float = math.inf
     signed_dtypes: tuple[str, ...] = ()
     fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
     repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False

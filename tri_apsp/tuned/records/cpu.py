@@ -1,8 +1,14 @@
 """The tunable kernels of the cpu engine, in the order in which they are tuned."""
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space
-from tri_apsp.tuned.records.rules import SOLVE_FIELDS, exceeds, solve_repeats
+from tri_apsp.tuned.records.base import (
+    CALLS,
+    SOLVE_FIELDS,
+    TunableKernel,
+    exceeds,
+    make_space,
+    solve_repeats,
+)
 
 _SIGNED = ("float32", "float64")
 _SOURCES = ("cpu/min_plus.py", "cpu/vectors.py")

@@ -14,14 +14,17 @@ from tri_apsp.configs import (
     product_registers,
 )
 from tri_apsp.device import Device
-from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
-from tri_apsp.tuned.records.rules import (
+from tri_apsp.tuned.records.base import (
+    CALLS,
     MIN_VALUES,
     OTHER_REGISTERS,
     SOLVE_FIELDS,
+    TunableKernel,
     exceeds,
+    make_space,
     registers_per_value,
     solve_repeats,
+    tiles_name,
 )
 
 _GLUON = (
@@ -201,6 +204,7 @@ KERNELS = (
         ),
         quick_sizes=(512,),
         full_sizes=(256, 512, 1024),
+        tuned_to_n=_LARGEST_SMALL_PRODUCT,
         signed_dtypes=("float32",),
         fits=lambda config, dtype, device: _tiles_fit(
             config.small_product, dtype, device, _MIN_SMALL_VALUES
@@ -244,6 +248,7 @@ KERNELS = (
         ),
         quick_sizes=(128,),
         full_sizes=(64, 128, 256),
+        tuned_to_n=512,
         signed_dtypes=("float32", "float64", "int64"),
         fits=lambda config, dtype, device: _closure_fits(
             config, config.batch_programs, dtype, device

@@ -3,11 +3,13 @@
 import torch
 
 from tri_apsp.configs import PortableConfig
-from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space
-from tri_apsp.tuned.records.rules import (
+from tri_apsp.tuned.records.base import (
+    CALLS,
     MIN_VALUES,
     OTHER_REGISTERS,
     SOLVE_FIELDS,
+    TunableKernel,
+    make_space,
     registers_per_value,
     solve_repeats,
 )

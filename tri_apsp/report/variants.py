@@ -1,0 +1,274 @@
+"""Variants of a solve: which steps of a level may run side by side, what does squaring cost, and
+what do paths and negative cycles cost?
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.bench.cases import Case
+from tri_apsp.bench.solves import plan_of, solve_with
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.device import Device, run_concurrently
+from tri_apsp.engines import Engine, Update
+from tri_apsp.graphs import Graph, complete, sparse_rows
+from tri_apsp.report import plots
+from tri_apsp.report.calls import (
+    CallMeasurer,
+    SolveCall,
+    by_label,
+    number,
+    rate_lines,
+    ratios,
+    table_of,
+    times_section,
+)
+from tri_apsp.report.markdown import figure, section
+from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.study import Group, Page, Point, Study, StudyRow, Target, grouped, solve_cases
+from tri_apsp.request import MethodChoice
+from tri_apsp.semirings import no_edge
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.workloads import WrongResultError
+from tri_apsp.tuned.records import Values
+
+_SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
+_CUTOFF = 256  # the largest β; smaller graphs have two levels of recursion
+
+_EVERY, _EARLY = "every product", "until nothing changes"
+_SQUARED: dict[str, Callable[[int], Graph]] = {
+    "complete": complete,
+    "n / 4 edges per row": sparse_rows,
+}
+
+_ALONE, _BOTH, _MARKED = (
+    "distances",
+    "distances and predecessors",
+    "distances with a negative cycle marked",
+)
+_SIGNED = "3% of the edges, any sign"
+# The share of all edges, and the least and the greatest integer weight.
+_PATHS = {
+    "3% of the edges, 1 to 1000": (0.03, 1, 1000),
+    "complete, 1 to 10000": (1.0, 1, 10000),
+    "3% of the edges, 1": (0.03, 1, 1),
+    "30% of the edges, 1": (0.3, 1, 1),
+    "half of the edges, 1000 to 2000": (0.5, 1000, 2000),
+    "3% of the edges, 0 and 1": (0.03, 0, 1),
+    _SIGNED: (0.03, 0, 999),
+}
+
+
+def _steps(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    steps = (_SEQUENCE, _FUSED) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED)
+    points = tuple(Point({"steps": name}) for name in steps)
+    return [Group("Concurrency", task, points, compared=True, cubic=True)]
+
+
+def _complete(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
+    return Case(task.n, task.torch_dtype).weights(device)
+
+
+def _with_steps(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
+    """Return a solve in which kleene gives the products of steps 6 and 7, or 10 and 11, to the
+    engine in one call, and the engine runs them as `values` says.
+    """
+    cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
+    config = Config(engine=task.engine, cutoff=cutoff, block_size=cutoff)
+    plan = plan_of(weights, "kleene", config)
+
+    def arrange(engine: Engine) -> None:
+        product = engine.product
+
+        def arranged(*updates: Update) -> None:
+            if len(updates) != 2 or values["steps"] == _FUSED:
+                product(*updates)
+            elif values["steps"] == _STREAMS:
+                first, second = updates
+                run_concurrently(weights.device, lambda: product(first), lambda: product(second))
+            else:
+                for update in updates:
+                    product(update)
+
+        engine.product = arranged  # type: ignore[method-assign]
+
+    return lambda: (solve_with(weights, plan, arrange).distances, None)
+
+
+def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    points = [
+        Point({"call": call, "graph": graph})
+        for graph in _SQUARED
+        for call in (_EVERY, _EARLY, "auto")
+    ]
+    return [Group("Squaring", task, tuple(points), cubic=True)]
+
+
+def _squared(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
+    return _SQUARED[graph](task.n).to_weights(task.torch_dtype, device)
+
+
+def _by_squaring(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
+    config = Config(engine=task.engine)
+    if values["call"] == _EVERY:
+        return lambda: (_square(weights, config), None)
+    method: MethodChoice = "squaring" if values["call"] == _EARLY else "auto"
+    return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
+
+
+def _square(weights: torch.Tensor, config: Config) -> torch.Tensor:
+    """Return distances by ceil(log2(n - 1)) products, as Malison's APSPMM."""
+    distances = weights
+    with tuned.using(config):
+        for _ in range(max(weights.shape[0] - 2, 0).bit_length()):
+            distances = min_plus(distances, distances)
+    return distances
+
+
+def _variants_page(
+    title: str,
+    label: Callable[[StudyRow], str],
+    base: str,
+    rows: Sequence[StudyRow],
+    target: Target,
+    name: str,
+) -> Page:
+    """Return the page of rates and times, and how many times as fast as `base` each variant is."""
+    panel = Plot("n", rate_lines(rows, label))
+    drawn = plots.draw(title, [panel], y_label="10⁹ operations/s", log_y=True, width=7.0)
+    gains = []
+    for (dtype,), found in grouped(rows, "dtype").items():
+        seconds = by_label(found, label)
+        gains += [f"### {dtype}", table_of(ratios(seconds, seconds.get(base, {})), number)]
+    result = [figure(name, "n³ / time against n"), section(f"Times as fast as {base}", *gains)]
+    return Page({name: drawn}, result, [times_section(rows, label)])
+
+
+def _paths(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
+    """Return a group for each graph, whose two calls are timed in turns."""
+    groups = []
+    for graph in _PATHS:
+        calls = (_ALONE, _MARKED if graph == _SIGNED else _BOTH)
+        points = tuple(Point({"call": call, "graph": graph}) for call in calls)
+        groups.append(Group(graph, task, points, compared=True, cubic=True))
+    return groups
+
+
+def _with_ties(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
+    """Return weights (n, n) of a graph of _PATHS. In _SIGNED some are negative, and the last two
+    vertices have edges only to each other.
+    """
+    share, low, high = _PATHS[graph]
+    n, dtype, generator = task.n, task.torch_dtype, torch.Generator().manual_seed(task.n)
+    weights = torch.randint(low, high + 1, (n, n), generator=generator, dtype=torch.int32)
+    missing = torch.rand(n, n, generator=generator) >= share
+    if graph == _SIGNED:
+        potentials = torch.randint(0, 100, (n,), generator=generator, dtype=torch.int32)
+        weights += potentials[:, None] - potentials
+        missing[-2:], missing[:, -2:], missing[-2:, -2:] = True, True, False
+    return weights.to(dtype).masked_fill_(missing, no_edge(dtype)).to(device)
+
+
+def _with_paths(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
+    config = Config(engine=task.engine)
+    if values["call"] == _MARKED:
+        return _marked(weights, config)
+    solve = partial(shortest_paths, weights, config=config, predecessors=values["call"] == _BOTH)
+    return lambda: (solve().distances, None)
+
+
+def _marked(weights: torch.Tensor, config: Config) -> SolveCall:
+    """Return a solve that marks a cycle of weight -1 between the last two vertices, which it finds
+    last, and returns the distances without the cycle.
+    """
+    without, weights = shortest_paths(weights[-2:, -2:]).distances, weights.clone()
+    weights[-2, -1], weights[-1, -2] = 4, -5
+
+    def call() -> tuple[torch.Tensor, None]:
+        result = shortest_paths(weights, config=config, negative_cycles="mark")
+        if result.negative_cycle is None:
+            raise WrongResultError("the negative cycle was not marked")
+        result.distances[-2:, -2:] = without
+        return result.distances, None
+
+    return call
+
+
+class _PathMeasurer(CallMeasurer):
+    """Also follows the last edge of every path before a call that finds predecessors is timed."""
+
+    def check(self, task: TuningTask, point: Point) -> None:
+        if point.values["call"] != _MARKED:  # the small graphs have no two vertices for the cycle
+            super().check(task, point)
+        if point.values["call"] == _BOTH:
+            weights, distances = self.graph_of(task, point)
+            found = shortest_paths(weights, predecessors=True).predecessors
+            assert found is not None, "they were asked for"
+            before, columns = found.long().clamp_(min=0), torch.arange(task.n, device=found.device)
+            through = distances.gather(1, before) + weights[before, columns]
+            if not bool(((found < 0) | (through == distances)).all()):
+                raise WrongResultError("a path does not add up to its distance")
+
+
+def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    rows = sorted(rows, key=lambda row: list(_PATHS).index(row["graph"]))
+    panels, tables = [], []
+    for (dtype,), found in grouped(rows, "dtype").items():
+        alone, more = (
+            by_label([row for row in found if (row["call"] == _ALONE) == wanted], _graph)
+            for wanted in (True, False)
+        )
+        over = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
+        lines = [Line(graph, list(known), list(known.values())) for graph, known in over.items()]
+        panels.append(Plot(f"n, {dtype}", lines))
+        tables += [f"### {dtype}", table_of(over, "{:.2f}".format)]
+    y_label = "time / time of the distances alone"
+    drawn = plots.draw("Predecessors and negative cycles", panels, y_label=y_label)
+    result = [figure(name, y_label), section("Time over that of the distances alone", *tables)]
+    times = times_section(rows, lambda row: f"{row['graph']}: {row['call']}")
+    return Page({name: drawn}, result, [times])
+
+
+def _graph(row: StudyRow) -> str:
+    return row["graph"]
+
+
+STUDIES = (
+    Study(
+        name="concurrency",
+        question="Which steps may run side by side?",
+        parameters=("steps",),
+        cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
+        groups_of=_steps,
+        measurer=lambda device: CallMeasurer(device, _complete, _with_steps),
+        page=partial(_variants_page, "Steps of a level", lambda row: row["steps"], _SEQUENCE),
+    ),
+    Study(
+        name="squaring",
+        question="What does squaring cost?",
+        parameters=("call", "graph"),
+        cases=solve_cases((512, 1024, 2048, 4096, 8192, 16384), (256, 512, 1024, 2048)),
+        groups_of=_squaring,
+        measurer=lambda device: CallMeasurer(device, _squared, _by_squaring),
+        page=partial(
+            _variants_page,
+            "Squaring",
+            lambda row: f"{row['call']}, {row['graph']}",
+            f"{_EVERY}, {next(iter(_SQUARED))}",
+        ),
+    ),
+    Study(
+        name="paths",
+        question="What do paths and negative cycles cost?",
+        parameters=("call", "graph"),
+        cases=solve_cases(
+            gpu=(1024, 4096, 8192), cpu=(512, 1024, 2048), gpu_dtypes=("float32", "int16")
+        ),
+        groups_of=_paths,
+        measurer=lambda device: _PathMeasurer(device, _with_ties, _with_paths),
+        page=_paths_page,
+    ),
+)
