@@ -41,7 +41,7 @@ def graph(seed: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @searches
-@pytest.mark.parametrize("dtype", cases.DTYPES)
+@cases.every_dtype
 def test_a_cycle_of_each_negative_component(
     device: str, in_rounds: bool, dtype: torch.dtype
 ) -> None:

@@ -120,9 +120,12 @@ class TestEncodings:
         """c_ij = 1/N sum over the N edges e_n of the path of x(e_n) w_n."""
         data, w = GRAPHS[0], torch.rand(M, 3)
         found = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M)
-        c = (features_along(found.edge_paths, data.edge_attr) * w).sum(
-            (-1, -2)
-        ) / found.spatial_positions.clamp(min=1)
+        features = data.edge_attr.clone().requires_grad_()
+        along = (features_along(found.edge_paths, features) * w).sum((-1, -2))
+        c = along / found.spatial_positions.clamp(min=1)
+        (gradient,) = torch.autograd.grad(c.sum(), features)
+        used = torch.isin(torch.arange(data.num_edges), found.edge_paths)
+        assert torch.equal((gradient != 0).any(1), used)
         for i in range(data.num_nodes):
             for j in range(data.num_nodes):
                 path = [edge for edge in found.edge_paths[0, i, j].tolist() if edge >= 0]
@@ -130,7 +133,7 @@ class TestEncodings:
                     float(data.edge_attr[edge] @ w[k]) for k, edge in enumerate(path)
                 ) / max(1, len(path))
                 if len(path) or lengths(data)[i, j] == 0:
-                    assert c[0, i, j] == pytest.approx(expected, abs=1e-5)
+                    assert c[0, i, j].item() == pytest.approx(expected, abs=1e-5)
 
     @pytest.mark.parametrize("value", [0, 1.5, None, True])
     def test_max_distance(self, value: object) -> None:
@@ -151,20 +154,6 @@ class TestTransforms:
         batch.edge_index = batch.edge_index[:, [2, 0, 3, 1]]
         with pytest.raises(InputError, match="the edges of a batch must be grouped by graph"):
             padded(batch, "edge_paths", fill=-1, edges=True)
-
-    @pytest.mark.parametrize(
-        "data",
-        [torch.ones(3), Data(), [path_graph(3)], None],
-        ids=["tensor", "no edges", "list", "None"],
-    )
-    def test_other_data(self, data: object) -> None:
-        for transform in (
-            ShortestPathDistances(),
-            GraphormerEncodings(2),
-            lambda data: padded(data, "x", fill=0),
-        ):
-            with pytest.raises(InputError, match="the data must"):
-                transform(data)
 
     @pytest.mark.parametrize("weight", [None, "edge_weight"])
     @pytest.mark.parametrize("limit", [None, 2.5])
@@ -206,75 +195,7 @@ class TestTransforms:
         assert padded(alone, "edge_paths", fill=-1, edges=True)[0].shape == (1, 9, 9, M)
 
     def test_refused(self) -> None:
-        with pytest.raises(InputError, match="must have the attribute 'length', but has"):
-            ShortestPathDistances(edge_weight="length")(GRAPHS[0])
-        with pytest.raises(InputError, match="must have the attribute 'edge_paths'"):
-            padded(GRAPHS[0], "edge_paths", fill=-1)
         with pytest.raises(InputError, match="must be greater than 0, but is -1"):
             ShortestPathDistances(-1)
-
-    def test_representation(self) -> None:
-        assert repr(GraphormerEncodings(5)) == "GraphormerEncodings(max_distance=5)"
-        assert (
-            repr(ShortestPathDistances(5))
-            == "ShortestPathDistances(max_distance=5, edge_weight=None)"
-        )
-
-
-class GraphTransformer(torch.nn.Module):
-    """One layer of attention, biased by the encodings of Graphormer."""
-
-    def __init__(self, width: int = 16) -> None:
-        super().__init__()
-        self.features = torch.nn.Linear(2, width)
-        self.query, self.key, self.value = (torch.nn.Linear(width, width) for _ in range(3))
-        self.position = torch.nn.Embedding(M + 3, 1)
-        self.edge = torch.nn.Parameter(torch.zeros(M, 3))
-        self.out = torch.nn.Linear(width, 1)
-
-    def forward(self, batch: Batch) -> torch.Tensor:
-        positions, sizes = padded(batch, "spatial_positions", fill=M + 2)
-        paths, _ = padded(batch, "edge_paths", fill=-1, edges=True)
-        inside = torch.arange(positions.shape[1]) < sizes[:, None]
-        x = positions.new_zeros((*inside.shape, 2), dtype=torch.float32)
-        x[inside] = batch.x
-        x = self.features(x)
-        along = (features_along(paths, batch.edge_attr) * self.edge).sum(
-            (-1, -2)
-        ) / positions.clamp(1, M)
-        bias = self.position(positions)[..., 0] + along
-        scores = (self.query(x) @ self.key(x).mT / x.shape[-1] ** 0.5 + bias).masked_fill(
-            ~inside[:, None], -1e9
-        )
-        x = x + scores.softmax(-1) @ self.value(x)
-        return self.out((x * inside[:, :, None]).sum(1) / sizes[:, None])[:, 0]
-
-
-def test_training_steps() -> None:
-    """A graph transformer learns the mean distance of its graphs, which it sees in the encodings
-    alone.
-    """
-    torch.manual_seed(0)
-    transform, data = GraphormerEncodings(M), []
-    for seed in range(24):
-        made = graph(5 + seed % 6, seed)
-        made.x = torch.ones(made.num_nodes, 2)
-        made = transform(made)
-        made.y = made.spatial_positions.float().mean()[None]
-        data.append(made)
-    model = GraphTransformer()
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    losses = []
-    for _ in range(15):
-        total = 0.0
-        for batch in DataLoader(data, batch_size=8, shuffle=True):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.mse_loss(model(batch), batch.y)
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-        losses.append(total)
-    assert all(
-        parameter.grad is not None and parameter.grad.any() for parameter in model.parameters()
-    )
-    assert losses[-1] < 0.5 * losses[0]
+        with pytest.raises(InputError, match="'edge_attr' must hold 81 values"):
+            padded(GRAPHS[0], "edge_attr", fill=-1)

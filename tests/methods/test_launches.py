@@ -136,19 +136,6 @@ def test_kleene(
     assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}
 
 
-def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str]) -> None:
-    """Its two panels take stripes of a twentieth of the matrix, and each stripe a copy and a
-    product.
-    """
-    n = 32768
-    METHODS["kleene"].solve(matrix(n), engine(n), Observer())
-    found = Counter(launched)
-    assert found[CLOSURE] == 32
-    stripes = found[COPY]
-    assert found[PRODUCT] == 4 * 30 + 2 + stripes
-    assert stripes == 2 * 11
-
-
 @pytest.mark.parametrize(
     ("dtype", "of_panels"),
     [(torch.int32, [PRODUCT]), (torch.float32, [COPY, PRODUCT])],

@@ -52,7 +52,7 @@ def test_paths_and_next_hops(batch: torch.Tensor) -> None:
         if place % 97 == 0:
             assert result.path(source, target, graph) == path
     assert found[-1].tolist() == path
-    with pytest.raises(IndexError, match="there are 3200 paths, but the path asked for is 3200"):
+    with pytest.raises(IndexError, match="out of range"):
         found[3200]
     one_graph = result.paths(sources.tolist(), targets.tolist(), 1)
     assert one_graph[5].tolist() == result.path(0, 5, 1)

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tri_apsp.csgraph.solve import nearest, solve
+from tri_apsp.csgraph.solve import solve
 from tri_apsp.errors import InputError
-
-__all__ = ["bellman_ford", "dijkstra", "floyd_warshall", "johnson", "shortest_path"]
 
 _METHODS = ("auto", "FW", "D", "BF", "J")
 
@@ -131,26 +129,18 @@ def dijkstra(
     Cost: as shortest_path; with `min_only` one search, and with `limit` and `indices` one from each
     source, as far as `limit`.
     """
-    try:
-        most = float(limit)
-    except (TypeError, ValueError):
-        most = np.nan
-    if not most >= 0:
+    if not limit >= 0:
         raise InputError(
             f"`limit` must be a number of at least 0, but is {limit!r}; give inf for no limit."
         )
-    if min_only:
-        found = nearest(
-            csgraph, directed=directed, unweighted=unweighted, indices=indices, limit=most
-        )
-        return found if return_predecessors else found[0]
     return solve(
         csgraph,
         directed=directed,
         return_predecessors=return_predecessors,
         unweighted=unweighted,
         indices=indices,
-        limit=most,
+        limit=float(limit),
+        min_only=bool(min_only),
     )
 
 

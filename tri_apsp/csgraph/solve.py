@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.sparse.csgraph import NegativeCycleError
 
@@ -15,10 +14,8 @@ from tri_apsp import errors
 from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
-__all__ = ["NO_PREDECESSOR", "ScipyNegativeCycle", "nearest", "solve"]
-
-NO_PREDECESSOR = -9999
-"""SciPy's mark of a pair without a predecessor, and of a vertex without a source."""
+# SciPy's mark of a pair without a predecessor, and of a vertex without a source.
+_NO_PREDECESSOR = -9999
 
 
 class ScipyNegativeCycle(errors.NegativeCycleError, NegativeCycleError):  # type: ignore[misc]
@@ -35,101 +32,78 @@ def solve(
     overwrite: bool = False,
     ignore_unreached_cycles: bool = False,
     limit: float = np.inf,
+    min_only: bool = False,
 ) -> Any:
-    """Return the distances, with `return_predecessors` in a tuple with the predecessors; see
-    shortest_path and dijkstra.
+    """Return the distances, with `return_predecessors` in a tuple with the predecessors, and with
+    `min_only` the sources; see shortest_path and dijkstra.
 
     `ignore_unreached_cycles`: raise only if a source reaches a negative cycle.
     """
-    return_predecessors = bool(return_predecessors)  # SciPy takes any value
+    predecessors = bool(return_predecessors)  # SciPy takes any value
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=overwrite)
-    sources = None if indices is None else sources_of(indices, len(weights))
-    if sources is not None:
-        if not ignore_unreached_cycles:
-            _require_no_negative_cycle(weights)
-        return _rows(weights, sources, return_predecessors, limit)
-    dense = weights.layout == torch.strided
-    # Without negative weights no cycle can be negative, so that nothing is lost by solving in the
-    # memory of the weights.
-    in_place = dense and not return_predecessors and not _has_negative(weights)
-    with _errors():
-        result = shortest_paths(weights, overwrite=in_place, predecessors=return_predecessors)
-    solved = (
-        weights.copy_(result.distances)
-        if dense and overwrite and not in_place
-        else result.distances
-    )
-    return _as_scipy(solved, result.predecessors, limit)
-
-
-def _rows(
-    weights: torch.Tensor, sources: npt.NDArray[np.int64], predecessors: bool, limit: float
-) -> Any:
-    """Return the rows of some sources; a negative cycle counts only if one of them leads to it."""
-    shape, vertices = (*sources.shape, len(weights)), torch.from_numpy(sources.ravel())
-    if not len(vertices):
-        none = torch.empty(shape, dtype=torch.int32) if predecessors else None
-        return _as_scipy(torch.empty(shape, dtype=torch.float64), none, limit)
+    if indices is None and not min_only:
+        return _as_scipy(*_all_pairs(weights, predecessors, overwrite), None, limit)
+    if not ignore_unreached_cycles and _has_negative(weights):  # also one that no source reaches
+        with _errors():
+            distance_blocks(weights)  # which raises before it solves the first block
+    sources = sources_of(indices, len(weights))
+    shape = (len(weights),) if min_only else (*sources.shape, len(weights))
+    if not sources.size:
+        none = torch.full(shape, -1, dtype=torch.int32) if predecessors else None
+        distances = torch.full(shape, np.inf, dtype=torch.float64)
+        return _as_scipy(distances, none, none if min_only else None, limit)
     with _errors():
         result = shortest_paths(
             weights,
-            sources=vertices,
+            sources=torch.from_numpy(sources.ravel()),
+            min_only=min_only,
             predecessors=predecessors,
             limit=limit if limit < np.inf else None,
         )
     before = None if result.predecessors is None else result.predecessors.view(shape)
-    return _as_scipy(result.distances.view(shape), before, limit)
+    return _as_scipy(result.distances.view(shape), before, result.nearest, limit)
 
 
-def _as_scipy(distances: torch.Tensor, predecessors: torch.Tensor | None, limit: float) -> Any:
-    """Return distances up to a limit, and predecessors if they are given, in SciPy's form."""
+def _all_pairs(
+    weights: torch.Tensor, predecessors: bool, overwrite: bool
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return distances, with `overwrite` in the memory of dense weights, and predecessors."""
+    dense = weights.layout == torch.strided
+    # Without negative weights no cycle can be negative, so that nothing is lost by solving in the
+    # memory of the weights.
+    in_place = dense and not predecessors and not _has_negative(weights)
+    with _errors():
+        result = shortest_paths(weights, overwrite=in_place, predecessors=predecessors)
+    if dense and overwrite and not in_place:
+        return weights.copy_(result.distances), result.predecessors
+    return result.distances, result.predecessors
+
+
+def _as_scipy(
+    distances: torch.Tensor,
+    predecessors: torch.Tensor | None,
+    nearest: torch.Tensor | None,
+    limit: float,
+) -> Any:
+    """Return distances up to a limit, and predecessors and sources if they are given, in SciPy's
+    form.
+    """
     found = distances.numpy()
     if limit < np.inf:
         found[found > limit] = np.inf
     if predecessors is None:
         return found
-    before = predecessors.numpy()
-    before[(before < 0) | (found == np.inf)] = NO_PREDECESSOR
-    return found, before
-
-
-def nearest(
-    csgraph: Any, *, directed: bool, unweighted: bool, indices: Any, limit: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return for each vertex the distance from the nearest source, the predecessor on that path,
-    and the source.
-    """
-    weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=False)
-    sources = torch.from_numpy(sources_of(indices, len(weights)).ravel())
-    _require_no_negative_cycle(weights)
-    if not len(sources):
-        none = np.full(len(weights), NO_PREDECESSOR, np.int32)
-        return np.full(len(weights), np.inf), none, none.copy()
-    result = shortest_paths(
-        weights,
-        sources=sources,
-        min_only=True,
-        predecessors=True,
-        limit=None if limit == np.inf else limit,
-    )
-    assert result.predecessors is not None
-    assert result.nearest is not None
-    origins = result.nearest.numpy().astype(np.int32)
-    origins[origins < 0] = NO_PREDECESSOR
-    distances, predecessors = _as_scipy(result.distances[0], result.predecessors[0], limit)
-    return distances, predecessors, origins
+    marked = [
+        tensor.numpy().astype(np.int32) for tensor in (predecessors, nearest) if tensor is not None
+    ]
+    for array in marked:
+        array[(array < 0) | (found == np.inf)] = _NO_PREDECESSOR
+    return (found, *marked)
 
 
 def _has_negative(weights: torch.Tensor) -> bool:
     values = weights if weights.layout == torch.strided else weights._values()
     return bool((values < 0).any())
-
-
-def _require_no_negative_cycle(weights: torch.Tensor) -> None:
-    """Raise if there is a negative cycle, even if no source leads to it."""
-    if _has_negative(weights):
-        with _errors():
-            distance_blocks(weights)  # which raises before it solves the first block
 
 
 @contextmanager

@@ -23,6 +23,7 @@ be; then a cycle that was within the bound before is negative, and so the loop g
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -34,10 +35,10 @@ from tri_apsp.errors import NegativeCycleError
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.transitive_closure import transitive_closure
-from tri_apsp.value_range import row_blocks, value_range
+from tri_apsp.value_range import value_range
 from tri_apsp.values import check_graphs, raise_out_of_range
 
-# Sources of pairs that are marked at a time.
+# Rows that are marked, or get other weights, at a time.
 _ROWS = 1024
 
 
@@ -62,18 +63,15 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
         return batch
     missing = no_edge(weights.dtype)
     check_graphs(weights, None, value_range(weights, missing))
-    edges = weights[0]
     reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
-    found = torch.unique(sources.to(weights.device))
-    while len(found):
-        reached[found] = True
-        targets = torch.zeros_like(reached)
-        for rows in torch.split(found, _ROWS):
-            targets |= (edges[rows] != missing).any(dim=0)
-        found = (targets & ~reached).nonzero().flatten()
-    if bool(reached.all()):
-        return batch
-    with memory_for_matrices(batch, 1):
+    with memory_for_matrices(batch, 2):
+        found = sources.to(weights.device)
+        while len(found):
+            reached[found] = True
+            targets = (weights[0, found] != missing).any(dim=0)
+            found = (targets & ~reached).nonzero().flatten()
+        if bool(reached.all()):
+            return batch
         return DenseBatch(weights.masked_fill(~reached[:, None], missing), batch.batched)
 
 
@@ -88,18 +86,14 @@ class DenseCycles:
     def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
         self._batch, self._raises = batch, raises
         self._components = list[_NegativeComponents]()
-        self._potentials: torch.Tensor | None = None
+        self._potentials = dict[int, torch.Tensor]()
 
     def raise_without_weights(self, distances: torch.Tensor) -> NoReturn:
         """Raise the error for distances in the memory of the weights, of which a diagonal value is
         negative: without the weights, no cycle can be traced.
         """
-        diagonal = distances.diagonal(dim1=-2, dim2=-1)
         graphs = _negative_graphs(distances)
-        size = self._size(graphs[0])
-        vertices = (diagonal[graphs[0], :size] < 0).nonzero().flatten().tolist()
-        if not vertices:
-            raise_out_of_range(distances.dtype, "a path weighs too little")
+        vertices = (distances[graphs[0]].diagonal() < 0).nonzero().flatten().tolist()
         mark = 'negative_cycles="mark" without overwrite'
         raise NegativeCycleError(vertices, self._shown(graphs[0]), graphs=graphs, mark=mark)
 
@@ -110,24 +104,27 @@ class DenseCycles:
             NegativeCycleError: a cycle is negative, and pairs are not to be marked.
             DistanceRangeError: integers were clamped.
         """
-        graphs = _negative_graphs(distances)
-        cycle = next(iter(DenseCycleSearch(self._graph(graphs[0])).run()), None)
-        found = {} if cycle is None else {graphs[0]: cycle}
+        graphs, found = _negative_graphs(distances), dict[int, NegativeCycle]()
+        for item in graphs:
+            search = DenseCycleSearch(self._graph(item))
+            if cycles := search.run():
+                found[item] = cycles[0]
+                if self._raises:
+                    raise NegativeCycleError(
+                        cycles[0].vertices,
+                        self._shown(item),
+                        weight=cycles[0].weight,
+                        graphs=graphs,
+                    )
+            elif distances.is_floating_point():  # rounding alone
+                self._potentials[item] = search.potentials().to(distances.device)
         if not found and not distances.is_floating_point():
             raise_out_of_range(distances.dtype, "a path weighs too little")
-        if not found:  # rounding alone in this graph
-            found, potentials = self._cycles_or_potentials()
-            if not found:
-                return self._reweighted(potentials)
-            graphs = tuple(found)
-        if self._raises:
-            item, cycle = next(iter(found.items()))
-            shown = self._shown(item)
-            raise NegativeCycleError(cycle.vertices, shown, weight=cycle.weight, graphs=graphs)
         matrices = matrices_of_marking(self._batch.weights.dtype)
         with memory_for_matrices(self._batch, matrices):
-            self._remove_components(graphs, found)
-        return self._batch
+            if found:
+                self._remove_components(found)
+            return self._reweighted() if self._potentials else self._batch
 
     def finish(
         self, distances: torch.Tensor, predecessors: torch.Tensor | None
@@ -135,8 +132,8 @@ class DenseCycles:
         """Take back potentials, mark the pairs with a walk through a negative cycle, and return a
         cycle of the first graph that has one.
         """
-        if self._potentials is not None:
-            _reweight(distances, -self._potentials)
+        for item, potentials in self._potentials.items():
+            _reweight(distances[item], -potentials)
         for part in self._components:
             n = len(part.vertices)
             for rows, unbounded in part.unbounded():
@@ -149,57 +146,39 @@ class DenseCycles:
         ]
         return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
-    def _size(self, item: int) -> int:
-        sizes = self._batch.sizes
-        return self._batch.n if sizes is None else int(sizes[item])
-
     def _graph(self, item: int) -> torch.Tensor:
-        size = self._size(item)
+        sizes = self._batch.sizes
+        size = self._batch.n if sizes is None else int(sizes[item])
         return self._batch.weights[item, :size, :size]
 
     def _shown(self, item: int) -> int | None:
         return item if self._batch.count > 1 else None
 
-    def _cycles_or_potentials(self) -> tuple[dict[int, NegativeCycle], torch.Tensor]:
-        """Return a negative cycle of each graph that has one, and potentials of the others."""
-        batch = self._batch
-        potentials = batch.weights.new_zeros((batch.count, batch.n), dtype=torch.float64)
-        found = dict[int, NegativeCycle]()
-        for item in range(batch.count):
-            search = DenseCycleSearch(self._graph(item))
-            cycles = search.run()
-            if cycles:
-                found[item] = cycles[0]
-            else:
-                potentials[item, : self._size(item)] = search.potentials()
-        return found, potentials
-
-    def _reweighted(self, potentials: torch.Tensor) -> DenseBatch:
-        """Return the graphs with weights w[i, j] + p[i] - p[j], of which none is negative.
+    def _reweighted(self) -> DenseBatch:
+        """Return the graphs, those that have potentials with weights w[i, j] + p[i] - p[j], of
+        which none is negative.
 
         They have the same shortest paths, and no negative value is left that a cycle of weight 0
         could make lower and lower (Johnson, Efficient Algorithms for Shortest Paths in Sparse
         Networks, 1977).
         """
-        batch = self._batch
-        weights = batch.weights
-        with memory_for_matrices(batch, 1):
-            weights = weights.clone(memory_format=torch.contiguous_format)
-        _reweight(weights, potentials, lowest=0)
-        self._potentials = potentials
-        return DenseBatch(weights, batch.batched, batch.sizes)
+        weights = self._batch.weights.clone(memory_format=torch.contiguous_format)
+        for item, potentials in self._potentials.items():
+            _reweight(weights[item], potentials, lowest=0)
+        return dataclasses.replace(self._batch, weights=weights)
 
-    def _remove_components(self, graphs: tuple[int, ...], known: dict[int, NegativeCycle]) -> None:
-        """Remove the edges of vertices in negative components, in a copy of the weights."""
+    def _remove_components(self, cycles: dict[int, NegativeCycle]) -> None:
+        """Remove the edges of vertices in negative components, in a copy of the weights; `cycles`
+        has one of each graph that has such components.
+        """
         if not self._components:
             weights = self._batch.weights.clone(memory_format=torch.contiguous_format)
             self._batch = dataclasses.replace(self._batch, weights=weights)
-        for item in graphs:
+        for item, cycle in cycles.items():
             graph = self._graph(item)
-            part = _NegativeComponents(graph, item, known.get(item))
-            if part.cycles:
-                graph[part.vertices] = graph[:, part.vertices] = no_edge(graph.dtype)
-                self._components.append(part)
+            part = _NegativeComponents(graph, item, cycle)
+            graph[part.vertices] = graph[:, part.vertices] = no_edge(graph.dtype)
+            self._components.append(part)
 
 
 class _NegativeComponents:
@@ -208,24 +187,20 @@ class _NegativeComponents:
     Args:
         weights: (n, n), checked.
         graph: the place of the graph in its batch.
-        known: a negative cycle, if one is known.
+        known: a negative cycle.
 
     Attributes:
         cycles: one negative cycle of each of these components.
         vertices: (n,) of bool, whether a vertex lies in such a component.
     """
 
-    def __init__(self, weights: torch.Tensor, graph: int, known: NegativeCycle | None) -> None:
+    def __init__(self, weights: torch.Tensor, graph: int, known: NegativeCycle) -> None:
         self.graph = graph
         self._reachable = transitive_closure(weights[None], no_edge(weights.dtype))[0]
         mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
         labels = mutual.argmax(dim=1)  # the first vertex of each component
-        searched, self.cycles = labels, list[NegativeCycle]()
-        if known is not None:
-            self.cycles.append(known)
-            searched = labels.masked_fill(labels == labels[known.vertices[0]], -1)
-        if bool((searched >= 0).any()):
-            self.cycles += DenseCycleSearch(weights).run(searched)
+        others = labels.masked_fill(labels == labels[known.vertices[0]], -1)
+        self.cycles = [known, *DenseCycleSearch(weights).run(others)]
         self._representatives = labels[[cycle.vertices[0] for cycle in self.cycles]]
         self.vertices = torch.isin(labels, self._representatives)
 
@@ -247,16 +222,11 @@ def _negative_graphs(distances: torch.Tensor) -> tuple[int, ...]:
     return tuple((diagonal < 0).any(dim=-1).nonzero().flatten().tolist())
 
 
-def _reweight(
-    matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None
-) -> None:
-    """m[b, i, j] += p[b, i] - p[b, j], and at least `lowest`, rounded once."""
-    for matrix, potential in zip(matrices, potentials, strict=True):
-        first = 0
-        for block in row_blocks(matrix[None]):
-            rows = block.view(-1, matrix.shape[-1])
-            reweighted = rows.to(torch.float64) + (
-                potential[first : first + len(rows), None] - potential
-            )
-            rows.copy_(reweighted if lowest is None else reweighted.clamp_(min=lowest))
-            first += len(rows)
+def _reweight(matrix: torch.Tensor, potentials: torch.Tensor, lowest: float = -math.inf) -> None:
+    """m[i, j] += p[i] - p[j] for the vertices that have potentials, and at least `lowest`, rounded
+    once.
+    """
+    size = len(potentials)
+    blocks = torch.split(matrix[:size, :size], _ROWS)
+    for rows, own in zip(blocks, torch.split(potentials, _ROWS), strict=True):
+        rows.copy_((rows.to(torch.float64) + (own[:, None] - potentials)).clamp_(min=lowest))

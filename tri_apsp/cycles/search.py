@@ -151,7 +151,7 @@ class DenseCycleSearch(CycleSearch):
             weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
         )
         self._weights = weights if self._in_rounds else weights.cpu()
-        is_float = weights.is_floating_point() and weights.numel() > 0
+        is_float = weights.is_floating_point()
         largest = largest_magnitude(self._weights[None]).item() if is_float else 0
         super().__init__(len(weights), weights.dtype, largest)
 
@@ -163,18 +163,14 @@ class DenseCycleSearch(CycleSearch):
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import (
-            bellman_ford,
-        )  # importing Numba takes half a second
-
         if self._in_rounds:
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 
             return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
-        weights, potentials = (
-            np.ascontiguousarray(self._weights.numpy()),
-            np.zeros(self._n, lowest.dtype),
-        )
+        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # with Numba: half a second
+
+        weights = np.ascontiguousarray(self._weights.numpy())
+        potentials = np.zeros(self._n, lowest.dtype)
         missing = weights.dtype.type(no_edge(self._weights.dtype))
         added, absolute, relative = map(lowest.dtype.type, margins)
         bellman_ford(

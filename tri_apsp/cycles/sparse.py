@@ -110,22 +110,20 @@ class SparseComponents:
 
     def __init__(self, graph: SparseGraph) -> None:
         self._edges = graph.by_source.arrays()[:2]
-        self._component_of = np.full(
-            graph.n, -1
-        )  # of each vertex: its component's index in `cycles`, or -1
+        # Of each vertex: its component's index in `cycles`, or -1.
+        self._component_of = np.full(graph.n, -1)
         self.cycles = list[NegativeCycle]()
 
     def remove_from(self, graph: SparseGraph) -> SparseGraph:
         """Find the negative components of a graph, which has some; return it without the edges at
         their vertices.
         """
-        from scipy.sparse.csgraph import (
-            connected_components,
-        )  # imports of 0.1 s, which few graphs need
+        from scipy.sparse import csr_array  # imports of 0.1 s, which few graphs need
+        from scipy.sparse.csgraph import connected_components
 
-        labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(
-            np.int64
-        )
+        offsets, vertices, _ = graph.by_source.arrays()
+        matrix = csr_array((np.ones(graph.edges, np.int8), vertices, offsets), (graph.n, graph.n))
+        labels = connected_components(matrix, connection="strong")[1].astype(np.int64)
         cycles = _SparseSearch(graph).run(torch.from_numpy(labels))
         assert cycles
         index_of = np.full(graph.n, -1)
@@ -173,10 +171,3 @@ def _without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
     sources, targets = lists.owners(), lists.vertices.long()
     kept = ~(vertices[sources] | vertices[targets])
     return canonical(graph.n, sources[kept], targets[kept], lists.weights[kept])
-
-
-def _matrix(graph: SparseGraph) -> Any:
-    from scipy.sparse import csr_array
-
-    offsets, vertices, _ = graph.by_source.arrays()
-    return csr_array((np.ones(graph.edges, np.int8), vertices, offsets), shape=(graph.n, graph.n))

@@ -11,14 +11,9 @@ import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.device import check_memory
-from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import from_edge_index
 from tri_apsp.graphs.cast import as_integer
-from tri_apsp.messages import shown
-from tri_apsp.semirings import no_edge
 
-# Distances, counted in edges, fit int16 for graphs of at most so many vertices.
-_MOST_OF_INT16 = 1 << 12
 # Matrices of int64 that encodings take beside the edge paths.
 _MATRICES = 12
 
@@ -82,8 +77,6 @@ def encodings(
         weights.device,
         matrices=max_distance + _MATRICES,
     )
-    if weights.shape[-1] <= _MOST_OF_INT16:
-        weights = torch.where(weights <= 1, weights, no_edge(torch.int16)).to(torch.int16)
     result = shortest_paths(weights, sizes=sizes, check=False, predecessors=True)
     assert result.predecessors is not None
     predecessors = result.predecessors.to(torch.int64)
@@ -118,36 +111,10 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
         differentiable. With weights w (max_distance, features), the edge encoding c of the paper is
         (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
 
-    Raises:
-        InputError: another shape, dtype or device; on a CPU also an edge without features.
-
     Cost: a value for each feature of each of max_distance edges of each pair of vertices.
     """
-    for name, tensor, kind in (
-        ("edge_paths", edge_paths, "a tensor of int64, as encodings() returns"),
-        ("edge_features", edge_features, "a tensor (edges, features)"),
-    ):
-        if (
-            not isinstance(tensor, torch.Tensor)
-            or (name == "edge_paths" and tensor.dtype != torch.int64)
-            or not tensor.dim()
-        ):
-            raise InputTypeError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
-    if edge_features.device != edge_paths.device:
-        raise InputError(
-            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but are "
-            f"on {edge_features.device}; move them."
-        )
-    if edge_paths.device.type == "cpu" and edge_paths.numel():
-        lowest, highest = (int(value) for value in edge_paths.aminmax())
-        if lowest < -1 or highest >= len(edge_features):
-            raise InputError(
-                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have features, "
-                f"or -1, but one is {lowest if lowest < -1 else highest}; give the features of all "
-                "edges."
-            )
     none = edge_features.new_zeros((1, *edge_features.shape[1:]))
-    return torch.cat((edge_features, none))[edge_paths]  # -1 is the last row
+    return torch.cat((none, edge_features))[edge_paths + 1]  # -1 is the first row
 
 
 def _first_parallel_edges(

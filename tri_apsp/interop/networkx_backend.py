@@ -45,10 +45,10 @@ def convert_from_nx(
     name: str | None = None,
     graph_name: str | None = None,
 ) -> ConvertedGraph:
-    """Return a NetworkX graph as a graph of this backend; the edge attributes that are asked for
-    are read now.
+    """Return a NetworkX graph as a graph of this backend, which reads edge attributes when a
+    function needs them.
     """
-    return ConvertedGraph(graph, edge_attrs or [None])
+    return ConvertedGraph(graph)
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

@@ -1,8 +1,8 @@
 """A NetworkX graph as this backend keeps it: its nodes, and arrays of its edges for each attribute
-that was asked for.
+that is asked for.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ class Edges:
         weights: (edges,) of float64; 1 where the attribute is missing.
         missing: whether an edge lacks the attribute.
         whole: whether all weights that are there are of an integer type.
-        obstacle: why these weights cannot be solved, and mean nothing; empty if they can.
     """
 
     sources: npt.NDArray[np.int64]
@@ -35,7 +34,6 @@ class Edges:
     weights: npt.NDArray[np.float64]
     missing: bool
     whole: bool
-    obstacle: str = ""
 
 
 class ConvertedGraph:
@@ -50,13 +48,11 @@ class ConvertedGraph:
 
     __networkx_backend__ = "tri_apsp"
 
-    def __init__(self, original: Any, attributes: Iterable[str | None] = ()) -> None:
+    def __init__(self, original: Any) -> None:
         self.original = original
         self.nodes: list[Hashable] = list(original)
         self.index = {node: place for place, node in enumerate(self.nodes)}
         self._edges: dict[str | None, Edges] = {}
-        for attribute in attributes:
-            self.edges(attribute)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -74,64 +70,40 @@ class ConvertedGraph:
         return bool(self.original.is_multigraph())
 
     def edges(self, attribute: str | None) -> Edges:
-        """Return the edges with the weights that an attribute holds; with None, all weigh 1."""
+        """Return the edges with the weights that an attribute holds; with None, all weigh 1.
+
+        Raises:
+            NotImplementedError: the weights are of a kind that is left to NetworkX.
+        """
         if attribute not in self._edges:
             self._edges[attribute] = self._read(attribute)
         return self._edges[attribute]
 
     def _read(self, attribute: str | None) -> Edges:
-        counts, targets, values = list[int](), list[Hashable](), list[Any]()
-        multigraph = self.is_multigraph()
-
-        def weight_of(attributes: dict[Any, Any]) -> Any:
-            return attributes.get(attribute, _MISSING)
-
-        for _, neighbours in self.original.adjacency():
-            before = len(targets)
-            if multigraph:
-                for node, parallel in neighbours.items():
-                    targets.extend([node] * len(parallel))
-                    values.extend(map(weight_of, parallel.values()))
-            else:
-                targets.extend(neighbours)
-                values.extend(map(weight_of, neighbours.values()))
-            counts.append(len(targets) - before)
-        rows = np.repeat(np.arange(len(counts)), np.array(counts, np.int64))
-        columns = np.fromiter(map(self.index.__getitem__, targets), np.int64, len(targets))
+        # NetworkX, which lists an edge of an undirected graph once, takes `data` for a name too.
+        edges = list(self.original.edges(data=attribute, default=_MISSING))
+        sources, targets, values = zip(*edges, strict=True) if edges else ((), (), ())
+        rows, columns = (
+            np.fromiter(map(self.index.__getitem__, nodes), np.int64, len(edges))
+            for nodes in (sources, targets)
+        )
+        if not self.is_directed():
+            rows, columns = np.concatenate((rows, columns)), np.concatenate((columns, rows))
+            values *= 2
         kinds = set(map(type, values))
         if strange := kinds - _WHOLE - _REAL - {_Missing}:
-            return Edges(
-                rows,
-                columns,
-                np.empty(0),
-                False,
-                False,
-                f"a weight is of type {strange.pop().__name__}",
-            )
-        missing, whole = _Missing in kinds, not kinds & _REAL
-        if missing:
-            values = [1 if value is _MISSING else value for value in values]
+            raise _left_to_networkx(f"a weight is of type {strange.pop().__name__}")
         try:
-            weights = np.array(values, np.float64)
-        except OverflowError:
+            weights = np.array([1 if x is _MISSING else x for x in values], np.float64)
+        except OverflowError:  # an integer
             weights = np.array([np.inf])
-        return Edges(
-            rows,
-            columns,
-            weights,
-            missing,
-            whole,
-            _obstacle(weights, len(self), not kinds <= {_Missing, *_REAL}),
-        )
+        longest = float(np.abs(weights).max(initial=0)) * len(self)
+        if not np.isfinite(longest):
+            raise _left_to_networkx("a weight is NaN, or a path of these weights exceeds a float")
+        if kinds & _WHOLE and longest > 2.0**53:
+            raise _left_to_networkx("a path of integer weights might exceed 2**53")
+        return Edges(rows, columns, weights, _Missing in kinds, not kinds & _REAL)
 
 
-def _obstacle(weights: npt.NDArray[np.float64], n: int, integers: bool) -> str:
-    """Return why a graph of n nodes with these weights cannot be solved, `integers` if some are of
-    an integer type.
-    """
-    longest = float(np.abs(weights).max(initial=0)) * n
-    if not np.isfinite(longest):
-        return "a weight is NaN, or a path of these weights exceeds a float"
-    if integers and longest > 2.0**53:
-        return "a path of integer weights might exceed 2**53"
-    return ""
+def _left_to_networkx(reason: str) -> NotImplementedError:
+    return NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {reason}")

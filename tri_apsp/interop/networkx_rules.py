@@ -22,14 +22,13 @@ _METHODS = (
 # What an argument must be; NetworkX runs the call otherwise. Arguments that are not here may be
 # anything.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "weight": (
-        lambda value: value is None or isinstance(value, str),
-        "the name of an attribute or None",
-    ),
-    "distance": (
-        lambda value: value is None or isinstance(value, str),
-        "the name of an attribute or None",
-    ),
+    **{
+        name: (
+            lambda value: value is None or isinstance(value, str),
+            "the name of an attribute or None",
+        )
+        for name in ("weight", "distance")
+    },
     "cutoff": (
         lambda value: value is None or (isinstance(value, Real) and value == value),
         "a number or None",
@@ -45,12 +44,9 @@ _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True, or why this backend cannot run a function of NetworkX with these arguments."""
-    try:
-        arguments = _arguments(name, args, kwargs)
-    except TypeError as error:
-        return str(error)
-    for argument, value in arguments.items():
-        allowed, wanted = _ALLOWED.get(argument, (lambda _: True, ""))
+    arguments = _arguments(name, args, kwargs)
+    for argument in arguments.keys() & _ALLOWED.keys():
+        value, (allowed, wanted) = arguments[argument], _ALLOWED[argument]
         if not allowed(value):
             return f"`{argument}` must be {wanted}, but is {value!r}"
     graph = _original(arguments["G"])
@@ -119,11 +115,7 @@ def _original(graph: Any) -> Any:
 
 
 def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return all arguments of a call by name, with defaults.
-
-    Raises:
-        TypeError: they do not fit the signature.
-    """
+    """Return all arguments of a call by name, with defaults."""
     bound = _signature(name).bind(
         *args, **{key: value for key, value in kwargs.items() if key != "backend"}
     )

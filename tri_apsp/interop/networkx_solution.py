@@ -122,8 +122,6 @@ def solve(
         networkx.NetworkXUnbounded: there is a negative cycle.
     """
     edges, n = graph.edges(attribute), len(graph)
-    if edges.obstacle:
-        raise NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {edges.obstacle}")
     if not negative and (edges.weights < 0).any():
         raise NotImplementedError(
             "tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX"

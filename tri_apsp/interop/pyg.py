@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tri_apsp.api import pack, shortest_paths, unpack
-from tri_apsp.errors import ApspError, InputError, InputTypeError
+from tri_apsp.errors import ApspError, InputError
 from tri_apsp.graphs import from_edge_index
 from tri_apsp.graphs.cast import as_integer
 from tri_apsp.interop.graphormer import encodings
@@ -22,7 +22,7 @@ class MissingPackageError(ApspError, ImportError):
 
 
 try:
-    from torch_geometric.data import Batch, Data
+    from torch_geometric.data import Batch
     from torch_geometric.transforms import BaseTransform
 except ImportError as error:
     raise MissingPackageError(
@@ -68,11 +68,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         """Return the data with the attribute; BaseTransform passes a shallow copy, so that the
         caller's data are unchanged.
         """
-        _check(data)
-        edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
-        weights, sizes = from_edge_index(
-            data.edge_index, edge_weight, *_vertices(data), batch_size=_graphs(data)
-        )
+        edge_weight = None if self.edge_weight is None else data[self.edge_weight]
+        weights, sizes = from_edge_index(data.edge_index, edge_weight, **_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
             whole = not distances.is_floating_point()
@@ -84,10 +81,6 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
             distances = distances.clamp(max=most)
         _add(data, self.name, *pack(distances, sizes))
         return data
-
-    def __repr__(self) -> str:
-        options = f"max_distance={self.max_distance}, edge_weight={self.edge_weight!r}"
-        return f"{type(self).__name__}({options})"
 
 
 class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
@@ -107,15 +100,7 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Any) -> Any:
         """Return the data with the attributes, as ShortestPathDistances does."""
-        _check(data)
-        batch, num_nodes = _vertices(data)
-        found = encodings(
-            data.edge_index,
-            batch,
-            num_nodes,
-            max_distance=self.max_distance,
-            batch_size=_graphs(data),
-        )
+        found = encodings(data.edge_index, max_distance=self.max_distance, **_graphs(data))
         positions, offsets = pack(found.spatial_positions, found.sizes)
         first = _edge_offsets(data, len(found.sizes))[:, None, None, None]
         paths = torch.where(found.edge_paths >= 0, found.edge_paths - first, -1)
@@ -123,9 +108,6 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
         _add(data, "spatial_positions", positions, offsets)
         _add(data, "edge_paths", torch.stack(columns, 1), offsets)
         return data
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(max_distance={self.max_distance})"
 
 
 def padded(
@@ -144,19 +126,19 @@ def padded(
         (batch, n, n) or (batch, n, n, columns), and (batch,) of int64.
 
     Raises:
-        InputError: the data lack the attribute, or it has other than n * n values for each graph of
-            n vertices, as after vertices were removed; a `fill` that its dtype cannot hold.
+        InputError: the attribute has other than n * n values for each graph of n vertices, as after
+            vertices were removed; a `fill` that its dtype cannot hold.
+        KeyError: the data lack the attribute.
 
     Cost: a copy; the host waits for the sizes, once for each column.
     """
-    _check(data)
-    values = _attribute(data, name)
-    graphs = _graphs(data)
-    device = data.edge_index.device
-    one = torch.tensor([data.num_nodes], device=device)
-    sizes = one if graphs is None else torch.bincount(data.batch, minlength=graphs)
-    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=device)
-    torch.cumsum(sizes * sizes, 0, out=offsets[1:])
+    values = data[name]
+    sizes = (
+        torch.bincount(data.batch, minlength=data.num_graphs)
+        if isinstance(data, Batch)
+        else torch.tensor([data.num_nodes], device=values.device)
+    )
+    offsets = torch.nn.functional.pad(torch.cumsum(sizes * sizes, 0), (1, 0))
     if values.dim() not in (1, 2) or len(values) != int(offsets[-1]):
         raise InputError(
             f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph of "
@@ -173,48 +155,18 @@ def padded(
     return (matrices[..., 0] if values.dim() == 1 else matrices), sizes
 
 
-def _attribute(data: Any, name: str) -> torch.Tensor:
-    if name not in data:
-        raise InputError(
-            f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it "
-            "first."
-        )
-    found = data[name]
-    if not isinstance(found, torch.Tensor):
-        raise InputTypeError(
-            f"the attribute {name!r} must be a tensor, but is {shown(found)}; name another one."
-        )
-    return found
-
-
-def _check(data: Any) -> None:
-    if not isinstance(data, Data):  # as a Batch is, too
-        raise InputTypeError(
-            "the data must be a torch_geometric.data.Data, or a Batch of them, but is "
-            f"{shown(data)}; convert it first, a HeteroData with .to_homogeneous()."
-        )
-    if getattr(data, "edge_index", None) is None:
-        raise InputError(
-            "the data must have the attribute 'edge_index', but has none; set it to a tensor (2, "
-            "edges)."
-        )
-
-
-def _vertices(data: Any) -> tuple[torch.Tensor | None, int]:
-    """Return the graph of each vertex, None if there is one graph, and the number of vertices."""
-    return (data.batch if _graphs(data) is not None else None), int(data.num_nodes)
-
-
-def _graphs(data: Any) -> int | None:
-    """Return the number of graphs of a batch; None for one graph."""
-    return int(data.num_graphs) if isinstance(data, Batch) else None
+def _graphs(data: Any) -> dict[str, Any]:
+    """Return which graph each vertex belongs to, as arguments of from_edge_index."""
+    of_batch = (
+        {"batch": data.batch, "batch_size": int(data.num_graphs)} if isinstance(data, Batch) else {}
+    )
+    return {"num_nodes": data.num_nodes, **of_batch}
 
 
 def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
     """Return the first edge of each graph, (graphs,) of int64."""
-    device = data.edge_index.device
-    if _graphs(data) is None:
-        return torch.zeros(1, dtype=torch.int64, device=device)
+    if not isinstance(data, Batch):
+        return torch.zeros(1, dtype=torch.int64, device=data.edge_index.device)
     graph = data.batch[data.edge_index[0]]
     if bool((graph[1:] < graph[:-1]).any()):
         raise InputError(
@@ -228,6 +180,6 @@ def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
 def _add(data: Any, name: str, values: torch.Tensor, offsets: torch.Tensor) -> None:
     """Add an attribute, such that a batch can be taken apart again."""
     data[name] = values
-    if _graphs(data) is not None and getattr(data, "_slice_dict", None) is not None:
+    if getattr(data, "_slice_dict", None) is not None:
         data._slice_dict = {**data._slice_dict, name: offsets.cpu()}
         data._inc_dict = {**data._inc_dict, name: torch.zeros(len(offsets) - 1, dtype=torch.int64)}

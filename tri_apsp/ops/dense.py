@@ -10,10 +10,7 @@ from typing import Any
 import torch
 from torch import library
 
-from tri_apsp.arguments import (
-    check_operands,
-    check_weights,
-)
+from tri_apsp.arguments import check_operands, check_weights
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.product import product
@@ -21,12 +18,7 @@ from tri_apsp.dense.run import solve as solve_dense
 from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
-from tri_apsp.ops.refusals import (
-    refuse_forward_mode,
-    refuse_hidden_derivatives,
-    refuse_second_derivatives,
-    save_nothing,
-)
+from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
 from tri_apsp.paths.gradient import product_gradients, weights_gradient
 from tri_apsp.plan import Options
 from tri_apsp.request import Request
@@ -34,15 +26,12 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import solved_dtype
 from tri_apsp.transitive_closure import closure
 
-__all__ = ["min_plus", "reachability", "shortest_paths"]
-
 Tensor = torch.Tensor
 
 # The fields of a configuration and of tiles, by name, which torch.compile can trace.
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config))
 _TILES = {
-    kind.__name__: tuple(field.name for field in dataclasses.fields(kind))
-    for kind in (CpuTiles, GpuTiles)
+    kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in (CpuTiles, GpuTiles)
 }
 
 
@@ -112,8 +101,8 @@ def _constants(config: Config | None) -> tuple[Any, ...]:
     for field in _FIELDS:
         value = getattr(config, field)
         for kind, names in _TILES.items():
-            if type(value).__name__ == kind:
-                value = kind, *[getattr(value, name) for name in names]
+            if isinstance(value, kind):
+                value = [getattr(value, name) for name in names]
         values.append(value)
     return tuple(values)
 
@@ -121,14 +110,9 @@ def _constants(config: Config | None) -> tuple[Any, ...]:
 def _config(text: str) -> Config | None:
     """Return the configuration that _constants made a text of."""
     values = json.loads(text)
-    if not values:
-        return None
-    fields: dict[str, Any] = dict(zip(_FIELDS, values, strict=True))
-    for field, value in fields.items():
-        if isinstance(value, list):
-            kind = CpuTiles if value[0] == CpuTiles.__name__ else GpuTiles
-            fields[field] = kind(*value[1:])
-    return Config(**fields)
+    tiles = {len(names): kind for kind, names in _TILES.items()}
+    fields: list[Any] = [tiles[len(x)](*x) if isinstance(x, list) else x for x in values]
+    return Config(*fields) if fields else None
 
 
 @library.custom_op("tri_apsp::shortest_paths", mutates_args=())
@@ -184,16 +168,6 @@ def _(
     return weights.new_empty(weights.shape, dtype=dtype), found
 
 
-def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor | None) -> Any:
-    """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves
-    the time of an operation.
-    """
-    if not needs_operation(*tensors):
-        return plain
-    refuse_hidden_derivatives(*tensors)
-    return transformed if has_functorch_wrapper(*tensors) else operation
-
-
 def _solve_backward(
     gradient: Tensor,
     weights: Tensor,
@@ -233,41 +207,28 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    operation = _backward_of(
-        _solve_backward,
-        torch.ops.tri_apsp.shortest_paths_backward,
-        _SolveBackward.apply,
-        gradient,
-        weights,
-        distances,
-    )
-    found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
+    tensors = gradient, weights, distances
+    # An operation only where torch must see it: it takes longer than the gradient of a small graph.
+    operation = _SolveBackward.apply if needs_operation(*tensors) else _solve_backward
+    found = operation(*tensors, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
 
 _shortest_paths.register_autograd(_gradient_of_solve, setup_context=_save_solve)
-_shortest_paths_backward.register_autograd(refuse_second_derivatives)
 
 
-class _SolveBackward(torch.autograd.Function):
-    """The gradient of _Solve."""
-
-    generate_vmap_rule = True
+class _SolveBackward(Gradient):
     forward = staticmethod(_shortest_paths_backward)
-    setup_context = staticmethod(save_nothing)
-    backward = staticmethod(refuse_second_derivatives)
 
 
-class _Solve(torch.autograd.Function):
+class _Solve(Operation):
     """The same operation for torch.func.grad, which does not see the gradients of a custom
     operation.
     """
 
-    generate_vmap_rule = True
     forward = staticmethod(_shortest_paths)
     setup_context = staticmethod(_save_solve)
     backward = staticmethod(_gradient_of_solve)
-    jvp = staticmethod(refuse_forward_mode)
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
@@ -282,21 +243,27 @@ def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> T
     return tensor.flatten(0, tensor.dim() - last - 1)
 
 
+def _of_samples(info: Any, batch: Tensor, like: Tensor, dim: int | None) -> Tensor:
+    """Return a batch of matrices that _as_batch merged, with the dimension of vmap first; `like` is
+    an argument over whose dimension `dim` vmap maps.
+    """
+    sample = [length for place, length in enumerate(like.shape) if place != dim]
+    return batch.reshape(info.batch_size, *sample[:-2], *batch.shape[1:])
+
+
 @_shortest_paths.register_vmap
 def _(
     info: Any, in_dims: Any, weights: Tensor, sizes: Tensor | None, *options: Any
 ) -> tuple[Any, Any]:
-    shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[0])
     graphs = _as_batch(info, weights, in_dims[0], 2)
     given = _as_batch(info, sizes, in_dims[1], 0)
     distances, predecessors = torch.ops.tri_apsp.shortest_paths(graphs, given, *options)
-    outer = (info.batch_size, *shape)
     found = (
-        predecessors.reshape(outer)
-        if predecessors.numel()
-        else predecessors.new_empty((info.batch_size, 0))
+        predecessors.new_empty((info.batch_size, 0))
+        if predecessors.dim() == 1  # they were not asked for
+        else _of_samples(info, predecessors, weights, in_dims[0])
     )
-    return (distances.reshape(outer), found), (0, 0)
+    return (_of_samples(info, distances, weights, in_dims[0]), found), (0, 0)
 
 
 @_shortest_paths_backward.register_vmap
@@ -310,16 +277,13 @@ def _(
     predecessors: Tensor,
     check: bool,
 ) -> tuple[Tensor, int]:
-    shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[1])
+    tensors = (gradient, weights, distances, sizes, predecessors)
     operands = [
-        _as_batch(info, tensor, dim, 2)
-        for tensor, dim in zip((gradient, weights, distances), in_dims, strict=False)
+        _as_batch(info, tensor, dim, 0 if tensor is sizes else 2)
+        for tensor, dim in zip(tensors, in_dims, strict=False)
     ]
-    given = _as_batch(info, sizes, in_dims[3], 0)
-    none = predecessors.shape[-1] == 0 and weights.shape[-1] != 0
-    found = predecessors.reshape(-1)[:0] if none else _as_batch(info, predecessors, in_dims[4], 2)
-    result = torch.ops.tri_apsp.shortest_paths_backward(*operands, given, found, check)
-    return result.reshape(info.batch_size, *shape), 0
+    result = torch.ops.tri_apsp.shortest_paths_backward(*operands, check)
+    return _of_samples(info, result, weights, in_dims[1]), 0
 
 
 def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
@@ -350,10 +314,9 @@ def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
 def _product_backward(
     gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
 ) -> list[Tensor]:
-    of_a, of_b, of_c = product_gradients(
+    return product_gradients(
         gradient, a.detach(), b.detach(), None if c is None else c.detach(), result
     )
-    return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
 
 
 _min_plus_backward = library.custom_op(
@@ -373,31 +336,15 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    operation = _backward_of(
-        _product_backward,
-        torch.ops.tri_apsp.min_plus_backward,
-        _ProductBackward.apply,
-        gradient,
-        a,
-        b,
-        c,
-        result,
-    )
-    found = operation(gradient, a, b, c, result)
+    tensors = gradient, a, b, c, result
+    found = (_ProductBackward.apply if needs_operation(*tensors) else _product_backward)(*tensors)
     return found[0], found[1], found[2] if c is not None else None
 
 
 _min_plus.register_autograd(_gradients_of_product, setup_context=_save_product)
-_min_plus_backward.register_autograd(refuse_second_derivatives)
 
 
-class _ProductBackward(torch.autograd.Function):
-    """The gradients of _Product."""
-
-    generate_vmap_rule = True
-    setup_context = staticmethod(save_nothing)
-    backward = staticmethod(refuse_second_derivatives)
-
+class _ProductBackward(Gradient):
     @staticmethod
     def forward(
         gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
@@ -405,14 +352,12 @@ class _ProductBackward(torch.autograd.Function):
         return tuple(_min_plus_backward(gradient, a, b, c, result))
 
 
-class _Product(torch.autograd.Function):
+class _Product(Operation):
     """As _Solve."""
 
-    generate_vmap_rule = True
     forward = staticmethod(_min_plus)
     setup_context = staticmethod(_save_product)
     backward = staticmethod(_gradients_of_product)
-    jvp = staticmethod(refuse_forward_mode)
 
 
 @_min_plus.register_vmap
@@ -421,10 +366,7 @@ def _(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None) -> tuple[
         _as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims, strict=True)
     ]
     result = torch.ops.tri_apsp.min_plus(*operands)
-    batched = a.dim() - (in_dims[0] is not None) == 3
-    return result.unflatten(
-        0, (info.batch_size, len(result) // info.batch_size)
-    ) if batched else result, 0
+    return _of_samples(info, result, a, in_dims[0]), 0
 
 
 @_min_plus_backward.register_vmap
@@ -442,12 +384,7 @@ def _(
         _as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims, strict=True)
     ]
     found = torch.ops.tri_apsp.min_plus_backward(*operands)
-    batched = a.dim() - (in_dims[1] is not None) == 3
-    shaped = [
-        x.unflatten(0, (info.batch_size, len(x) // info.batch_size)) if batched else x
-        for x in found
-    ]
-    return shaped, [0] * len(shaped)
+    return [_of_samples(info, x, a, in_dims[1]) for x in found], [0] * len(found)
 
 
 def reachability(adjacency: Tensor) -> Tensor:
@@ -469,5 +406,4 @@ def _(adjacency: Tensor) -> Tensor:
 @_reachability.register_vmap
 def _(info: Any, in_dims: Any, adjacency: Tensor) -> tuple[Tensor, int]:
     result = torch.ops.tri_apsp.reachability(_as_batch(info, adjacency, in_dims[0], 2))
-    shape = tuple(length for dim, length in enumerate(adjacency.shape) if dim != in_dims[0])
-    return result.reshape(info.batch_size, *shape), 0
+    return _of_samples(info, result, adjacency, in_dims[0]), 0

@@ -7,16 +7,10 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.dense import packed_graphs
-from tri_apsp.ops.refusals import (
-    refuse_hidden_derivatives,
-    refuse_second_derivatives,
-    save_nothing,
-)
+from tri_apsp.ops.refusals import Gradient, refuse_hidden_derivatives
 from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
-
-__all__ = ["pack", "solve_packed", "unpack"]
 
 Tensor = torch.Tensor
 
@@ -57,18 +51,14 @@ class _PackedSolve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: object) -> tuple[Tensor | None, ...]:
         weights, distances, offsets, predecessors = ctx.saved_tensors
-        refuse_hidden_derivatives(gradient)
-        operation: Any = _PackedSolveBackward.apply
-        found = operation(gradient, weights, distances, offsets, predecessors, ctx.check)
+        found = _PackedSolveBackward.apply(
+            gradient, weights, distances, offsets, predecessors, ctx.check
+        )
         return found, None, None, None, None
 
 
-class _PackedSolveBackward(torch.autograd.Function):
-    """The gradient of _PackedSolve."""
-
+class _PackedSolveBackward(Gradient):
     forward = staticmethod(packed_graphs.packed_gradient)
-    setup_context = staticmethod(save_nothing)
-    backward = staticmethod(refuse_second_derivatives)
 
 
 def pack(matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:

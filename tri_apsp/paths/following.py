@@ -2,7 +2,6 @@
 each.
 """
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,10 +32,7 @@ class Paths:
 
     def __getitem__(self, path: int) -> torch.Tensor:
         """Return the vertices of a path as a view."""
-        path = operator.index(path)
-        if not -len(self) <= path < len(self):
-            raise IndexError(f"there are {len(self)} paths, but the path asked for is {path}")
-        path %= len(self)
+        path = range(len(self))[path]
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 

@@ -72,21 +72,14 @@ def _engine(batch: DenseBatch) -> Engine:
     return engines.make(name, spec, config)
 
 
-def _is_nonnegative(engine: type[Engine], *operands: torch.Tensor) -> bool:
-    return all(
-        operand.numel() == 0 or found.lowest >= 0
-        for operand, found in zip(operands, engine.value_ranges(operands, None), strict=True)
-    )
-
-
 def product_gradients(
     gradient: torch.Tensor,
     a: torch.Tensor,
     b: torch.Tensor,
     c: torch.Tensor | None,
     result: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return the gradients of `a`, `b` and `c` by that of their min-plus product.
+) -> list[torch.Tensor]:
+    """Return the gradients of `a`, `b` and, if it is given, `c` by that of their min-plus product.
 
     Args:
         gradient: of the shape of `result`.
@@ -106,7 +99,9 @@ def product_gradients(
     config = tuned.find(name, device, dtype)
     # A GPU then has less to do for each term. The host waits for it.
     by_sign = dtype == torch.float32 and device.type != "cpu" and not is_captured(device)
-    nonnegative = by_sign and _is_nonnegative(engines.type_of(name), left, right)
+    nonnegative = by_sign and all(
+        found.lowest >= 0 for found in engines.type_of(name).value_ranges([left, right], None)
+    )
     engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
     with (
@@ -114,20 +109,12 @@ def product_gradients(
         current(device),
     ):
         chosen = engine.argmin(left.contiguous(), right.contiguous(), product)
-        of_c = None
+        of_c = list[torch.Tensor]()
         if initial is not None:
             from_c = (product == initial) & (initial != no_edge(dtype))
-            of_c = torch.where(from_c, gradient, 0)
+            of_c.append(torch.where(from_c, gradient, 0).reshape(result.shape))
             chosen = chosen.masked_fill(from_c, -1)
         if not product.numel() or not depth:
-            return (
-                torch.zeros_like(a),
-                torch.zeros_like(b),
-                None if of_c is None else of_c.reshape(result.shape),
-            )
+            return [torch.zeros_like(a), torch.zeros_like(b), *of_c]
         of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
-    return (
-        of_a.reshape(a.shape),
-        of_b.reshape(b.shape),
-        None if of_c is None else of_c.reshape(result.shape),
-    )
+    return [of_a.reshape(a.shape), of_b.reshape(b.shape), *of_c]
