@@ -444,9 +444,9 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
         ),
         (
             lambda: csgraph.dijkstra(np.ma.array(MINUS_INF)),
-            "must hold no NaN and no -inf, but has -inf",
+            "must be neither NaN nor -inf, but that from 0 to 0 is -inf",
         ),
-        (lambda: csgraph.dijkstra(scipy.sparse.csr_array(MINUS_INF)), "no -inf, but has -inf"),
+        (lambda: csgraph.dijkstra(scipy.sparse.csr_array(MINUS_INF)), "nor -inf, but that from 0"),
         (
             lambda: csgraph.shortest_path(FIVE, "X"),
             "`method` must be one of auto, FW, D, BF, J, but is 'X'",

@@ -49,10 +49,12 @@ def vertices(device: str) -> list[int]:
 
 
 def batches(device: str, n: int) -> tuple[int, ...]:
-    """Every batch; on a GPU, where each takes kernels of its own for more than one tile, two for
-    these.
+    """A few on a CPU. On a GPU every batch, but two for more than one tile, where each takes kernels
+    of its own.
     """
-    return BATCHES if device == "cpu" or n <= 64 else (2, 200)
+    if device == "cpu":
+        return (1, 33, 200)
+    return BATCHES if n <= 64 else (2, 200)
 
 
 def random_graphs(n: int, negative: bool) -> torch.Tensor:

@@ -59,9 +59,10 @@ class SolveContract:
 
     @pytest.mark.parametrize("case", cases.CASES)
     def test_agrees_with_the_reference(self, method: str, case: str) -> None:
-        for n in self.sizes if case == "random" else self.sizes[-3:]:
+        quick = set(cases.QUICK_DTYPES).intersection(self.dtypes_of(method))
+        for n in self.sizes if case == "random" else self.sizes[-2:]:
             weights = cases.CASES[case](n)
-            for dtype in self.dtypes_of(method):
+            for dtype in self.dtypes_of(method) if case == "random" else quick:
                 tensor = cases.tensor(weights, dtype, self.device)
                 found = self.solve(tensor, method)
                 cases.assert_distances(found.distances, weights)

@@ -85,10 +85,10 @@ def test_vertices_of_narrow_dtypes(dtype: torch.dtype) -> None:
         (([0], [1], 2), r"`graph` must lie in \[0, 2\), but one is 2"),
         (
             ([0.5], [1]),
-            r"`sources` must be a list or a 1-D tensor of .*, but one is 0\.5; give",
+            r"`sources` must be a list or a 1-D tensor of .*, but has dtype float32; convert",
         ),
         (([[0]], [1]), r"`sources` must be a list or a 1-D tensor"),
-        (("ab", [1]), "`sources` must be a list or a 1-D tensor of .*, but is 'ab'"),
+        (("ab", [1]), "`sources` must be a list or a 1-D tensor of .*, but this is 'ab'"),
         (([0, 1], [1]), "must have one length, but have 2, 1 and 1"),
         (([0, 1], [1, 2], [0, 1, 0]), "must have one length, but have 2, 2 and 3"),
     ],

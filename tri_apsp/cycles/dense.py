@@ -93,7 +93,10 @@ class DenseCycles:
         negative: without the weights, no cycle can be traced.
         """
         graphs = _negative_graphs(distances)
-        vertices = (distances[graphs[0]].diagonal() < 0).nonzero().flatten().tolist()
+        diagonal = distances[graphs[0]].diagonal()[: self._size(graphs[0])]
+        vertices = (diagonal < 0).nonzero().flatten().tolist()
+        if not vertices:  # clamped integers, at padded vertices
+            raise_out_of_range(distances.dtype, "a path weighs too little")
         mark = 'negative_cycles="mark" without overwrite'
         raise NegativeCycleError(vertices, self._shown(graphs[0]), graphs=graphs, mark=mark)
 
@@ -114,7 +117,7 @@ class DenseCycles:
                         cycles[0].vertices,
                         self._shown(item),
                         weight=cycles[0].weight,
-                        graphs=graphs,
+                        graphs=[one for one in graphs if one not in self._potentials],
                     )
             elif distances.is_floating_point():  # rounding alone
                 self._potentials[item] = search.potentials().to(distances.device)
@@ -146,9 +149,12 @@ class DenseCycles:
         ]
         return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
-    def _graph(self, item: int) -> torch.Tensor:
+    def _size(self, item: int) -> int:
         sizes = self._batch.sizes
-        size = self._batch.n if sizes is None else int(sizes[item])
+        return self._batch.n if sizes is None else int(sizes[item])
+
+    def _graph(self, item: int) -> torch.Tensor:
+        size = self._size(item)
         return self._batch.weights[item, :size, :size]
 
     def _shown(self, item: int) -> int | None:

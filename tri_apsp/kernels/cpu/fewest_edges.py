@@ -31,7 +31,8 @@ def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, a
     head, tail = 0, 1
     while left and head < tail:
         level = queue[head:tail]
-        level.sort()  # so that the first vertex that leads to j is the smallest
+        if len(level) > 1:
+            level.sort()  # so that the first vertex that leads to j is the smallest
         head = tail
         for k in level:
             if not left:
