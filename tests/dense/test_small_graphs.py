@@ -49,8 +49,8 @@ def vertices(device: str) -> list[int]:
 
 
 def batches(device: str, n: int) -> tuple[int, ...]:
-    """A few on a CPU. On a GPU every batch, but two for more than one tile, where each takes kernels
-    of its own.
+    """A few on a CPU. On a GPU every batch, but two for more than one tile, where each takes
+    kernels of its own.
     """
     if device == "cpu":
         return (1, 33, 200)
