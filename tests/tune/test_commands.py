@@ -188,7 +188,7 @@ BAD = {
     "kernel of another engine": (
         ["--kernel", "batch"],
         BAD_INPUT,
-        ["'batch'", "product, solve", "cpu engine"],
+        ["'batch'", "product, solve", "'cpu'"],
     ),
     "dtype": (["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
     "sign": (["--sign", "minus"], BAD_INPUT, ["minus", "nonnegative", "any"]),
