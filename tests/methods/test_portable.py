@@ -37,14 +37,10 @@ class TestMethodsOnGpu(GpuMethodContract):
 )
 class TestMethodsInterpreted(MethodContract):
     engine, device = "portable", "cpu"
+    methods = ("kleene",)  # with products, panels and closures; the cpu engine has every method
     config = tri_apsp.Config(
         block_size=8, cutoff=8, panel=16, product=tri_apsp.GpuTiles(32, 32, 2, group_m=2)
     )
     sizes = (0, 1, 2, 9, 18)
     dtypes = (torch.float32,)
     predecessor_cases = ("zero weights",)
-
-
-@pytest.mark.slow
-class TestInt16Interpreted(TestMethodsInterpreted):
-    dtypes = (torch.int16,)

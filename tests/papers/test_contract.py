@@ -75,7 +75,7 @@ class TestOnGpu(SystemContract):
 @pytest.mark.skipif(not INTERPRETED, reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestInterpreted(SystemContract):
     engine, device = "portable", "cpu"
-    methods = ("simple", "vectorised")
+    methods = ("vectorised",)
     sizes = (0, 1, 2, 9, 18)
     dtypes = (torch.float32,)
 
