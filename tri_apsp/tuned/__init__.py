@@ -27,6 +27,7 @@ from tri_apsp.tuned.lookup import (
 from tri_apsp.tuned.misses import config_for_call
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import (
+    Use,
     directories,
     existing,
     files,
@@ -38,8 +39,8 @@ from tri_apsp.tuned.store import (
     save,
     save_directory,
     searching,
+    use_of,
 )
-from tri_apsp.tuned.use import Use, use_of
 
 __all__ = [
     "KERNELS",
