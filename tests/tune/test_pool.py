@@ -56,7 +56,7 @@ class FakeWorker:
 def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     monkeypatch.setattr(module, "Worker", FakeWorker)
     monkeypatch.setattr(module, "cpu_count", lambda: 8)
-    monkeypatch.setattr("tri_apsp.tune.compilation.describe", lambda device: H200)
+    monkeypatch.setattr("tri_apsp.tune.pool.describe", lambda device: H200)
     FakeWorker.calls, FakeWorker.refuses = [], False
     with closing(Workers(torch.device("cuda", 0))) as workers:
         yield workers

@@ -1,11 +1,13 @@
-"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs
-this.
+"""What the process of a worker runs: it measures configurations, which compares their results and
+then times them; or it compiles them before, without using the GPU, also where there is none.
 """
 
 import contextlib
 import dataclasses
+import importlib
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import check_memory, synchronize
+from tri_apsp.device import Device, assume, check_memory, synchronize
+from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import MATRICES, TuningTask
@@ -25,6 +28,9 @@ from tri_apsp.tune.workloads import (
     WrongResultError,
     small_sizes,
 )
+
+META_DEVICE = torch.device("meta")
+"""The device of tensors without memory."""
 
 # Screening: the seconds of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
@@ -69,7 +75,7 @@ class Measurement:
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
-        self._workloads: dict[tuple[int, int, bool], Workload] = {}
+        self._workloads: dict[tuple[int, bool], Workload] = {}
         self._default = default_config(task.engine, task.torch_dtype)
         self.verify(self._default)
 
@@ -77,14 +83,14 @@ class Measurement:
         """Compare the results of a configuration on a small workload and on that of the task, and
         time one run.
         """
-        self._compare(config, self._workload(config, small_sizes(self._task)[0], small=True))
-        workload = self._large(config)
+        self._compare(config, self._workload(small_sizes(self._task)[0], small=True))
+        workload = self._large()
         operation = self._compare(config, workload)
         return _timed([self._milliseconds(workload, operation)])
 
     def time(self, config: CompleteConfig) -> Outcome:
         """Time some runs of a configuration that was checked."""
-        workload = self._large(config)
+        workload = self._large()
         operation = workload.operation(config, self._make)
         began, samples = time.perf_counter(), list[float]()
         seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
@@ -99,8 +105,8 @@ class Measurement:
         no times.
         """
         for n in small_sizes(self._task):
-            self._compare(config, self._workload(config, n, small=True))
-        self._compare(config, self._large(config))
+            self._compare(config, self._workload(n, small=True))
+        self._compare(config, self._large())
         return Outcome(OutcomeKind.correct)
 
     def final(
@@ -112,7 +118,7 @@ class Measurement:
         began = time.perf_counter()
         runs = []
         for config in configs:
-            workload = self._large(config)
+            workload = self._large()
             runs.append((workload, workload.operation(config, self._make)))
         counts = [1] * len(runs)
         while time.perf_counter() - began < _WARM_UP_SECONDS:
@@ -127,24 +133,22 @@ class Measurement:
                 samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
         return [_timed(found) for found in samples]
 
-    def _workload(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
-        """Return a workload for configurations like `config`. The expected result of a large one is
-        that of the default configuration.
+    def _workload(self, n: int, *, small: bool) -> Workload:
+        """Return a workload, made once. The expected result of a large one is that of the default
+        configuration.
         """
-        kind = WORKLOADS[self._task.record.workload]
-        block_size = config.block_size if kind.by_block_size else 0
-        key = n, block_size, small
+        key = n, small
         if key not in self._workloads:
-            made = kind(self._task, self._device, n, block_size, small=small)
+            kind = WORKLOADS[self._task.record.workload]
+            made = kind(self._task, self._device, n, small=small)
             if not small:
-                default = dataclasses.replace(self._default, block_size=config.block_size)
-                self._execute(default, made)
+                self._execute(self._default, made)
                 made.set_expected()
             self._workloads[key] = made
         return self._workloads[key]
 
-    def _large(self, config: CompleteConfig) -> Workload:
-        return self._workload(config, self._task.n, small=False)
+    def _large(self) -> Workload:
+        return self._workload(self._task.n, small=False)
 
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
@@ -179,6 +183,71 @@ class Measurement:
         stop.record()
         synchronize(self._device)
         return start.elapsed_time(stop)
+
+
+class Compilation:
+    """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs,
+    and no operand exists.
+
+    Side effect: from now on this process compiles for this GPU and uses its properties for every
+    device.
+
+    Args:
+        task: the task to tune.
+        device: META_DEVICE.
+        gpu: the device to compile for.
+        facts: the facts of that device.
+    """
+
+    def __init__(
+        self, task: TuningTask, device: torch.device, *, gpu: torch.device, facts: Device
+    ) -> None:
+        self._task, self._device, self._gpu = task, device, gpu
+        _only_compile(facts)
+
+    def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
+        """Compile the kernels that Measurement.check launches, or with `odd` those that only
+        Measurement.verify launches.
+        """
+        similar, odd_size = small_sizes(self._task)
+        for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
+            workload = WORKLOADS[self._task.record.workload](
+                self._task, self._device, n, small=small
+            )
+            workload.operation(config, self._make_for_gpu).run()
+        return Outcome(OutcomeKind.correct)
+
+    def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        return engines.make(name, dataclasses.replace(spec, device=self._gpu), config)
+
+
+class _Driver:
+    """The part of Triton's driver for NVIDIA GPUs that compilation uses."""
+
+    def __init__(self, capability: tuple[int, int]) -> None:
+        major, minor = capability
+        self._target = importlib.import_module("triton.backends.compiler").GPUTarget(
+            "cuda", 10 * major + minor, 32
+        )
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+
+@cache
+def _only_compile(facts: Device) -> None:
+    """Make this process compile for a GPU with these `facts`."""
+    assume(facts)
+    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton,
+    # and does not need it.
+    if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
+        importlib.import_module("triton.runtime").driver.set_active(_Driver(facts.capability))
 
 
 def protocol_of(task: TuningTask) -> str:

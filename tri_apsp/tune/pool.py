@@ -5,13 +5,13 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.device import cpu_count
-from tri_apsp.tune.compilation import META_DEVICE, compilation_for
-from tri_apsp.tune.measurement import Measurement
+from tri_apsp.device import cpu_count, describe
+from tri_apsp.tune.measurement import META_DEVICE, Compilation, Measurement
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Prepare, Worker
@@ -37,7 +37,7 @@ class Workers:
         self._worker, self._measuring = Worker(device, prepare), threading.Lock()
         # The sweep and the worker need a core too.
         count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
-        compile_only = compilation_for(device)
+        compile_only = partial(Compilation, gpu=device, facts=describe(device))
         self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(count)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for compiler in self._compilers:
