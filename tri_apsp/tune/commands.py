@@ -19,15 +19,12 @@ from tri_apsp.console.output import print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.tune.candidates import candidates
-from tri_apsp.tune.decision import baselines_of, beats
-from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.plan import Settings, SweepPlan, plan
+from tri_apsp.tune.candidates import baselines_of, beats, candidates
+from tri_apsp.tune.outcome import Outcome, write_report
 from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.progress import SweepProgress, format_config, milliseconds, print_summary
-from tri_apsp.tune.results import write_report
 from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.tasks import TuningTask, size_at
+from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask, plan, size_at
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry

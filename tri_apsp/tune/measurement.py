@@ -71,42 +71,42 @@ class Measurement:
     def __init__(
         self, task: TuningTask, device: torch.device, make: MakeEngine = engines.make
     ) -> None:
-        self._task, self._device, self._make = task, device, make
+        self._device, self._make = device, make
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
-        self._workloads: dict[tuple[int, bool], Workload] = {}
-        self._default = default_config(task.engine, task.torch_dtype)
-        self.verify(self._default)
+        kind = WORKLOADS[task.record.workload]
+        default = default_config(task.engine, task.torch_dtype)
+        self._small = [kind(task, device, n, small=True) for n in small_sizes(task)]
+        self._large = kind(task, device, task.n, small=False)
+        self._execute(default, self._large)
+        self._large.set_expected()
+        self.verify(default)
 
     def check(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on a small workload and on that of the task, and
         time one run.
         """
-        self._compare(config, self._workload(small_sizes(self._task)[0], small=True))
-        workload = self._large()
-        operation = self._compare(config, workload)
-        return _timed([self._milliseconds(workload, operation)])
+        self._compare(config, self._small[0])
+        return _timed([self._milliseconds(self._compare(config, self._large))])
 
     def time(self, config: CompleteConfig) -> Outcome:
         """Time some runs of a configuration that was checked."""
-        workload = self._large()
-        operation = workload.operation(config, self._make)
+        operation = self._large.operation(config, self._make)
         began, samples = time.perf_counter(), list[float]()
         seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
         while len(samples) < least or (
             len(samples) < most and time.perf_counter() - began < seconds
         ):
-            samples.append(self._milliseconds(workload, operation))
+            samples.append(self._milliseconds(operation))
         return _timed(samples)
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small workloads and on that of the task;
         no times.
         """
-        for n in small_sizes(self._task):
-            self._compare(config, self._workload(n, small=True))
-        self._compare(config, self._large())
+        for workload in (*self._small, self._large):
+            self._compare(config, workload)
         return Outcome(OutcomeKind.correct)
 
     def final(
@@ -116,39 +116,19 @@ class Measurement:
         forward and backward. At least two rounds run, and none begins after `seconds`.
         """
         began = time.perf_counter()
-        runs = []
-        for config in configs:
-            workload = self._large()
-            runs.append((workload, workload.operation(config, self._make)))
+        runs = [self._large.operation(config, self._make) for config in configs]
         counts = [1] * len(runs)
         while time.perf_counter() - began < _WARM_UP_SECONDS:
             for index, run in enumerate(runs):
-                fit = int(1000 * _SLICE_SECONDS / self._milliseconds(*run))
+                fit = int(1000 * _SLICE_SECONDS / self._milliseconds(run))
                 counts[index] = min(_SLICE_RUNS, max(1, fit))
         samples: list[list[float]] = [[] for _ in runs]
         for done in range(rounds):
             if done >= _MIN_ROUNDS and time.perf_counter() - began > seconds:
                 break
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
-                samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
+                samples[index] += [self._milliseconds(runs[index]) for _ in range(counts[index])]
         return [_timed(found) for found in samples]
-
-    def _workload(self, n: int, *, small: bool) -> Workload:
-        """Return a workload, made once. The expected result of a large one is that of the default
-        configuration.
-        """
-        key = n, small
-        if key not in self._workloads:
-            kind = WORKLOADS[self._task.record.workload]
-            made = kind(self._task, self._device, n, small=small)
-            if not small:
-                self._execute(self._default, made)
-                made.set_expected()
-            self._workloads[key] = made
-        return self._workloads[key]
-
-    def _large(self) -> Workload:
-        return self._workload(self._task.n, small=False)
 
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
@@ -163,13 +143,14 @@ class Measurement:
         workload.check()
         return operation
 
-    def _milliseconds(self, workload: Workload, operation: Operation) -> float:
-        """Return the time of one run: on a GPU with a cold L2 cache, as for a single solve.
+    def _milliseconds(self, operation: Operation) -> float:
+        """Return the time of one run of the task: on a GPU with a cold L2 cache, as for a single
+        solve.
 
         A GPU is kept busy while the run is queued, which hides launch overhead; if the run blocks
         the host, the GPU is idle at its start.
         """
-        workload.restore()
+        self._large.restore()
         if self._device.type == "cpu":
             began = time.perf_counter()
             operation.run()

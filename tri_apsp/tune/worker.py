@@ -160,25 +160,19 @@ class Worker:
             self._discard()  # it ended between two requests
         if self._process is None:
             self._start()
-        try:
-            with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
-                self._pipe.send((task, action, arguments))
-            failure = self._receive(_PREPARE_SECONDS)
-        except _LostError as lost:
-            failure = str(lost)
+        with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
+            self._pipe.send((task, action, arguments))
+        failure = self._receive(_PREPARE_SECONDS)
         if isinstance(failure, ApspError):
             raise failure
         if failure is not None:
             self._discard()
             raise EngineError(
                 "a default configuration must be correct before others are timed, but for "
-                f"{task}: {failure}; leave this task out. (A script that calls the tuner must do "
-                "so under `if __name__ == '__main__':`.)"
+                f"{task}: {failure.message}; leave this task out. (A script that calls the tuner "
+                "must do so under `if __name__ == '__main__':`.)"
             )
-        try:
-            return self._receive(limit_s)
-        except _LostError as lost:
-            return Outcome(lost.kind, message=str(lost))
+        return self._receive(limit_s)
 
     def _start(self) -> None:
         # On Linux a process is forked from a server that has imported what takes seconds, and
@@ -196,17 +190,16 @@ class Worker:
         self.processes += 1
 
     def _receive(self, limit_s: float) -> Any:
-        """Return the next object that the process sends.
+        """Return the next object that the process sends; an Outcome if it crashes or hangs.
 
         Raises:
             CancelledError: close() was called.
-            _LostError: the process crashed or hangs.
         """
         if self._process is None or self._closed:
             raise CancelledError
         with contextlib.suppress(EOFError, OSError):
             if not wait([self._pipe, self._process.sentinel], limit_s):
-                raise _LostError(OutcomeKind.timeout, f"took more than {limit_s:.3g} s")
+                return Outcome(OutcomeKind.timeout, message=f"took more than {limit_s:.3g} s")
             if self._pipe.poll():
                 return self._pipe.recv()
         if self._closed:
@@ -216,15 +209,7 @@ class Worker:
         ending = f"exit code {code}"
         if code is not None and code < 0:
             ending = signal.Signals(-code).name
-        raise _LostError(OutcomeKind.runtime_error, f"the process ended with {ending}")
-
-
-class _LostError(Exception):
-    """The process crashed or hangs."""
-
-    def __init__(self, kind: OutcomeKind, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+        return Outcome(OutcomeKind.runtime_error, message=f"the process ended with {ending}")
 
 
 def _serve(
@@ -252,7 +237,7 @@ def _serve(
                     prepared = prepare(task, device)
                     prepared_for = task
             except Exception as error:
-                pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
+                pipe.send(error if isinstance(error, ApspError) else outcome_of(error))
                 continue
             pipe.send(None)
             try:
