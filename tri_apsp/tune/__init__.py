@@ -67,10 +67,10 @@ def tune(
         EngineError: the engine cannot run on the device, or no task could be tuned.
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
-    from tri_apsp.tune.pool import Workers
     from tri_apsp.tune.progress import SweepProgress
     from tri_apsp.tune.sweep import sweep
     from tri_apsp.tune.tasks import Settings, plan
+    from tri_apsp.tune.worker import Workers
 
     planned = plan(
         Settings(

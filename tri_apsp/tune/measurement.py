@@ -8,6 +8,7 @@ import importlib
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -202,25 +203,6 @@ class Compilation:
         return engines.make(name, dataclasses.replace(spec, device=self._gpu), config)
 
 
-class _Driver:
-    """The part of Triton's driver for NVIDIA GPUs that compilation uses."""
-
-    def __init__(self, capability: tuple[int, int]) -> None:
-        major, minor = capability
-        self._target = importlib.import_module("triton.backends.compiler").GPUTarget(
-            "cuda", 10 * major + minor, 32
-        )
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-
 @cache
 def _only_compile(facts: Device) -> None:
     """Make this process compile for a GPU with these `facts`."""
@@ -228,7 +210,16 @@ def _only_compile(facts: Device) -> None:
     # Imported by name, since only kernels and engines may depend on Triton: this changes Triton,
     # and does not need it.
     if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
-        importlib.import_module("triton.runtime").driver.set_active(_Driver(facts.capability))
+        major, minor = facts.capability
+        compiler = importlib.import_module("triton.backends.compiler")
+        target = compiler.GPUTarget("cuda", 10 * major + minor, 32)
+        # The part of Triton's driver for NVIDIA GPUs that compilation uses.
+        driver = SimpleNamespace(
+            get_current_target=lambda: target,
+            get_current_device=lambda: 0,
+            get_current_stream=lambda device: 0,
+        )
+        importlib.import_module("triton.runtime").driver.set_active(driver)
 
 
 def protocol_of(task: TuningTask) -> str:

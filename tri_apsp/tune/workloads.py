@@ -188,21 +188,6 @@ class Workload(ABC):
         repeats = -(-self.task.batch // len(graphs))
         return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
 
-    def _graphs(self, share: float) -> torch.Tensor:
-        """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without
-        negative cycles.
-        """
-        weights = self._random(self.n, self.n, share, 1, _LONGEST_EDGE)
-        if not self.task.nonnegative:
-            generator = torch.Generator().manual_seed(self.n)
-            drawn = torch.randint(
-                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
-            ).to(self.device)
-            missing = weights == no_edge(self.dtype)
-            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
-        weights.diagonal(dim1=-2, dim2=-1).zero_()
-        return weights
-
 
 class _Product(Workload):
     """C <- min(C, A B). A small workload runs two products in one launch; the first skips a band of
@@ -242,7 +227,22 @@ class _Distances(Workload):
 
     def _make_operands(self) -> None:
         # Floyd and Warshall's algorithm computes the expected result.
-        self._d = self._output(self._graphs(_DEGREE / self.n), lambda d: _relax(d, d, d))
+        self._d = self._output(self._weights(), lambda d: _relax(d, d, d))
+
+    def _weights(self) -> torch.Tensor:
+        """Return weights (batch, n, n), _DEGREE edges per vertex, with zero diagonal and without
+        negative cycles.
+        """
+        weights = self._random(self.n, self.n, _DEGREE / self.n, 1, _LONGEST_EDGE)
+        if not self.task.nonnegative:
+            generator = torch.Generator().manual_seed(self.n)
+            drawn = torch.randint(
+                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
+            ).to(self.device)
+            missing = weights == no_edge(self.dtype)
+            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return weights
 
 
 class _Solve(_Distances):
@@ -292,7 +292,7 @@ class _SolveByExponents(_Solve):
 
     by_exponents = True
 
-    def _graphs(self, share: float) -> torch.Tensor:
+    def _weights(self) -> torch.Tensor:
         weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
         weights.diagonal(dim1=-2, dim2=-1).zero_()
         return weights

@@ -39,6 +39,7 @@ from tri_apsp.tuned.store import (
     save,
     save_directory,
     searching,
+    usable,
     use_of,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "save",
     "save_directory",
     "searching",
+    "usable",
     "use_of",
     "using",
     "with_forced",

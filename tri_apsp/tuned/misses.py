@@ -80,25 +80,15 @@ def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteCo
             )
         return look_up(call, given).config
     topic = f"miss {call.engine}"
-    if wanted == "warn" and topic not in WARNED and _may_gain(call, found.config):
+    # A call of fewer operations takes less than milliseconds with any configuration.
+    may_gain = operations >= _WARNED_FROM**3 and call.engine != "cpu"
+    if wanted == "warn" and may_gain and found.config.source == "default" and topic not in WARNED:
+        message = f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}"
         if _is_covered(call):
             WARNED.add(topic)
         else:
-            _warn_once(
-                topic,
-                f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}",
-            )
+            _warn_once(topic, message)
     return found.config
-
-
-def _may_gain(call: LookupCall, config: CompleteConfig) -> bool:
-    """Return whether the defaults may be noticeably slower than a tuned configuration.
-
-    A call of fewer operations than a graph of 512 vertices takes less than milliseconds with any
-    configuration.
-    """
-    is_large = call.batch * call.n**3 >= _WARNED_FROM**3
-    return is_large and call.engine != "cpu" and config.source == "default"
 
 
 def _is_covered(call: LookupCall) -> bool:
@@ -168,7 +158,7 @@ def _run(call: LookupCall, end: float) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # which may be the output of a program; progress goes to stderr
         env={**os.environ, "TRI_APSP_TUNE": "off"},
-        start_new_session=True,  # so that _kill ends its workers too
+        start_new_session=True,  # so that killing its group ends its workers too
     )
     try:
         status = process.wait(max(0.0, end - _STOP - time.monotonic()))
@@ -180,12 +170,8 @@ def _run(call: LookupCall, end: float) -> str:
         return f"it was not done after {SECONDS - _STOP:g} s"
     finally:
         if process.poll() is None:
-            _kill(process)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait()
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+            process.wait()
