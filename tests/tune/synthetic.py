@@ -11,12 +11,10 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
-from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
-from tri_apsp.tune.plan import Settings, SweepPlan
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, SweepResult, Times
 from tri_apsp.tune.progress import SweepProgress
-from tri_apsp.tune.results import SweepResult
 from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask
 
 FASTEST = CpuTiles(384, 256, 256)
 """The best tiles of the synthetic CPU."""

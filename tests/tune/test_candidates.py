@@ -59,7 +59,7 @@ def test_the_default_is_a_candidate_at_every_size(task: TuningTask) -> None:
 def test_candidates_can_run_and_differ(task: TuningTask) -> None:
     configs = found(task)
     assert len(set(configs)) == len(configs)
-    assert 3 < len(configs) <= task.record.space.size
+    assert len(configs) > 3
     for config in configs:
         assert is_valid(config, device_of(task)), invalid_because(config, device_of(task))
 

@@ -29,7 +29,7 @@ from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune import commands, tune
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.outcome import OutcomeKind
-from tri_apsp.tune.studies import journal_path
+from tri_apsp.tune.search import journal_path
 
 CPU = torch.device("cpu")
 FEW = ("--device", "cpu", "--kernel", "product", "--n", "256", "--trials", "12")

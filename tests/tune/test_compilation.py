@@ -12,7 +12,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
 from tri_apsp.device import Device
-from tri_apsp.tune.compilation import META_DEVICE, Compilation
+from tri_apsp.tune.measurement import META_DEVICE, Compilation
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Worker

@@ -9,10 +9,8 @@ import torch
 from tune.synthetic import correct
 
 from tri_apsp.configs import default_config
-from tri_apsp.tune.candidates import with_method
-from tri_apsp.tune.decision import Baselines, beats, choose_winner
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
-from tri_apsp.tune.results import Winner
+from tri_apsp.tune.candidates import Baselines, beats, choose_winner, with_method
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Winner
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned import allowed_fields
 from tri_apsp.tuned.records import record_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tri_apsp.configs import default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.tune import tune
 from tri_apsp.tune.candidates import candidates, with_method
-from tri_apsp.tune.compilation import META_DEVICE, compilation_for
+from tri_apsp.tune.measurement import META_DEVICE, Compilation
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.worker import Worker
@@ -89,11 +90,12 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: OutcomeKind, mess
 
 def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    compile_only = partial(Compilation, gpu=GPU, facts=describe(GPU))
     for engine, kernel in ALL:
         n, batch = (256, 200) if kernel == "batch" else (2048, 1)
         task = TuningTask(engine, kernel, "float32", "nonnegative", n, batch)
         base = default_config(engine, torch.float32)
-        with closing(Worker(META_DEVICE, compilation_for(GPU))) as compiler:
+        with closing(Worker(META_DEVICE, compile_only)) as compiler:
             for odd in (False, True):
                 assert compiler.compile(task, base, odd).kind is OutcomeKind.correct
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}

@@ -10,7 +10,7 @@ import torch
 from tri_apsp import device as device_module
 from tri_apsp.errors import InputTypeError, TooLargeError
 from tri_apsp.tune import tune
-from tri_apsp.tune.plan import Settings, plan
+from tri_apsp.tune.tasks import Settings, plan
 from tri_apsp.tuned import KERNELS
 
 

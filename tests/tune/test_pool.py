@@ -13,10 +13,10 @@ from tune.synthetic import PRODUCT, correct
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
-from tri_apsp.tune import pool as module
+from tri_apsp.tune import worker as module
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
-from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Workers
 
 CONFIG = default_config("cpu", torch.float32)
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0))
@@ -56,7 +56,7 @@ class FakeWorker:
 def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     monkeypatch.setattr(module, "Worker", FakeWorker)
     monkeypatch.setattr(module, "cpu_count", lambda: 8)
-    monkeypatch.setattr("tri_apsp.tune.compilation.describe", lambda device: H200)
+    monkeypatch.setattr("tri_apsp.tune.worker.describe", lambda device: H200)
     FakeWorker.calls, FakeWorker.refuses = [], False
     with closing(Workers(torch.device("cuda", 0))) as workers:
         yield workers

@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from tri_apsp.errors import InputError
-from tri_apsp.tune.studies import journal_path, open_storage, open_study
+from tri_apsp.tune.search import journal_path, open_storage, open_study
 
 pytestmark = pytest.mark.usefixtures("home")
 

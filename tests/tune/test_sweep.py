@@ -20,7 +20,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, CpuTiles, default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.tune.decision import baselines_of
+from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tuned.schema import Entry, TunedFile
 

@@ -86,7 +86,7 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
     config = dataclasses.replace(
         default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64
     )
-    problem = WORKLOADS[task.record.workload](task, CPU, small_sizes(task)[0], 0, small=True)
+    problem = WORKLOADS[task.record.workload](task, CPU, small_sizes(task)[0], small=True)
     problem.operation(config, make_of(Closes)).run()
     assert sizes == [272, problem.n - 272]
     problem.check()
@@ -97,12 +97,12 @@ def test_only_whole_solves_block() -> None:
     for engine, kernel in ALL:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
-        whole = WORKLOADS[task.record.workload](task, CPU, 64, 32, small=False).operation(
+        whole = WORKLOADS[task.record.workload](task, CPU, 64, small=False).operation(
             config, make_of(Substitute)
         )
         solves = kernel in ("solve", "exponents")
         assert whole.blocks == (solves or (engine == "nvidia" and kernel in ("closure", "batch")))
-        part = WORKLOADS[task.record.workload](task, CPU, 64, 32, small=False).operation(
+        part = WORKLOADS[task.record.workload](task, CPU, 64, small=False).operation(
             complete(task), make_of(Substitute)
         )
         assert part.blocks == solves

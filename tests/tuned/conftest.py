@@ -12,7 +12,7 @@ import torch
 from tri_apsp import Config, GpuTiles, device, tuned
 from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.device import Device, describe
-from tri_apsp.tuned import automatic, misses, store
+from tri_apsp.tuned import misses, store
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -52,7 +52,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     monkeypatch.setattr(store.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(store, "_CHECKOUT", found["shipped"])
     monkeypatch.setattr(misses, "WARNED", set())
-    monkeypatch.setattr(automatic, "_tried", set())
+    monkeypatch.setattr(misses, "_tried", set())
     tuned.reload()
     yield found
     tuned.reload()

@@ -17,7 +17,7 @@ import torch
 import tri_apsp
 from tri_apsp import TuningWarning, tuned
 from tri_apsp.device import describe
-from tri_apsp.tuned import automatic, call_of
+from tri_apsp.tuned import call_of, misses
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 # Appends its arguments to a log, then does what the test wrote to `behaviour`.
@@ -43,13 +43,11 @@ def tuner(monkeypatch, tmp_path, directories, cpu_file):
     list per run.
     """
     monkeypatch.setenv("TRI_APSP_TUNE", "auto")
-    monkeypatch.setattr(
-        automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache"
-    )
+    monkeypatch.setattr(misses.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache")
     (tmp_path / "result.json").write_text(cpu_file.model_dump_json())
     script = tmp_path / "tuner.py"
     monkeypatch.setattr(
-        automatic, "module_command", lambda module: [sys.executable, "-S", str(script)]
+        misses, "module_command", lambda module: [sys.executable, "-S", str(script)]
     )
 
     def behave(behaviour: str) -> None:
@@ -90,7 +88,7 @@ def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
         "solve",
         "--time-budget",
     ]
-    assert 0 < float(arguments[-1]) < automatic.SECONDS
+    assert 0 < float(arguments[-1]) < misses.SECONDS
     assert (policy, stdin) == ("off", "")
     assert capfd.readouterr() == ("", "progress\n")
 
@@ -119,7 +117,7 @@ def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
 
 
 def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
-    monkeypatch.setattr(automatic, "module_command", lambda module: ["/none"])
+    monkeypatch.setattr(misses, "module_command", lambda module: ["/none"])
     with pytest.warns(
         TuningWarning, match=r"it could not be started \(No such file or directory\)"
     ):
@@ -128,7 +126,7 @@ def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
 
 def test_a_tuner_that_does_not_end_is_killed(tuner, tmp_path, monkeypatch):
     for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
-        monkeypatch.setattr(automatic, name, seconds)
+        monkeypatch.setattr(misses, name, seconds)
     behave, _ = tuner
     behave(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -201,9 +199,9 @@ def test_the_tuner_is_run(tmp_path, monkeypatch, directories):
     directories["named"].mkdir()
     # A busy machine takes longer to start the tuner, to try more than one configuration, and to end
     # it.
-    monkeypatch.setattr(automatic, "SECONDS", automatic.SECONDS + 120)
-    monkeypatch.setattr(automatic, "_OVERHEAD", automatic._OVERHEAD + 60)
+    monkeypatch.setattr(misses, "SECONDS", misses.SECONDS + 120)
+    monkeypatch.setattr(misses, "_OVERHEAD", misses._OVERHEAD + 60)
     begin = time.monotonic()
     found = solve(300)
-    assert time.monotonic() - begin < automatic.SECONDS + 2
+    assert time.monotonic() - begin < misses.SECONDS + 2
     assert found.startswith(str(directories["named"]))

@@ -12,7 +12,7 @@ from tuned.conftest import choose
 
 from tri_apsp import InputError, tuned
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import use
+from tri_apsp.tuned import store
 
 
 def change(**changed):
@@ -127,7 +127,7 @@ def test_only_another_minor_version_of_triton_is_used_with_a_warning(
 ):
     path = tuned.save(made(entry(1024)).model_copy(update={"triton": "3.6.1"}))
     tuned.save(made(entry(8192)).model_copy(update={"triton": installed}))
-    monkeypatch.setattr(use, "triton_version", lambda: installed)
+    monkeypatch.setattr(store, "triton_version", lambda: installed)
     assert [choose().source, choose(1000).source, choose(8192).source] == [str(path)] * 3
     messages = [str(warning.message) for warning in recwarn]
     if warns:

@@ -17,8 +17,8 @@ from tri_apsp.errors import ApspError
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.study import Group, Measurer, Point
 from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.pool import Workers
 from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.worker import Workers
 
 SCREEN, FINAL = "screen", "final"
 # The share of a group's time in which points are tried; the rest is for the final.

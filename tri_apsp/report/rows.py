@@ -20,7 +20,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report.markdown import writing
 from tri_apsp.report.study import Point, StudyRow
-from tri_apsp.tune.decision import kernel_fields
+from tri_apsp.tune.candidates import kernel_fields
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.tasks import TuningTask
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tri_apsp.semirings import Sign
-    from tri_apsp.tune.results import SweepResult
+    from tri_apsp.tune.outcome import SweepResult
 
 __all__ = ["tune"]
 
@@ -67,10 +67,10 @@ def tune(
         EngineError: the engine cannot run on the device, or no task could be tuned.
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
-    from tri_apsp.tune.plan import Settings, plan
-    from tri_apsp.tune.pool import Workers
     from tri_apsp.tune.progress import SweepProgress
     from tri_apsp.tune.sweep import sweep
+    from tri_apsp.tune.tasks import Settings, plan
+    from tri_apsp.tune.worker import Workers
 
     planned = plan(
         Settings(

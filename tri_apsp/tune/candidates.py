@@ -1,18 +1,31 @@
-"""The candidates of a search: the combinations of a space that can run and repeat no other."""
+"""The configurations of a task: those that a search may evaluate, those that it has to beat, and
+the winner of a final.
+"""
 
 import dataclasses
 import hashlib
 import itertools
 import json
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from tri_apsp.configs import CompleteConfig, is_valid
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.configs import CompleteConfig, Config, default_config, is_valid, to_fields
 from tri_apsp.device import Device
 from tri_apsp.methods import auto
+from tri_apsp.tune.outcome import Outcome, Times, Winner
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Space, Values
 
 C = TypeVar("C", bound=CompleteConfig)
+
+GAIN = 1.02
+"""In a final, a configuration must be faster by this factor to replace another, and beyond the
+noise.
+"""
 
 
 def candidates(
@@ -50,3 +63,125 @@ def space_hash(space: Space) -> str:
     """Return a hash of the parameters and choices: a study of other choices is another study."""
     listed = [[parameter.name, parameter.choices] for parameter in space.parameters]
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """The configurations that take part in a final besides those found.
+
+    Attributes:
+        default: default values for this kernel's fields, tuned values for all others; candidates
+            vary it.
+        untuned: the configuration without tuned files; differs from `default` only for a solve.
+        incumbent: the configuration in use; the same as `default` if the kernel was not tuned for
+            this size.
+    """
+
+    default: CompleteConfig
+    untuned: CompleteConfig
+    incumbent: CompleteConfig
+
+    @property
+    def distinct(self) -> list[CompleteConfig]:
+        """The distinct ones, the default first."""
+        return list(dict.fromkeys((self.default, self.untuned, self.incumbent)))
+
+
+def baselines_of(task: TuningTask, device: torch.device) -> Baselines:
+    """Return the configurations to beat; they use the winners of earlier tasks of the sweep."""
+    untuned = default_config(task.engine, task.torch_dtype)
+    # Given fields are not looked up, so the entry of a solve, which may set fields of other
+    # kernels, does not hide the entries of these kernels.
+    default = _used(
+        task, device, Config(**{name: getattr(untuned, name) for name in task.record.fields})
+    )
+    return Baselines(
+        default=_comparable(default, task),
+        untuned=_comparable(untuned if task.record.is_solve else default, task),
+        incumbent=_comparable(_used(task, device, None), task),
+    )
+
+
+def _used(task: TuningTask, device: torch.device, given: Config | None) -> CompleteConfig:
+    """Return the configuration that a call of the task's kind runs with if the caller gives
+    `given`.
+    """
+    return tuned.find(
+        task.engine,
+        device,
+        task.torch_dtype,
+        given,
+        n=task.n,
+        batch=task.batch,
+        nonnegative=task.nonnegative,
+        product=task.record.workload == "product",
+    )
+
+
+def _comparable(config: CompleteConfig, task: TuningTask) -> CompleteConfig:
+    """Return `config` with a method and without its source, so that equal configurations compare
+    equal.
+    """
+    return dataclasses.replace(with_method(config, task.n), source="given")
+
+
+def kernel_fields(task: TuningTask, config: Config, *, every: bool = False) -> dict[str, Any]:
+    """Return the fields of `config` that the kernel of `task` sets, or with `every` may set, as a
+    tuned file holds them.
+    """
+    fields = to_fields(config)
+    names = tuned.allowed_fields(task.engine, task.kernel) if every else task.record.fields
+    return {name: fields[name] for name in names if name in fields}
+
+
+def beats(candidate: Times, current: Times) -> bool:
+    """Return whether the candidate is faster by the factor GAIN, and by more than half the wider
+    range from p20 to p80.
+    """
+    noise = max(times.p80_ms - times.p20_ms for times in (candidate, current)) / 2
+    gained = current.p50_ms - candidate.p50_ms
+    return current.p50_ms > GAIN * candidate.p50_ms and gained > noise
+
+
+def choose_winner(
+    task: TuningTask,
+    baselines: Baselines,
+    outcomes: Mapping[CompleteConfig, Outcome],
+) -> Winner | None:
+    """Return the winner: the configuration in use, unless it failed or the fastest beats it.
+
+    If the winner of a solve ran with other values than those tuned for the engine's other kernels,
+    its entry stores the fields of these kernels too; the lookup would otherwise take them from the
+    entries of these kernels.
+
+    Args:
+        task: the task that was tuned.
+        baselines: the configurations to beat.
+        outcomes: the outcomes of the final.
+
+    Returns:
+        None if the untuned configuration failed.
+    """
+    times = {
+        config: outcome.times for config, outcome in outcomes.items() if outcome.times is not None
+    }
+    untuned, before = baselines.untuned, baselines.incumbent
+    if untuned not in times:
+        return None
+    current = before if before in times else untuned
+    best = min(times, key=lambda config: times[config].p50_ms)
+    winner = best if beats(times[best], times[current]) else current
+    own = {name: getattr(baselines.default, name) for name in task.record.fields}
+
+    def fields(config: CompleteConfig) -> dict[str, object]:
+        others_differ = dataclasses.replace(config, **own) != baselines.default
+        return kernel_fields(task, config, every=others_differ)
+
+    return Winner(
+        config=fields(winner),
+        gained=winner not in (untuned, baselines.default),
+        times=times[winner],
+        default_ms=times[untuned].p50_ms,
+        before=fields(before),
+        before_ms=times[before].p50_ms if before in times else None,
+    )

@@ -17,17 +17,13 @@ from tri_apsp.console.machine import device_line
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import print_json
 from tri_apsp.device import describe
-from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.tune.candidates import candidates
-from tri_apsp.tune.decision import baselines_of, beats
-from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.plan import Settings, SweepPlan, plan
-from tri_apsp.tune.pool import Workers
+from tri_apsp.tune.candidates import baselines_of, beats, candidates
+from tri_apsp.tune.outcome import Outcome, write_report
 from tri_apsp.tune.progress import SweepProgress, format_config, milliseconds, print_summary
-from tri_apsp.tune.results import write_report
 from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.tasks import TuningTask, size_at
+from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask, plan, size_at
+from tri_apsp.tune.worker import Workers
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry
@@ -147,13 +143,9 @@ def _entries(
     """
     seen, wanted, device = set(), planned.settings, describe(planned.device)
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
-        try:
-            file = tuned.load(path)
-        except InputError:
+        file, use = tuned.usable(path, device)
+        if file is None or use.is_substitute:
             continue  # `tri_apsp info` says why
-        use = tuned.use_of(path, file, device)
-        if use.reason is not None or use.is_substitute:
-            continue
         for entry in file.entries:
             task = TuningTask(
                 file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch

@@ -1,11 +1,14 @@
-"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs
-this.
+"""What the process of a worker runs: it measures configurations, which compares their results and
+then times them; or it compiles them before, without using the GPU, also where there is none.
 """
 
 import contextlib
 import dataclasses
+import importlib
 import time
 from collections.abc import Iterator, Sequence
+from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,8 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import check_memory, synchronize
+from tri_apsp.device import Device, assume, check_memory, synchronize
+from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import MATRICES, TuningTask
@@ -25,6 +29,9 @@ from tri_apsp.tune.workloads import (
     WrongResultError,
     small_sizes,
 )
+
+META_DEVICE = torch.device("meta")
+"""The device of tensors without memory."""
 
 # Screening: the seconds of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
@@ -65,42 +72,42 @@ class Measurement:
     def __init__(
         self, task: TuningTask, device: torch.device, make: MakeEngine = engines.make
     ) -> None:
-        self._task, self._device, self._make = task, device, make
+        self._device, self._make = device, make
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         flush = 0 if device.type == "cpu" else _FLUSH_BYTES
         self._flush = torch.empty(flush, dtype=torch.uint8, device=device)
-        self._workloads: dict[tuple[int, int, bool], Workload] = {}
-        self._default = default_config(task.engine, task.torch_dtype)
-        self.verify(self._default)
+        kind = WORKLOADS[task.record.workload]
+        default = default_config(task.engine, task.torch_dtype)
+        self._small = [kind(task, device, n, small=True) for n in small_sizes(task)]
+        self._large = kind(task, device, task.n, small=False)
+        self._execute(default, self._large)
+        self._large.set_expected()
+        self.verify(default)
 
     def check(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on a small workload and on that of the task, and
         time one run.
         """
-        self._compare(config, self._workload(config, small_sizes(self._task)[0], small=True))
-        workload = self._large(config)
-        operation = self._compare(config, workload)
-        return _timed([self._milliseconds(workload, operation)])
+        self._compare(config, self._small[0])
+        return _timed([self._milliseconds(self._compare(config, self._large))])
 
     def time(self, config: CompleteConfig) -> Outcome:
         """Time some runs of a configuration that was checked."""
-        workload = self._large(config)
-        operation = workload.operation(config, self._make)
+        operation = self._large.operation(config, self._make)
         began, samples = time.perf_counter(), list[float]()
         seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
         while len(samples) < least or (
             len(samples) < most and time.perf_counter() - began < seconds
         ):
-            samples.append(self._milliseconds(workload, operation))
+            samples.append(self._milliseconds(operation))
         return _timed(samples)
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small workloads and on that of the task;
         no times.
         """
-        for n in small_sizes(self._task):
-            self._compare(config, self._workload(config, n, small=True))
-        self._compare(config, self._large(config))
+        for workload in (*self._small, self._large):
+            self._compare(config, workload)
         return Outcome(OutcomeKind.correct)
 
     def final(
@@ -110,41 +117,19 @@ class Measurement:
         forward and backward. At least two rounds run, and none begins after `seconds`.
         """
         began = time.perf_counter()
-        runs = []
-        for config in configs:
-            workload = self._large(config)
-            runs.append((workload, workload.operation(config, self._make)))
+        runs = [self._large.operation(config, self._make) for config in configs]
         counts = [1] * len(runs)
         while time.perf_counter() - began < _WARM_UP_SECONDS:
             for index, run in enumerate(runs):
-                fit = int(1000 * _SLICE_SECONDS / self._milliseconds(*run))
+                fit = int(1000 * _SLICE_SECONDS / self._milliseconds(run))
                 counts[index] = min(_SLICE_RUNS, max(1, fit))
         samples: list[list[float]] = [[] for _ in runs]
         for done in range(rounds):
             if done >= _MIN_ROUNDS and time.perf_counter() - began > seconds:
                 break
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
-                samples[index] += [self._milliseconds(*runs[index]) for _ in range(counts[index])]
+                samples[index] += [self._milliseconds(runs[index]) for _ in range(counts[index])]
         return [_timed(found) for found in samples]
-
-    def _workload(self, config: CompleteConfig, n: int, *, small: bool) -> Workload:
-        """Return a workload for configurations like `config`. The expected result of a large one is
-        that of the default configuration.
-        """
-        kind = WORKLOADS[self._task.record.workload]
-        block_size = config.block_size if kind.by_block_size else 0
-        key = n, block_size, small
-        if key not in self._workloads:
-            made = kind(self._task, self._device, n, block_size, small=small)
-            if not small:
-                default = dataclasses.replace(self._default, block_size=config.block_size)
-                self._execute(default, made)
-                made.set_expected()
-            self._workloads[key] = made
-        return self._workloads[key]
-
-    def _large(self, config: CompleteConfig) -> Workload:
-        return self._workload(config, self._task.n, small=False)
 
     def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
         operation = workload.operation(config, self._make)
@@ -159,13 +144,14 @@ class Measurement:
         workload.check()
         return operation
 
-    def _milliseconds(self, workload: Workload, operation: Operation) -> float:
-        """Return the time of one run: on a GPU with a cold L2 cache, as for a single solve.
+    def _milliseconds(self, operation: Operation) -> float:
+        """Return the time of one run of the task: on a GPU with a cold L2 cache, as for a single
+        solve.
 
         A GPU is kept busy while the run is queued, which hides launch overhead; if the run blocks
         the host, the GPU is idle at its start.
         """
-        workload.restore()
+        self._large.restore()
         if self._device.type == "cpu":
             began = time.perf_counter()
             operation.run()
@@ -179,6 +165,61 @@ class Measurement:
         stop.record()
         synchronize(self._device)
         return start.elapsed_time(stop)
+
+
+class Compilation:
+    """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs,
+    and no operand exists.
+
+    Side effect: from now on this process compiles for this GPU and uses its properties for every
+    device.
+
+    Args:
+        task: the task to tune.
+        device: META_DEVICE.
+        gpu: the device to compile for.
+        facts: the facts of that device.
+    """
+
+    def __init__(
+        self, task: TuningTask, device: torch.device, *, gpu: torch.device, facts: Device
+    ) -> None:
+        self._task, self._device, self._gpu = task, device, gpu
+        _only_compile(facts)
+
+    def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
+        """Compile the kernels that Measurement.check launches, or with `odd` those that only
+        Measurement.verify launches.
+        """
+        similar, odd_size = small_sizes(self._task)
+        for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
+            workload = WORKLOADS[self._task.record.workload](
+                self._task, self._device, n, small=small
+            )
+            workload.operation(config, self._make_for_gpu).run()
+        return Outcome(OutcomeKind.correct)
+
+    def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        return engines.make(name, dataclasses.replace(spec, device=self._gpu), config)
+
+
+@cache
+def _only_compile(facts: Device) -> None:
+    """Make this process compile for a GPU with these `facts`."""
+    assume(facts)
+    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton,
+    # and does not need it.
+    if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
+        major, minor = facts.capability
+        compiler = importlib.import_module("triton.backends.compiler")
+        target = compiler.GPUTarget("cuda", 10 * major + minor, 32)
+        # The part of Triton's driver for NVIDIA GPUs that compilation uses.
+        driver = SimpleNamespace(
+            get_current_target=lambda: target,
+            get_current_device=lambda: 0,
+            get_current_stream=lambda device: 0,
+        )
+        importlib.import_module("triton.runtime").driver.set_active(driver)
 
 
 def protocol_of(task: TuningTask) -> str:

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from tri_apsp.console.output import flat_fields, print_fields
 from tri_apsp.messages import counted
-from tri_apsp.tune.results import SweepResult, TaskResult, Winner
+from tri_apsp.tune.outcome import SweepResult, TaskResult, Winner
 from tri_apsp.tune.tasks import TuningTask
 
 

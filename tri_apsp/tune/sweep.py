@@ -17,17 +17,13 @@ from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields, to_fields
 from tri_apsp.device import describe, driver_version
 from tri_apsp.errors import ApspError, EngineError, InputError
-from tri_apsp.tune.candidates import candidates, space_hash
-from tri_apsp.tune.decision import Baselines, baselines_of, choose_winner
+from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
 from tri_apsp.tune.measurement import protocol_of
-from tri_apsp.tune.outcome import Evaluated, Outcome, ranked
-from tri_apsp.tune.plan import SweepPlan
-from tri_apsp.tune.pool import Workers
+from tri_apsp.tune.outcome import Evaluated, Outcome, SweepResult, TaskResult, Winner, ranked
 from tri_apsp.tune.progress import SweepProgress
-from tri_apsp.tune.results import SweepResult, TaskResult, Winner
-from tri_apsp.tune.search import Search
-from tri_apsp.tune.studies import open_storage, open_study
-from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.search import Search, open_storage, open_study
+from tri_apsp.tune.tasks import SweepPlan, TuningTask
+from tri_apsp.tune.worker import Workers
 from tri_apsp.tuned.records import Values
 
 # The share of a task's time that its search leaves to the final, and the runs of a configuration

@@ -1,17 +1,22 @@
-"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and those of a sweep."""
+"""Tasks: a kernel of an engine to tune for one dtype, sign and size; and the plan of a sweep: its
+tasks, device and settings, checked before anything runs.
+"""
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from tri_apsp.configs import default_config
-from tri_apsp.device import Device
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp import engines
+from tri_apsp.configs import Config, default_config
+from tri_apsp.device import Device, check_memory, describe, resolve
+from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
-
-EFFORTS = ("quick", "full")
 
 MATRICES = 5
 """The matrices of a task that are in memory: operands, copies of them, and the expected result."""
@@ -81,7 +86,7 @@ def default_tasks(
     Args:
         engine: "cpu", "nvidia" or "portable".
         device: the device to measure on.
-        effort: one of EFFORTS, which sets the dtypes, signs and sizes.
+        effort: one of BUDGETS, which sets the dtypes, signs and sizes.
         dtypes: the dtypes instead of those of the effort; empty: those of the effort.
         kernels: the kernels to tune, while the others run as tuned already or with their defaults;
             empty: all.
@@ -92,7 +97,7 @@ def default_tasks(
     Tasks that do not fit the memory are left out, except those of a single graph whose size was
     asked for.
     """
-    quick = effort == EFFORTS[0]
+    quick = effort == "quick"
     tasks = [
         TuningTask(engine, record.name, dtype, sign, n, record.batch(n))
         for dtype in dtypes or _DTYPES[effort]
@@ -130,3 +135,130 @@ def _signs(record: TunableKernel[Any], dtype: str, quick: bool) -> tuple[str, ..
     if dtype not in record.signed_dtypes:
         return ("any",)
     return ("nonnegative",) if quick else ("nonnegative", "any")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of one task.
+
+    Attributes:
+        trials: the largest number of distinct configurations.
+        seconds: the time limit.
+        finalists: the largest number of configurations in the final besides the baselines.
+        rounds: the largest number of rounds of the final.
+    """
+
+    trials: int
+    seconds: float
+    finalists: int
+    rounds: int
+
+
+BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
+"""Budget of one task, by effort: 100 evaluations come within 1% of the best of the 2700
+configurations of a product on an H200 (tests/tune/test_search.py).
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a sweep; see tri_apsp.tune.tune for the attributes and their rules."""
+
+    kernels: Sequence[str] = ()
+    n: Sequence[int] = ()
+    dtypes: Sequence[str] = ()
+    signs: Sequence[str] = ()
+    engine: str | None = None
+    device: str = "auto"
+    effort: str = "quick"
+    trials: int | None = None
+    time_budget: float | None = None
+    seed: int = 0
+    save_dir: Path | None = None
+    resume: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        for what in ("kernels", "n", "dtypes", "signs"):
+            values = getattr(self, what)
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise InputTypeError(
+                    f"{what} must be a list, but is {values!r}; give a list, even of one."
+                )
+        for what, names, known in (
+            ("dtype", self.dtypes, tuple(DTYPES_BY_NAME)),
+            ("sign", self.signs, SIGNS),
+            ("effort", [self.effort], tuple(BUDGETS)),
+        ):
+            for name in names:
+                if name not in known:
+                    raise InputError(
+                        f"{what} must be one of {', '.join(known)}, but is {name!r}; "
+                        "choose one of these."
+                    )
+        trials = 1 if self.trials is None else self.trials
+        for what, values, least in (
+            ("n and trials", [*self.n, trials], 1),
+            ("seed", [self.seed], 0),
+        ):
+            for value in values:
+                if not isinstance(value, int) or value < least:
+                    raise error_for(value, int)(
+                        f"{what} must be integers from {least}, but one is {value!r}; give such a "
+                        "number, or leave it out."
+                    )
+        seconds = 1 if self.time_budget is None else self.time_budget
+        if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+            raise error_for(seconds, int, float)(
+                f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; "
+                "give such a number, or leave it out."
+            )
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of one task; a time budget replaces its seconds."""
+        chosen = BUDGETS[self.effort]
+        return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
+
+    def seconds(self, tasks: int) -> float:
+        """Return the seconds that `tasks` tasks may take together."""
+        return self.time_budget if self.time_budget is not None else tasks * self.budget.seconds
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """The tasks of a sweep, in their order, and the device to measure on."""
+
+    tasks: tuple[TuningTask, ...]
+    device: torch.device
+    settings: Settings
+
+
+def plan(settings: Settings) -> SweepPlan:
+    """Return the plan of a sweep.
+
+    Raises:
+        InputError: a kernel or device that does not exist, or nothing to tune.
+        EngineError: the engine cannot run on the device.
+        TooLargeError: one of the sizes does not fit the memory in a dtype of the sweep.
+    """
+    kernels, dtypes, device = settings.kernels, settings.dtypes, resolve(settings.device)
+    dtype = DTYPES_BY_NAME[dtypes[0]] if dtypes else None
+    engine = engines.choose(device, Config(engine=settings.engine), dtype)
+    for kernel in kernels:
+        record_of(engine, kernel)  # raises if there is none
+    tasks = default_tasks(
+        engine, describe(device), settings.effort, dtypes, kernels, settings.n, settings.signs
+    )
+    usable = tuple(
+        task for task in tasks if engines.unusable_because(engine, device, task.torch_dtype) is None
+    )
+    for task in usable:
+        if settings.n and task.batch == 1:
+            check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
+    if not usable:
+        raise InputError(
+            "a sweep must have something to tune, but nothing that was asked for fits this device; "
+            "ask for less."
+        )
+    return SweepPlan(usable, device, settings)

@@ -1,16 +1,18 @@
-"""Processes that run configurations, so that one that crashes or hangs does not keep the next from
-being measured.
+"""The processes of a sweep: one that measures, and on a GPU others that compile for it. A
+configuration that crashes or hangs does not keep the next from being measured.
 """
 
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -19,9 +21,9 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.device import current
+from tri_apsp.device import cpu_count, current, describe
 from tri_apsp.errors import ApspError, EngineError
-from tri_apsp.tune.measurement import Measurement, outcome_of
+from tri_apsp.tune.measurement import META_DEVICE, Compilation, Measurement, outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import TuningTask
 
@@ -35,6 +37,9 @@ module, pickled by name.
 _PREPARE_SECONDS = 600.0
 _LIMIT_SECONDS = 120.0
 _END_SECONDS = 10.0
+# Compiling takes about ten times as long as measuring; more processes than this would only wait for
+# the device.
+_MAX_COMPILERS = 16
 
 
 class Worker:
@@ -160,25 +165,19 @@ class Worker:
             self._discard()  # it ended between two requests
         if self._process is None:
             self._start()
-        try:
-            with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
-                self._pipe.send((task, action, arguments))
-            failure = self._receive(_PREPARE_SECONDS)
-        except _LostError as lost:
-            failure = str(lost)
+        with contextlib.suppress(OSError):  # of a process that has ended: _receive reports it
+            self._pipe.send((task, action, arguments))
+        failure = self._receive(_PREPARE_SECONDS)
         if isinstance(failure, ApspError):
             raise failure
         if failure is not None:
             self._discard()
             raise EngineError(
                 "a default configuration must be correct before others are timed, but for "
-                f"{task}: {failure}; leave this task out. (A script that calls the tuner must do "
-                "so under `if __name__ == '__main__':`.)"
+                f"{task}: {failure.message}; leave this task out. (A script that calls the tuner "
+                "must do so under `if __name__ == '__main__':`.)"
             )
-        try:
-            return self._receive(limit_s)
-        except _LostError as lost:
-            return Outcome(lost.kind, message=str(lost))
+        return self._receive(limit_s)
 
     def _start(self) -> None:
         # On Linux a process is forked from a server that has imported what takes seconds, and
@@ -196,17 +195,16 @@ class Worker:
         self.processes += 1
 
     def _receive(self, limit_s: float) -> Any:
-        """Return the next object that the process sends.
+        """Return the next object that the process sends; an Outcome if it crashes or hangs.
 
         Raises:
             CancelledError: close() was called.
-            _LostError: the process crashed or hangs.
         """
         if self._process is None or self._closed:
             raise CancelledError
         with contextlib.suppress(EOFError, OSError):
             if not wait([self._pipe, self._process.sentinel], limit_s):
-                raise _LostError(OutcomeKind.timeout, f"took more than {limit_s:.3g} s")
+                return Outcome(OutcomeKind.timeout, message=f"took more than {limit_s:.3g} s")
             if self._pipe.poll():
                 return self._pipe.recv()
         if self._closed:
@@ -216,15 +214,83 @@ class Worker:
         ending = f"exit code {code}"
         if code is not None and code < 0:
             ending = signal.Signals(-code).name
-        raise _LostError(OutcomeKind.runtime_error, f"the process ended with {ending}")
+        return Outcome(OutcomeKind.runtime_error, message=f"the process ended with {ending}")
 
 
-class _LostError(Exception):
-    """The process crashed or hangs."""
+class Workers:
+    """The worker of a device. On a GPU several configurations are evaluated at once: one is
+    measured, others are compiled, into Triton's cache on disk.
 
-    def __init__(self, kind: OutcomeKind, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+    Args:
+        device: the device to measure on.
+        prepare: as for Worker.
+
+    Attributes:
+        parallel: the number of configurations that may be evaluated at the same time.
+    """
+
+    def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
+        self._worker, self._measuring = Worker(device, prepare), threading.Lock()
+        # The sweep and the worker need a core too.
+        count = 0 if device.type == "cpu" else max(1, min(_MAX_COMPILERS, cpu_count() - 2))
+        compile_only = partial(Compilation, gpu=device, facts=describe(device))
+        self._compilers = [Worker(META_DEVICE, compile_only) for _ in range(count)]
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for compiler in self._compilers:
+            self._idle.put(compiler)
+        self.parallel = 1 + count
+
+    def evaluate(
+        self,
+        task: TuningTask,
+        config: CompleteConfig,
+        is_slow: Callable[[float], bool] = lambda ms: False,
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> Outcome | None:
+        """Return the outcome of one configuration, verified and then timed.
+
+        Args:
+            task: the task of the configuration.
+            config: the configuration to measure.
+            is_slow: called with the time of the first run; returns whether that is the only one.
+            is_late: returns whether there is no time left to measure; the outcome is None then.
+        """
+        compiled = self._compile(task, config, odd=False)
+        if compiled.kind is not OutcomeKind.correct:
+            return compiled
+        with self._measuring:
+            return None if is_late() else self._worker.screen(task, config, is_slow)
+
+    def final(
+        self,
+        task: TuningTask,
+        configs: Sequence[CompleteConfig],
+        rounds: int,
+        seconds: float = 600.0,
+    ) -> list[Outcome]:
+        """Return the outcomes of configurations, timed so that their times can be compared; see
+        Worker.final.
+        """
+        with ThreadPoolExecutor(self.parallel) as threads:
+            # A configuration that does not compile fails in the worker too.
+            list(threads.map(lambda config: self._compile(task, config, odd=True), configs))
+        return self._worker.final(task, configs, rounds, seconds)
+
+    def close(self) -> None:
+        """End at once, with all evaluations in progress."""
+        with contextlib.ExitStack() as stack:  # each, even if one before it fails
+            for worker in (self._worker, *self._compilers):
+                stack.callback(worker.close)
+
+    def _compile(self, task: TuningTask, config: CompleteConfig, odd: bool) -> Outcome:
+        """Compile for the sizes of screening, or with `odd` for the other one of a final."""
+        if not self._compilers:
+            return Outcome(OutcomeKind.correct)
+        compiler = self._idle.get()
+        try:
+            return compiler.compile(task, config, odd)
+        finally:
+            self._idle.put(compiler)
 
 
 def _serve(
@@ -252,7 +318,7 @@ def _serve(
                     prepared = prepare(task, device)
                     prepared_for = task
             except Exception as error:
-                pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
+                pipe.send(error if isinstance(error, ApspError) else outcome_of(error))
                 continue
             pipe.send(None)
             try:

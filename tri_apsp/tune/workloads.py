@@ -27,7 +27,6 @@ from tri_apsp.tune.tasks import TuningTask
 _HEAVIEST = 500
 _LONGEST_EDGE = 16
 _DEGREE = 6
-_PANEL_DEGREE = 3
 # The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
 # The greatest weight of a graph that is solved by exponents, and its edges per vertex.
@@ -71,20 +70,13 @@ class Workload(ABC):
             only compiles its kernels.
         n: the number of rows of the matrices, near enough to task.n for the same kernels to be
             compiled.
-        block_size: the block_size of the configurations to measure, if `by_block_size`; else
-            unused.
         small: compute the expected result from the definition, and let the engine write inside a
             poisoned matrix.
     """
 
-    by_block_size: ClassVar[bool] = False
-    """Whether the operands depend on the block_size of a configuration."""
-
-    def __init__(
-        self, task: TuningTask, device: torch.device, n: int, block_size: int, *, small: bool
-    ) -> None:
+    def __init__(self, task: TuningTask, device: torch.device, n: int, *, small: bool) -> None:
         self.task, self.device, self.n, self.small = task, device, n, small
-        self.block_size, self.dtype = block_size, task.torch_dtype
+        self.dtype = task.torch_dtype
         self._outputs: list[torch.Tensor] = []  # with their margins
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
@@ -196,21 +188,6 @@ class Workload(ABC):
         repeats = -(-self.task.batch // len(graphs))
         return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
 
-    def _graphs(self, share: float) -> torch.Tensor:
-        """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without
-        negative cycles.
-        """
-        weights = self._random(self.n, self.n, share, 1, _LONGEST_EDGE)
-        if not self.task.nonnegative:
-            generator = torch.Generator().manual_seed(self.n)
-            drawn = torch.randint(
-                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
-            ).to(self.device)
-            missing = weights == no_edge(self.dtype)
-            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
-        weights.diagonal(dim1=-2, dim2=-1).zero_()
-        return weights
-
 
 class _Product(Workload):
     """C <- min(C, A B). A small workload runs two products in one launch; the first skips a band of
@@ -249,14 +226,23 @@ class _Distances(Workload):
     """D <- D* in place."""
 
     def _make_operands(self) -> None:
-        self._d = self._output(self._weights(), self._define)
+        # Floyd and Warshall's algorithm computes the expected result.
+        self._d = self._output(self._weights(), lambda d: _relax(d, d, d))
 
     def _weights(self) -> torch.Tensor:
-        return self._graphs(_DEGREE / self.n)
-
-    def _define(self, d: torch.Tensor) -> None:
-        """Compute the expected result in place, by Floyd and Warshall's algorithm."""
-        _relax(d, d, d)
+        """Return weights (batch, n, n), _DEGREE edges per vertex, with zero diagonal and without
+        negative cycles.
+        """
+        weights = self._random(self.n, self.n, _DEGREE / self.n, 1, _LONGEST_EDGE)
+        if not self.task.nonnegative:
+            generator = torch.Generator().manual_seed(self.n)
+            drawn = torch.randint(
+                0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype
+            ).to(self.device)
+            missing = weights == no_edge(self.dtype)
+            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return weights
 
 
 class _Solve(_Distances):
@@ -306,7 +292,7 @@ class _SolveByExponents(_Solve):
 
     by_exponents = True
 
-    def _graphs(self, share: float) -> torch.Tensor:
+    def _weights(self) -> torch.Tensor:
         weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
         weights.diagonal(dim1=-2, dim2=-1).zero_()
         return weights
@@ -333,41 +319,6 @@ class _Blocks(_Distances):
         return Operation(lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer()))
 
 
-class _Panels(_Distances):
-    """R <- D R and C <- C D for one closed diagonal block D, where R is the rest of its rows and C
-    of its columns.
-    """
-
-    by_block_size = True
-
-    def _weights(self) -> torch.Tensor:
-        size = min(self.block_size, max(1, self.n // 2))
-        start = self.n // 2 // size * size
-        self._pivot = (start, min(start + size, self.n))
-        weights = self._graphs(_PANEL_DEGREE / size)
-        if self.device.type != "meta":
-            d = weights[:, slice(*self._pivot), slice(*self._pivot)]
-            _relax(d, d, d)
-            self._canonical(d)
-        return weights
-
-    def _define(self, d: torch.Tensor) -> None:
-        inside = slice(*self._pivot)
-        closed, row, column = d[:, inside, inside].clone(), d[:, inside], d[:, :, inside]
-        _relax(row, closed, row.clone())
-        _relax(column, column.clone(), closed)
-
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
-        engine = self._engine(config, make)
-        every, pivot = (0, self.n), self._pivot
-        blocks = (
-            block(self._d, pivot, pivot),
-            block(self._d, pivot, every),
-            block(self._d, every, pivot),
-        )
-        return Operation(lambda: engine.panels(*blocks, pivot))
-
-
 def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
     """C <- min(C, A B) by the definition, in place; C <- C* if A and B are C."""
     for k in range(a.shape[2]):
@@ -379,7 +330,6 @@ WORKLOADS: dict[str, type[Workload]] = {
     "exponents": _SolveByExponents,
     "closure": _Closure,
     "blocks": _Blocks,
-    "panels": _Panels,
     "solve": _Solve,
 }
 """The kinds of workloads, by the names that the records of tunable kernels use."""

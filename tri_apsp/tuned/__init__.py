@@ -27,6 +27,7 @@ from tri_apsp.tuned.lookup import (
 from tri_apsp.tuned.misses import config_for_call
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import (
+    Use,
     directories,
     existing,
     files,
@@ -38,8 +39,9 @@ from tri_apsp.tuned.store import (
     save,
     save_directory,
     searching,
+    usable,
+    use_of,
 )
-from tri_apsp.tuned.use import Use, use_of
 
 __all__ = [
     "KERNELS",
@@ -62,6 +64,7 @@ __all__ = [
     "save",
     "save_directory",
     "searching",
+    "usable",
     "use_of",
     "using",
     "with_forced",

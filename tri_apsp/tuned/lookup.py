@@ -26,8 +26,7 @@ from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.tuned.records import TunableKernel, records_of
-from tri_apsp.tuned.store import files, generation, usable
-from tri_apsp.tuned.use import file_name, version_mismatch
+from tri_apsp.tuned.store import file_name, files, generation, usable, version_mismatch
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile

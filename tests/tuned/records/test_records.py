@@ -13,8 +13,7 @@ from tri_apsp.configs import CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.options import build_parser
-from tri_apsp.tune.plan import Settings, plan
-from tri_apsp.tune.tasks import TuningTask, default_tasks
+from tri_apsp.tune.tasks import Settings, TuningTask, default_tasks, plan
 from tri_apsp.tuned import hashes
 from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of
 from tri_apsp.tuned.records.base import CALLS, make_space

@@ -45,11 +45,6 @@ class Space:
 
     parameters: tuple[Parameter, ...]
 
-    @property
-    def size(self) -> int:
-        """The number of combinations."""
-        return math.prod(len(parameter.choices) for parameter in self.parameters)
-
     def config(self, values: Values, base: C) -> C:
         """Return `base` with `values` in it; fields of a tile that `values` does not set come from
         `base` too.

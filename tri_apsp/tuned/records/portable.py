@@ -89,7 +89,7 @@ KERNELS = (
         name="panels",
         fields=("panel", "panel_warps"),
         sources=("portable/panels.py", "portable/tiles.py"),
-        workload="panels",
+        workload="blocks",
         calls=_SOLVES,
         space=make_space(panel=(8, 16, 32, 64, 128), panel_warps=(1, 2, 4, 8, 16)),
         quick_sizes=(2048,),
