@@ -123,7 +123,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"{_SCIPY_UP_TO}",
     )
     add_json(parser, _KEYS)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

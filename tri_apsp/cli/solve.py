@@ -70,7 +70,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_negative_cycles(parser)
     add_outputs(parser)
     add_json(parser, _KEYS)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -74,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "The graph stays sparse: memory is that of its edges, and of a row of distances for each "
         "source."
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
