@@ -5,7 +5,7 @@ import dataclasses
 import textwrap
 from pathlib import Path
 
-from tri_apsp.console.tables import read_csv
+from tri_apsp.console.output import read_csv
 from tri_apsp.errors import InputError
 from tri_apsp.report import plots
 from tri_apsp.report.markdown import write_page

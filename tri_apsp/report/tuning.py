@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.options import make_folder
-from tri_apsp.console.output import amount, command_line, flat_fields
-from tri_apsp.console.tables import write_csv
+from tri_apsp.console.output import amount, command_line, flat_fields, write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
