@@ -2,7 +2,7 @@
 batches run today.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
@@ -58,11 +58,6 @@ class BatchRow:
     copy_seconds: float
     torch_seconds: float
     scipy_seconds: float
-
-
-def batch_cases(cases: Iterable[Case], batches: Sequence[int]) -> list[Case]:
-    """Return each case with each number of graphs."""
-    return [Case(case.n, case.dtype, batch, case.sign) for case in cases for batch in batches]
 
 
 def measure_batches(

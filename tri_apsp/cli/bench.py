@@ -1,6 +1,7 @@
 """python -m tri_apsp bench"""
 
 import argparse
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
@@ -233,7 +234,8 @@ def _check(
 def _run_batches(args: argparse.Namespace, device: torch.device, config: Config) -> None:
     sizes, counts = args.n or list(batches.SIZES), args.batch or list(batches.BATCHES[device.type])
     dtypes = [DTYPES_BY_NAME[name] for name in args.dtype]
-    cases = batches.batch_cases(cases_of(sizes, [1] * len(sizes), dtypes, args.sign), counts)
+    every_n, every_count = zip(*itertools.product(sizes, counts), strict=True)
+    cases = list(cases_of(every_n, every_count, dtypes, args.sign))
     for case in cases:
         engines.choose(device, config, case.dtype)
         check_memory(case.n, case.batch, case.dtype, device, matrices=_BATCH_MATRICES)
