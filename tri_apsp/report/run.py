@@ -11,7 +11,6 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
-from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, check_memory, describe, resolve
 from tri_apsp.errors import EngineError, InputError, TooLargeError
@@ -67,12 +66,11 @@ def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace
     names = ("device", "engine", "n", "dtype", "budget")
     given = {name: getattr(args, name) for name in names}
     command = command_line("tri_apsp.report", study.name, **given)
-    make_folder(path.parent, "--out")
-    write_index(args.out)  # refuses another README.md before anything is measured
     device = path.with_name(_DEVICE)
     with writing(device):
         facts = json.dumps(dataclasses.asdict(target.device), indent=2)
         device.write_text(facts + "\n", encoding="utf-8")
+    write_index(args.out)  # refuses another README.md before anything is measured
     origin = environment(target.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[target.torch_device.type]

@@ -11,14 +11,13 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import amount, command_line, flat_fields, write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
 from tri_apsp.report.calls import duration
 from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import figure, section, table, write_page
+from tri_apsp.report.markdown import figure, section, table, write_page, writing
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
@@ -40,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     headers, every = _read(args.sources)
     device = headers[0]["device"]
     folder = args.out / device["slug"] / "tuning"
-    make_folder(folder, "--out")
-    write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
+    with writing(folder / "winners.csv"):
+        write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
     kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
     plots.save(_drawn(kernels), folder / "speed-up")
     command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
