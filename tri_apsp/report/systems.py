@@ -254,9 +254,7 @@ class _Rooflines(CallMeasurer):
         if (task, name) not in self._counted:  # one process counts the bytes of all systems
             found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
             self._counted |= {(task, each): traffic for each, traffic in found.items()}
-        traffic = self._counted[task, name]
-        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory}
-        return dataclasses.replace(outcome, metrics=metrics)
+        return dataclasses.replace(outcome, metrics=self._counted[task, name])
 
 
 def _copy(device: torch.device) -> Outcome:
