@@ -54,7 +54,7 @@ MAIN = "from tri_apsp.__main__ import main\n"
 @pytest.mark.parametrize(
     ("code", "loads", "leaves_out"),
     [
-        (f"{MAIN}main(['--help'])", "tri_apsp.cli.parser", "torch numpy optuna matplotlib"),
+        (f"{MAIN}main(['--help'])", "tri_apsp.cli.main", "torch numpy optuna matplotlib"),
         (MAIN + SOLVE, "numba", "optuna matplotlib sqlalchemy tri_apsp.tune tri_apsp.report"),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_row(case):
         )
         > 0
     )
-    assert len(batches.line(row)) == len(batches.titles())
+    assert len(batches.line(row)) == len(batches.TITLES)
 
 
 def test_a_wrong_result_is_not_timed(monkeypatch):

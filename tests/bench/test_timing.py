@@ -8,10 +8,11 @@ import time
 import pytest
 import torch
 
+from tri_apsp.arguments import check_weights
 from tri_apsp.bench import timing
-from tri_apsp.bench.solves import plan_of
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
 from tri_apsp.configs import Config
+from tri_apsp.dense.plan import plan_dense
 from tri_apsp.plan import Options
 
 CPU = torch.device("cpu")
@@ -19,7 +20,7 @@ CPU = torch.device("cpu")
 
 def selected(engine):
     """Return a plan with blocks of 64 and a cutoff of 128."""
-    plan = plan_of(torch.ones(4, 4), "kleene", Config(block_size=64, cutoff=128))
+    plan = plan_dense(check_weights(torch.ones(4, 4)), "kleene", Config(block_size=64, cutoff=128))
     return dataclasses.replace(plan, engine=engine)
 
 
@@ -103,7 +104,7 @@ def test_size_of_the_small_solve_repeats_what_kernels_are_compiled_for(place, n,
 @pytest.mark.gpu
 def test_a_second_solve_of_the_same_size_compiles_nothing():
     weights = torch.rand(3000, 3000, device="cuda")
-    compile_kernels(weights, plan_of(weights, "auto", Config()))
+    compile_kernels(weights, plan_dense(check_weights(weights), "auto", Config()))
     start = time.perf_counter()
     timed(lambda: timing.solve(weights), weights.device)
     assert time.perf_counter() - start < 0.5

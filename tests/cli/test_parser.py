@@ -8,7 +8,7 @@ import pytest
 from command_line import in_this_process
 
 import tri_apsp
-from tri_apsp.cli.parser import COMMANDS, OTHERS
+from tri_apsp.cli.main import COMMANDS, OTHERS
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.report.__main__ import main as report
 from tri_apsp.tune.__main__ import main as tune

@@ -7,8 +7,16 @@ import argparse
 import pytest
 
 from tri_apsp.console.options import at_least
-from tri_apsp.console.output import amount, command_line, flat_fields, print_fields, print_result
-from tri_apsp.console.tables import cell, read_csv, write_csv
+from tri_apsp.console.output import (
+    amount,
+    cell,
+    command_line,
+    flat_fields,
+    print_fields,
+    print_result,
+    read_csv,
+    write_csv,
+)
 
 
 def test_results(capsys):

@@ -13,7 +13,7 @@ from report.fake import CPU
 
 from tri_apsp import device
 from tri_apsp.errors import EngineError
-from tri_apsp.report.counters import Traffic, counted_traffic, main, parse
+from tri_apsp.report.counters import counted_traffic, main, parse
 from tri_apsp.tune.tasks import TuningTask
 
 TASK = TuningTask("nvidia", "solve", "float32", "nonnegative", 64)
@@ -25,7 +25,10 @@ ANSWER = """\
 "0","9.0","1,000,000","67,108,864","2,345,678,901"
 "1","9.0","1","2","3"
 """
-COUNTED = [Traffic(2345678901, 68108864), Traffic(3, 3)]
+COUNTED = [
+    {"l2_bytes": 2345678901, "dram_bytes": 68108864},
+    {"l2_bytes": 3, "dram_bytes": 3},
+]
 
 
 def test_an_answer() -> None:

@@ -2,7 +2,7 @@
 batches run today.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
@@ -24,10 +24,11 @@ BATCHES = {"cpu": (256, 4096), "cuda": (256, 4096, 65536)}
 _SAMPLE = 256
 
 _LAYOUT = "{:7}  {:11}  {:>3}  {:>6}  {:8}  {:>9}  {:>9}  {:>7}  {:>7}  {:>9}  {:>6}  {:>9}  {:>6}"
-_TITLES = (
+TITLES = _LAYOUT.format(
     *("dtype", "sign", "n", "batch", "engine", "median ms", "graphs/s", "/ copy", "sizes %"),
     *("torch ms", "ratio", "scipy ms", "ratio"),
 )
+"""The line of the titles of the table that `bench --batches` prints."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,6 @@ class BatchRow:
     copy_seconds: float
     torch_seconds: float
     scipy_seconds: float
-
-
-def batch_cases(cases: Iterable[Case], batches: Sequence[int]) -> list[Case]:
-    """Return each case with each number of graphs."""
-    return [Case(case.n, case.dtype, batch, case.sign) for case in cases for batch in batches]
 
 
 def measure_batches(
@@ -148,11 +144,6 @@ def solve_by_torch(weights: torch.Tensor) -> torch.Tensor:
     if not least > -float("inf") or cycle < 0:
         raise ValueError("the weights must be numbers without a negative cycle")
     return distances
-
-
-def titles() -> str:
-    """Return the line of the titles."""
-    return _LAYOUT.format(*_TITLES)
 
 
 def line(row: BatchRow) -> str:

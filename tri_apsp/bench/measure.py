@@ -17,10 +17,18 @@ from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.solves import solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
+from tri_apsp.console.output import amount
 from tri_apsp.dense.product import tries_exponents
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
+
+_LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>6}"
+TITLES = _LAYOUT.format(
+    *("operation", "dtype", "sign", "n", "batch", "engine"),
+    *("median s", "p20 s", "p80 s", "ops/s", "bound", "scipy", "ratio"),
+)
+"""The line of the titles of the table that `bench` prints."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +253,13 @@ def check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -
         assert torch.equal(distances[..., row, :], expected), (
             f"{method} is wrong for {weights.shape} in {weights.dtype}"
         )
+
+
+def line(row: BenchRow) -> str:
+    """Return the line of a row; "-" stands for None."""
+    seconds = (f"{value:.3g}" for value in (row.p50_seconds, row.p20_seconds, row.p80_seconds))
+    share = "-" if row.bound_fraction is None else f"{row.bound_fraction:.1%}"
+    scipy = "-" if row.scipy_seconds is None else amount(row.batch * row.n**3 / row.scipy_seconds)
+    ratio = "-" if row.ratio is None else f"{row.ratio:.1f}"
+    names = (row.operation, row.dtype, row.sign, row.n, row.batch, row.engine)
+    return _LAYOUT.format(*names, *seconds, amount(row.ops_per_second), share, scipy, ratio)

@@ -10,26 +10,22 @@ from tri_apsp import engines, papers
 from tri_apsp.arguments import check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.dense.exponents import direct_products
-from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.dense.plan import plan_dense
 from tri_apsp.dense.run import run, solve
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.result import Result
 
 __all__ = [
     "direct_products",
-    "plan_of",
     "solve",
     "solve_by",
     "solve_with",
 ]
 
 
-def plan_of(weights: torch.Tensor, method: str, config: Config) -> DensePlan:
-    """Return what solves dense weights, whose values are not read."""
-    return plan_dense(check_weights(weights), method, config)
-
-
-def solve_with(weights: torch.Tensor, plan: DensePlan, adapt: Callable[[Engine], None]) -> Result:
+def solve_with(
+    weights: torch.Tensor, method: str, config: Config, adapt: Callable[[Engine], None]
+) -> Result:
     """Solve by an engine that `adapt` has changed."""
 
     def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
@@ -37,7 +33,8 @@ def solve_with(weights: torch.Tensor, plan: DensePlan, adapt: Callable[[Engine],
         adapt(engine)
         return engine
 
-    return run(check_weights(weights), plan, make=make)
+    batch = check_weights(weights)
+    return run(batch, plan_dense(batch, method, config), make=make)
 
 
 def solve_by(

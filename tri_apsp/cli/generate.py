@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"ends in one of {', '.join(GRAPH_FORMATS)}",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

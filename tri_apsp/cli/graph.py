@@ -31,7 +31,7 @@ STDIN = "-"
 """In place of a file: standard input."""
 
 MARK = "--negative-cycles mark"
-"""What add_negative_cycles() adds, for messages."""
+"""An option that add_outputs() adds, for messages."""
 
 
 def add_graph(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +82,8 @@ def add_dtype(parser: argparse.ArgumentParser, dtypes: Sequence[torch.dtype] = D
     )
 
 
-def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
-    """Add --negative-cycles."""
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add --negative-cycles, --predecessors and --out."""
     parser.add_argument(
         "--negative-cycles",
         default="raise",
@@ -91,10 +91,6 @@ def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
         help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the "
         "distances of all others",
     )
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add --predecessors and --out."""
     parser.add_argument(
         "--predecessors",
         type=Path,

@@ -107,7 +107,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Without an option: the diameter and the mean distance. No result but --out takes n^2 "
         "memory."
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

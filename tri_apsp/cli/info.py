@@ -25,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "machine, versions, engines (usable and unusable, by device), tuned (directories, files, "
         "unused with the reasons, save_directory)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

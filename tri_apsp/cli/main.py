@@ -2,16 +2,55 @@
 before torch is imported.
 """
 
+import argparse
 import sys
+from importlib import import_module
+from pathlib import Path
 
-from tri_apsp.cli.parser import build_parser
+from tri_apsp import __version__
 from tri_apsp.console.exit_status import (
     BAD_INPUT,
+    BROKEN_PIPE,
+    FAILED,
+    INTERRUPTED,
+    Parser,
     guarded,
     interruptible_imports,
     terminated_as_interrupted,
 )
-from tri_apsp.console.parser import program
+
+COMMANDS = {
+    "solve": "compute all shortest distances of a graph file",
+    "path": "print a shortest path between two vertices of a graph file",
+    "sssp": "compute the shortest distances of a sparse graph file from some of its vertices",
+    "hops": "count the edges of paths in a graph file: diameter, closeness and others",
+    "generate": "write a random graph to a file",
+    "info": "show this machine, versions, engines and tuned files",
+    "bench": "measure min-plus operations per second, beside SciPy",
+}
+"""Subcommands by name, with the summary for --help. The module of the name in this package has
+`configure`, which adds the arguments, and `run`.
+"""
+
+OTHERS = {
+    "tune": "search for the fastest configurations of this machine, which later solves use",
+    "report": "measure a study on this machine, or show the results of a sweep, as CSV, plots and "
+    "a page",
+}
+"""Subcommands that are command lines of their own, python -m tri_apsp.NAME."""
+
+_EPILOG = f"""\
+exit status:
+    0  done
+  {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does
+       not fit the memory, or the engine cannot run here
+  {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
+  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
+  {BROKEN_PIPE:3}  the process that read the output has exited
+
+An error is one sentence on stderr; nothing is printed on stdout then, but for rows that bench has
+measured, and the output file stays as it was.
+"""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,16 +64,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    if words[:1] == ["tune"]:
-        from tri_apsp.tune.__main__ import main as tune
-
-        return tune(words[1:], prog=f"{program()} tune")
-    if words[:1] == ["report"]:
-        from tri_apsp.report.__main__ import main as report
-
-        return report(words[1:], prog=f"{program()} report")
+    prog = "tri-apsp" if Path(sys.argv[0]).stem == "tri-apsp" else "python -m tri_apsp"
+    if words and words[0] in OTHERS:
+        module = import_module(f"tri_apsp.{words[0]}.__main__")
+        status: int = module.main(words[1:], prog=f"{prog} {words[0]}")
+        return status
     with interruptible_imports():
-        parser = build_parser(words)
+        parser = _parser(words, prog)
     args = parser.parse_args(words)
     if args.command is None:
         parser.print_help(sys.stderr)
@@ -42,3 +78,27 @@ def _run(words: list[str]) -> int:
     with terminated_as_interrupted():
         args.run(args)
     return 0
+
+
+def _parser(words: list[str], prog: str) -> Parser:
+    """Return the parser of a command line `words`; the subcommand sets `run`, the function to call
+    with the arguments.
+
+    Only a subcommand that is one of `words` has its arguments: the help that lists all of them
+    imports none of their modules.
+    """
+    parser = Parser(
+        prog=prog,
+        description="All-pairs shortest paths: every distance of a weighted directed graph.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tri_apsp {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, summary in (COMMANDS | OTHERS).items():
+        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        if name in COMMANDS and name in words:
+            module = import_module(f"tri_apsp.cli.{name}")
+            module.configure(command)
+            command.set_defaults(run=module.run)
+    return parser

@@ -39,7 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "A graph of few edges is solved from the source alone, any other whole, with n^3 "
         "operations; in Python, one Result answers many queries."
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

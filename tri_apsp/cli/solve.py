@@ -20,7 +20,6 @@ from tri_apsp.bench.timing import (
 from tri_apsp.cli.graph import (
     MARK,
     add_graph,
-    add_negative_cycles,
     add_outputs,
     add_solver,
     check_outputs,
@@ -67,10 +66,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_graph(parser)
     add_solver(parser)
     add_device(parser)
-    add_negative_cycles(parser)
     add_outputs(parser)
     add_json(parser, _KEYS)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

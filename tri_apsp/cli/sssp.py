@@ -9,7 +9,6 @@ from tri_apsp.cli.graph import (
     MARK,
     add_dtype,
     add_graph,
-    add_negative_cycles,
     add_outputs,
     check_outputs,
     describe_device,
@@ -65,7 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the distance from the nearest of the sources, as one row",
     )
-    add_negative_cycles(parser)
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
     add_outputs(parser)
@@ -74,7 +72,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "The graph stays sparse: memory is that of its edges, and of a row of distances for each "
         "source."
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

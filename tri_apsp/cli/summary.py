@@ -1,9 +1,7 @@
 """A summary of distances in a few numbers, computed on their device by blocks of rows."""
 
 import argparse
-import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,28 +18,18 @@ _BLOCK = 1 << 20
 _EXACT_END = 2.0**53
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Figures over all reachable pairs, the diagonal included.
+def summarise(distances: torch.Tensor) -> dict[str, Any]:
+    """Return figures of distances (rows, n) of any supported dtype, on any device, over all
+    reachable pairs, the diagonal included.
 
-    Attributes:
+    Returns:
         reachable_pairs: pairs whose distance is not no_edge.
         max_distance: the largest of these distances, an int if it is an integer below 2**53; None
             if no pair is reachable.
         sum_distances: their sum, exact for integers, else rounded as a float64; None if no pair is
             reachable, or if the sum exceeds float64.
         unbounded_pairs: marked pairs, which have a walk through a negative cycle; the other
-            attributes leave them out.
-    """
-
-    reachable_pairs: int
-    max_distance: int | float | None
-    sum_distances: int | float | None
-    unbounded_pairs: int = 0
-
-
-def summarise(distances: torch.Tensor) -> Summary:
-    """Return the figures of distances (rows, n) of any supported dtype, on any device.
+            figures leave them out.
 
     Cost: a few passes over the matrix; workspace of a few blocks of 2**20 values.
     """
@@ -59,10 +47,12 @@ def summarise(distances: torch.Tensor) -> Summary:
         if present:
             largest.append(rows.masked_fill(absent, lowest).amax().item())
             total += _sum(rows.masked_fill(absent, 0))
-    if not pairs:
-        return Summary(0, None, None, unbounded)
-    whole = _as_integer(total) if math.isfinite(total) else None
-    return Summary(pairs, _as_integer(max(largest)), whole, unbounded)
+    return {
+        "reachable_pairs": pairs,
+        "max_distance": _as_integer(max(largest)) if pairs else None,
+        "sum_distances": _as_integer(total) if pairs and math.isfinite(total) else None,
+        "unbounded_pairs": unbounded,
+    }
 
 
 def _sum(values: torch.Tensor) -> Any:
@@ -100,14 +90,15 @@ def write_result(
         cycle = [base + vertex for vertex in result.negative_cycle.vertices]
         shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
         marked = (
-            f"{counted(summary.unbounded_pairs, 'pair')} through a negative cycle, such as that of "
-            f"weight {result.negative_cycle.weight:g} through {shown}"
+            f"{counted(summary['unbounded_pairs'], 'pair')} through a negative cycle, such as that "
+            f"of weight {result.negative_cycle.weight:g} through {shown}"
         )
-    longest = f"longest {summary.max_distance}, sum {summary.sum_distances}"
+    longest = f"longest {summary['max_distance']}, sum {summary['sum_distances']}"
+    reachable = summary["reachable_pairs"]
     fields = [
-        ("reachable", f"{summary.reachable_pairs} of {counted(result.distances.numel(), 'pair')}"),
-        ("distances", longest if summary.reachable_pairs else ""),
+        ("reachable", f"{reachable} of {counted(result.distances.numel(), 'pair')}"),
+        ("distances", longest if reachable else ""),
         ("marked", marked),
         ("written", written),
     ]
-    return dataclasses.asdict(summary) | {"negative_cycle": cycle}, fields
+    return summary | {"negative_cycle": cycle}, fields

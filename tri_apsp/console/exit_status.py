@@ -1,5 +1,8 @@
-"""Exit statuses, and the guard that turns an error into a sentence on stderr and a status."""
+"""Exit statuses, and what turns an error into a sentence on stderr and a status: the guard of a
+command, and the parser of its arguments.
+"""
 
+import argparse
 import errno
 import os
 import signal
@@ -7,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
 
@@ -15,6 +18,13 @@ FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 # A disk that is full, a quota or a limit that is reached, or a disk that fails.
 _CANNOT_WRITE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that reports an error as one sentence and exits with BAD_INPUT."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"error: {message.rstrip('.')}; see {self.prog} --help.\n")
 
 
 def guarded(run: Callable[[], int]) -> int:

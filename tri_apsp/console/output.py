@@ -1,8 +1,12 @@
-"""Results on stdout, as a JSON object or a few aligned lines; formats of amounts and commands."""
+"""Results on stdout, as a JSON object or a few aligned lines, and in CSV files; formats of amounts
+and commands.
+"""
 
+import csv
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -69,3 +73,32 @@ def command_line(module: str, *words: object, **options: object) -> str:
         )
         every += [f"--{name.replace('_', '-')}", *values] if values else []
     return shlex.join(f"{word:g}" if isinstance(word, float) else str(word) for word in every)
+
+
+def cell(value: object) -> str:
+    """Format a value for a CSV file, in one line; numbers have six digits, more than measurements
+    have, and None is empty.
+    """
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows under all columns that any of them has."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Read rows by the names of their columns.
+
+    Raises:
+        OSError: the file cannot be read.
+        UnicodeDecodeError: it is no text.
+    """
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))

@@ -8,11 +8,11 @@ from tri_apsp.console.exit_status import (
     BAD_INPUT,
     FAILED,
     INTERRUPTED,
+    Parser,
     guarded,
     interruptible_imports,
     terminated_as_interrupted,
 )
-from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
 from tri_apsp.report.studies import STUDIES

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tri_apsp.api import shortest_paths
+from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
@@ -119,6 +120,11 @@ class CallMeasurer(Measurer):
             samples = runs_of(call, self.device)
             self._busy = time.monotonic()
         return times_of(samples)
+
+
+def complete_weights(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
+    """Return a complete graph of integer weights, as `bench` measures."""
+    return Case(task.n, task.torch_dtype).weights(device)
 
 
 def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:

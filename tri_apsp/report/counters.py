@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 
@@ -35,11 +34,10 @@ _LONGEST = 200  # characters of a reason
 _SMALL = 2048  # enough vertices that every kernel of a large graph runs
 
 
-class Traffic(NamedTuple):
-    """The bytes of a call between multiprocessors and the L2 cache, and from and to memory."""
-
-    l2: float
-    memory: float
+Traffic = dict[str, float]
+"""The bytes of a call between multiprocessors and the L2 cache ("l2_bytes"), and from and to memory
+("dram_bytes").
+"""
 
 
 def counted_traffic(
@@ -102,7 +100,7 @@ def parse(output: str) -> list[Traffic]:
             raise ValueError(f"units are {', '.join(units[name] for name in METRICS)}")
     except (AttributeError, KeyError, ValueError, csv.Error) as error:
         raise EngineError(f"ncu has not reported a counter: {error}") from None
-    return [Traffic(l2, read + written) for l2, read, written in counts]
+    return [{"l2_bytes": l2, "dram_bytes": read + written} for l2, read, written in counts]
 
 
 def main(argv: Sequence[str]) -> None:

@@ -1,11 +1,10 @@
 """The index of all reports, by question, and the figure of rates beside other projects."""
 
 import argparse
-import dataclasses
 import textwrap
 from pathlib import Path
 
-from tri_apsp.console.tables import read_csv
+from tri_apsp.console.output import read_csv
 from tri_apsp.errors import InputError
 from tri_apsp.report import plots
 from tri_apsp.report.markdown import write_page
@@ -133,7 +132,7 @@ def _draw_rates(out: Path) -> None:
         rows = _read(out / _PEERS, {"operation": operation})
         for project in dict.fromkeys(row["project"] for row in rows):
             found = [row for row in rows if row["project"] == project]
-            lines.append(dataclasses.replace(_line(project, found), paper=True))
+            lines.append(_line(project, found, paper=True))
         for label, known in _PAPERS.items() if operation == "auto" else ():
             sizes = [n for n in known if n.bit_count() == 1]  # as those of the other curves
             rates = [n**3 / known[n] / 1e12 for n in sizes]
@@ -144,9 +143,9 @@ def _draw_rates(out: Path) -> None:
     plots.save(made, out / "rate")
 
 
-def _line(label: str, rows: list[dict[str, str]]) -> plots.Line:
+def _line(label: str, rows: list[dict[str, str]], *, paper: bool = False) -> plots.Line:
     rates = {int(row["n"]): _rate(row) for row in sorted(rows, key=lambda row: int(row["n"]))}
-    return plots.Line(label, list(rates), list(rates.values()))
+    return plots.Line(label, list(rates), list(rates.values()), paper=paper)
 
 
 def _rate(row: dict[str, str]) -> float:

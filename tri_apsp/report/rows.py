@@ -13,8 +13,7 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.output import flat_fields
-from tri_apsp.console.tables import cell, read_csv
+from tri_apsp.console.output import cell, flat_fields, read_csv
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted

@@ -11,7 +11,6 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
-from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, check_memory, describe, resolve
 from tri_apsp.errors import EngineError, InputError, TooLargeError
@@ -41,34 +40,37 @@ def run_study(args: argparse.Namespace) -> int:
     study = study_of(args.report)
     if args.render_only is None:
         target = _target(args.device, args.engine, args.dtype)
-        rows = _measured(study, target, args)
     else:
         target = _recorded_target(args.out / args.render_only, args.engine)
-        rows = StudyRows(_csv(study, target, args.out), study.parameters, study.metrics)
+    # The page and the plots beside it have the name of this file.
+    suffix = "-portable" if target.engine == "portable" else ""
+    path = args.out / target.device.slug / f"{study.name}{suffix}.csv"
+    if args.render_only is None:
+        rows = _measured(study, target, path, args)
+    else:
+        rows = StudyRows(path, study.parameters, study.metrics)
         if not len(rows):
             raise InputError(
                 f"--render-only must name a machine on which {study.name} was measured, but "
-                f"{rows.path} has no row; measure it there first."
+                f"{path} has no row; measure it there first."
             )
     print(write_study(study, target, rows))
     write_index(args.out)
     return 0
 
 
-def _measured(study: Study, target: Target, args: argparse.Namespace) -> StudyRows:
+def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace) -> StudyRows:
     """Measure what has no row yet, and return all rows."""
     groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
     groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
     names = ("device", "engine", "n", "dtype", "budget")
     given = {name: getattr(args, name) for name in names}
     command = command_line("tri_apsp.report", study.name, **given)
-    path = _csv(study, target, args.out)
-    make_folder(path.parent, "--out")
-    write_index(args.out)  # refuses another README.md before anything is measured
     device = path.with_name(_DEVICE)
     with writing(device):
         facts = json.dumps(dataclasses.asdict(target.device), indent=2)
         device.write_text(facts + "\n", encoding="utf-8")
+    write_index(args.out)  # refuses another README.md before anything is measured
     origin = environment(target.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[target.torch_device.type]
@@ -142,12 +144,6 @@ def environment_section(rows: Sequence[StudyRow], raw: str) -> str:
     commands = "\n".join(f"    {command}" for command in found.pop("command"))
     facts = [f"* {name.capitalize()}: {'; '.join(values)}" for name, values in found.items()]
     return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), commands)
-
-
-def _csv(study: Study, target: Target, out: Path) -> Path:
-    """Return the file of the rows; the page and the plots beside it have its name."""
-    suffix = "-portable" if target.engine == "portable" else ""
-    return out / target.device.slug / f"{study.name}{suffix}.csv"
 
 
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:

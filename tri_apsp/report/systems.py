@@ -12,7 +12,7 @@ import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.bounds import bound, has_bound
-from tri_apsp.bench.cases import Case, solve_by_scipy
+from tri_apsp.bench.cases import solve_by_scipy
 from tri_apsp.bench.solves import direct_products, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
@@ -26,6 +26,7 @@ from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
     by_label,
+    complete_weights,
     duration,
     lines_of,
     number,
@@ -127,11 +128,6 @@ def _implementations(task: TuningTask, base: CompleteConfig, device: Device) -> 
                 others = [value for value in parameter.choices if value != parameter.default]
                 points += [_point(name, value) for value in others]
     return [Group("Implementations", task, tuple(points), cubic=True)]
-
-
-def _complete(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
-    """Return a complete graph of integer weights, as `bench` measures."""
-    return Case(task.n, task.torch_dtype).weights(device)
 
 
 def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
@@ -245,7 +241,7 @@ class _Rooflines(CallMeasurer):
     """Measures ceilings, and the time of each call and its bytes."""
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__(device, _complete, _call)
+        super().__init__(device, complete_weights, _call)
         self._counted: dict[tuple[TuningTask, str], Traffic] = {}
 
     def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
@@ -258,9 +254,7 @@ class _Rooflines(CallMeasurer):
         if (task, name) not in self._counted:  # one process counts the bytes of all systems
             found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
             self._counted |= {(task, each): traffic for each, traffic in found.items()}
-        traffic = self._counted[task, name]
-        metrics = {"l2_bytes": traffic.l2, "dram_bytes": traffic.memory}
-        return dataclasses.replace(outcome, metrics=metrics)
+        return dataclasses.replace(outcome, metrics=self._counted[task, name])
 
 
 def _copy(device: torch.device) -> Outcome:
@@ -353,7 +347,7 @@ class _EnergyMeasurer(CallMeasurer):
     """
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__(device, _complete, _call)
+        super().__init__(device, complete_weights, _call)
         self._meter = EnergyMeter(device)
         self._idle_watts = self._meter.idle_watts()
 
@@ -417,7 +411,7 @@ STUDIES = (
             ("float32", "int16"),
         ),
         groups_of=_implementations,
-        measurer=lambda device: CallMeasurer(device, _complete, _call),
+        measurer=lambda device: CallMeasurer(device, complete_weights, _call),
         page=_implementations_page,
     ),
     Study(

@@ -11,18 +11,17 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.options import make_folder
-from tri_apsp.console.output import amount, command_line, flat_fields
-from tri_apsp.console.tables import write_csv
+from tri_apsp.console.output import amount, command_line, flat_fields, write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
 from tri_apsp.report.calls import duration
 from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import figure, section, table, write_page
+from tri_apsp.report.markdown import figure, section, table, write_page, writing
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.run import environment_section
+from tri_apsp.report.study import grouped
 
 _NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
 
@@ -40,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     headers, every = _read(args.sources)
     device = headers[0]["device"]
     folder = args.out / device["slug"] / "tuning"
-    make_folder(folder, "--out")
-    write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
-    kernels = _by_kernel(every)
+    with writing(folder / "winners.csv"):
+        write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
+    kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
     plots.save(_drawn(kernels), folder / "speed-up")
     command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
     origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
@@ -100,13 +99,6 @@ def _read(folders: Sequence[Path]) -> tuple[Rows, Rows]:
     return headers, list(found.values())
 
 
-def _by_kernel(every: Rows) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
-    for row in every:
-        found.setdefault(f"{row['engine']} {row['kernel']}", []).append(row)
-    return found
-
-
 def _of_winner(row: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
     return kept | {"config": json.dumps(row["config"])}
@@ -116,12 +108,10 @@ def _drawn(kernels: dict[str, Rows]) -> Figure:
     """Draw the speed-ups of each kernel against n: the mean, and bars from least to most."""
     lines = []
     for kernel, every in kernels.items():
-        by_n: dict[int, list[float]] = {}
-        for row in every:
-            by_n.setdefault(row["n"], []).append(row["speedup"])
-        n = sorted(by_n)
-        middle, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
-        lines.append(Line(kernel, n, middle, low, high))
+        by_n = dict(sorted(grouped(every, "n").items()))
+        speed_ups = [[float(row["speedup"]) for row in rows] for rows in by_n.values()]
+        middle, low, high = ([value(x) for x in speed_ups] for value in (geometric_mean, min, max))
+        lines.append(Line(kernel, [int(n) for (n,) in by_n], middle, low, high))
     return plots.draw("Speed-up over the default", [Plot("n", lines)], y_label="speed-up", width=7)
 
 

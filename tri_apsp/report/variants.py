@@ -4,13 +4,13 @@ what do paths and negative cycles cost?
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 
 import torch
 
 from tri_apsp import tuned
 from tri_apsp.api import min_plus, shortest_paths
-from tri_apsp.bench.cases import Case
-from tri_apsp.bench.solves import plan_of, solve_with
+from tri_apsp.bench.solves import solve_with
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, Update
@@ -20,6 +20,7 @@ from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
     by_label,
+    complete_weights,
     number,
     rate_lines,
     ratios,
@@ -68,17 +69,12 @@ def _steps(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group
     return [Group("Concurrency", task, points, compared=True, cubic=True)]
 
 
-def _complete(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
-    return Case(task.n, task.torch_dtype).weights(device)
-
-
 def _with_steps(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     """Return a solve in which kleene gives the products of steps 6 and 7, or 10 and 11, to the
     engine in one call, and the engine runs them as `values` says.
     """
     cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
     config = Config(engine=task.engine, cutoff=cutoff, block_size=cutoff)
-    plan = plan_of(weights, "kleene", config)
 
     def arrange(engine: Engine) -> None:
         product = engine.product
@@ -95,7 +91,7 @@ def _with_steps(task: TuningTask, values: Values, weights: torch.Tensor) -> Solv
 
         engine.product = arranged  # type: ignore[method-assign]
 
-    return lambda: (solve_with(weights, plan, arrange).distances, None)
+    return lambda: (solve_with(weights, "kleene", config, arrange).distances, None)
 
 
 def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
@@ -214,11 +210,12 @@ class _PathMeasurer(CallMeasurer):
 
 
 def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    graph = itemgetter("graph")
     rows = sorted(rows, key=lambda row: list(_PATHS).index(row["graph"]))
     panels, tables = [], []
     for (dtype,), found in grouped(rows, "dtype").items():
         alone, more = (
-            by_label([row for row in found if (row["call"] == _ALONE) == wanted], _graph)
+            by_label([row for row in found if (row["call"] == _ALONE) == wanted], graph)
             for wanted in (True, False)
         )
         over = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
@@ -232,10 +229,6 @@ def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     return Page({name: drawn}, result, [times])
 
 
-def _graph(row: StudyRow) -> str:
-    return row["graph"]
-
-
 STUDIES = (
     Study(
         name="concurrency",
@@ -243,8 +236,8 @@ STUDIES = (
         parameters=("steps",),
         cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
         groups_of=_steps,
-        measurer=lambda device: CallMeasurer(device, _complete, _with_steps),
-        page=partial(_variants_page, "Steps of a level", lambda row: row["steps"], _SEQUENCE),
+        measurer=lambda device: CallMeasurer(device, complete_weights, _with_steps),
+        page=partial(_variants_page, "Steps of a level", itemgetter("steps"), _SEQUENCE),
     ),
     Study(
         name="squaring",

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.console.machine import versions
-from tri_apsp.console.output import command_line
-from tri_apsp.console.tables import write_csv
+from tri_apsp.console.output import command_line, write_csv
 from tri_apsp.device import Device
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
