@@ -3,7 +3,6 @@ host blocks once.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 
@@ -19,22 +18,11 @@ from tri_apsp.values import Bounds, check_graphs
 _NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
 
-class Closed(NamedTuple):
-    """Distances (batch, n, n) of one launch; with a check, the bounds of the weights, and whether a
-    diagonal value is negative; and the engine.
-    """
-
-    distances: torch.Tensor
-    bounds: Bounds | None
-    is_negative: bool
-    engine: Engine
-
-
 def solve_in_one_launch(
     batch: DenseBatch, plan: DensePlan, make: Callable[[bool], Engine]
-) -> Closed:
-    """Return the distances of graphs that one closure solves; if they are checked, verified, for
-    which the host blocks.
+) -> tuple[torch.Tensor, Bounds | None, bool, Engine]:
+    """Return the distances (batch, n, n) of graphs that one closure solves; with a check, for which
+    the host blocks, the bounds of the weights and whether a diagonal value is negative; the engine.
 
     On invalid values the result of the kernel is meaningless, which costs less than blocking for a
     check before it. It is meaningless too where an engine solves by sign and a negative weight was
@@ -55,7 +43,7 @@ def solve_in_one_launch(
     engine = make(nonnegative)
     distances, pending = engine.queue_solve(weights, check=check)
     if pending is None or not check:
-        return Closed(distances, None, False, engine)
+        return distances, None, False, engine
     weights_range, distances_range = pending.read()
     bounds = check_graphs(weights, batch.sizes, weights_range)
     if by_sign:
@@ -67,7 +55,7 @@ def solve_in_one_launch(
         assert pending is not None
         _, distances_range = pending.read()
     is_fine = verify(distances, bounds, engine, engine.closure, found=distances_range)
-    return Closed(distances, bounds, not is_fine, engine)
+    return distances, bounds, not is_fine, engine
 
 
 def _expects_negative(weights: torch.Tensor) -> bool:

@@ -19,7 +19,7 @@ from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verif
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.memory import memory_for_matrices
-from tri_apsp.methods import Method, Observer
+from tri_apsp.methods import Observer
 from tri_apsp.paths.predecessors import predecessors as find_predecessors
 from tri_apsp.plan import Options
 from tri_apsp.result import Result
@@ -110,50 +110,51 @@ def run(
 def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
-    engine_type = engines.type_of(plan.engine)
     make_engine = partial(_engine, batch, make)
     if plan.is_one_launch:
-        closed = solve_in_one_launch(batch, plan, partial(make_engine, plan, weights))
-        distances, bounds, engine = closed.distances, closed.bounds, closed.engine
-        if closed.is_negative:
+        distances, bounds, is_negative, engine = solve_in_one_launch(
+            batch, plan, partial(make_engine, plan, weights)
+        )
+        if is_negative:
             return Attempt(distances, True, None, plan)
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
-        workspace = 2 + plan.algorithm.workspace
-        staged = stage(
+        matrix, read_bounds = stage(
             batch,
-            engine_type,
+            engines.type_of(plan.engine),
             in_place=plan.in_place,
             check=options.check,
-            matrices=workspace,
+            matrices=2 + plan.algorithm.workspace,
         )
+        n = batch.n  # staging may have added vertices
+        distances = matrix if matrix.shape[-1] == n else matrix[:, :n, :n]
         # Edges are counted while a GPU reads the values, before it is known whether one is
         # negative.
-        pending = queue_edges_per_vertex(plan, staged.distances) if options.check else None
-        engine = make_engine(plan, staged.matrix, plan.nonnegative)
+        pending = queue_edges_per_vertex(plan, distances) if options.check else None
+        engine = make_engine(plan, matrix, plan.nonnegative)
         # Before the bounds, which may be invalid: reading the count frees its result buffer.
         edges_per_vertex = None if pending is None else pending()
-        bounds = staged.bounds()
+        bounds = read_bounds()
         if bounds is not None and bounds.lowest < 0:
             plan = plan.for_any_sign()
-            engine = make_engine(plan, staged.matrix, False)
+            engine = make_engine(plan, matrix, False)
         elif bounds is not None:
             plan = plan.by_exponents(solve_threshold(edges_per_vertex, bounds.highest))
             engine = by_exponents(engine, plan.threshold)
-        compile_solve(batch, plan, staged.matrix)
+        compile_solve(batch, plan, matrix)
         early = EarlyCheck(engine)
         checks = early if bounds is not None and bounds.lowest < 0 else None
         try:
             method = plan.algorithm
-            method.solve(staged.matrix, engine, _observer(batch, plan, engine, checks, progress))
+            method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
             early.finish()
         except NegativeDiagonalError:
-            return Attempt(staged.distances, True, None, plan)
-        distances = staged.distances if plan.in_place else staged.distances.contiguous()
-        del staged  # frees a padded matrix before verification may allocate
+            return Attempt(distances, True, None, plan)
+        distances = distances if plan.in_place else distances.contiguous()
+        del matrix, read_bounds  # frees a padded matrix before verification may allocate
         if bounds is not None and not verify(
-            distances, bounds, engine, partial(_close, method, engine)
+            distances, bounds, engine, lambda closed: method.solve(closed, engine, Observer())
         ):
             return Attempt(distances, True, None, plan)
     found = find_predecessors(batch, distances, bounds, engine) if options.predecessors else None
@@ -176,10 +177,6 @@ def _observer(
 def _report(progress: Progress, device: torch.device, fraction: float) -> None:
     synchronize(device)
     progress(fraction)
-
-
-def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
-    method.solve(matrix, engine, Observer())
 
 
 def _engine(
