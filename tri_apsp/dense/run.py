@@ -111,7 +111,7 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
     make_engine = partial(_engine, batch, make)
-    if plan.is_one_launch:
+    if plan.way == "one launch":
         distances, bounds, is_negative, engine = solve_in_one_launch(
             batch, plan, partial(make_engine, plan, weights)
         )

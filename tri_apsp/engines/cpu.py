@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
 from tri_apsp.engines.cpu_gradients import CpuGradients
-from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
+from tri_apsp.engines.cpu_predecessors import find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
 from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.kernels.cpu import min_plus as kernels
@@ -66,9 +66,8 @@ class CpuEngine(CpuGradients, Engine):
 
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
-        run_tasks(
-            self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads
-        )
+        tasks: list[CpuTask] = [(block, *self._constants, self._width) for block in blocks]
+        run_tasks(self._closure, tasks, blocks.size * d.shape[2], self._threads)
 
     @classmethod
     def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
@@ -143,9 +142,7 @@ class CpuEngine(CpuGradients, Engine):
         value = distances.numpy().dtype.type
         lowest = -float("inf") if distances.is_floating_point() else self.floor
         relative, absolute, *cycle = (value(float(margin)) for margin in tolerance)
-        constants = Constants(
-            value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
-        )
+        constants = value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
         batch, n, _ = distances.shape
         sizes = (
             np.full(batch, n)
@@ -202,9 +199,6 @@ class CpuEngine(CpuGradients, Engine):
         self._product(
             c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth
         )
-
-    def _close(self, d: Array) -> None:
-        self._closure(d, *self._constants, self._width)
 
 
 @functools.cache
