@@ -175,19 +175,7 @@ def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
     sample, a_ranges, b_ranges, counts = memory.split_with_sizes(sizes)
     if not uncertain.numel():
         return Remaining(uncertain, counts.zero_())
-    zeros = memory[_SAMPLED:]
-    _sample_launcher(c.dtype, tiles)(
-        (_SAMPLED, 1, 1),
-        sample,
-        zeros,
-        zeros.numel(),
-        *update[:3],
-        batch,
-        *shape_of(update),
-        int(update.fresh),
-        *update.skip,
-        *strides_of(update),
-    )
+    _sample(sample, memory[_SAMPLED:], update, tiles)
     a_powers, a_scores, b_powers, b_scores = _encode(
         a, b, counts, sample, a_ranges, b_ranges, tiles
     )
@@ -210,6 +198,24 @@ def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
         *c.stride()[:2],
     )
     return Remaining(uncertain, counts)
+
+
+def _sample(sample: torch.Tensor, zeros: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
+    """Store in `sample`, int32 (_SAMPLED,), which tiles of a sample seem certain (see
+    _sample_kernel); `zeros` become 0.
+    """
+    _sample_launcher(update.c.dtype, tiles)(
+        (_SAMPLED, 1, 1),
+        sample,
+        zeros,
+        zeros.numel(),
+        *update[:3],
+        update.c.shape[0],
+        *shape_of(update),
+        int(update.fresh),
+        *update.skip,
+        *strides_of(update),
+    )
 
 
 @cache

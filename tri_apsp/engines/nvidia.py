@@ -75,7 +75,7 @@ _ARGMIN_TILES_PER_UNIT = 2
 _PAIRS = 1024
 # The most programs per multiprocessor, of both kernels of small graphs.
 _SMALL_PROGRAMS = 16
-# A model of the time of a product that does not fill the GPU, in steps of k, by which programs share
+# A model of the time of a product that does not fill the GPU, in steps of k; by it programs share
 # tiles. A tile is divided into at most _MAX_PARTS parts of k, each of at least _MIN_SPLIT_K. A
 # program takes _START_STEPS to start and end. Programs that share a tile store it one after
 # another, in _STORE_STEPS each. A multiprocessor with fewer warps than a key of _RATES runs at that
