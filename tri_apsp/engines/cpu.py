@@ -8,11 +8,10 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_gradients import CpuGradients
 from tri_apsp.engines.cpu_predecessors import find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
-from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel

@@ -5,8 +5,8 @@ thread.
 import numpy as np
 import torch
 
+from tri_apsp.engines.base import PathOperations
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
-from tri_apsp.engines.path_operations import PathOperations
 from tri_apsp.kernels.cpu.gradients import (
     first_minimum,
     scatter_to_columns,

@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, MatrixSpec, Update, block
+from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -19,7 +19,6 @@ from tri_apsp.engines.nvidia_constants import (
     solve_constants,
     strategy,
 )
-from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
     Shape,

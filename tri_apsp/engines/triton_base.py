@@ -12,8 +12,15 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines.base import EXTRA_WORKSPACE, WORKSPACE, Block, Engine, Update, block
-from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.base import (
+    EXTRA_WORKSPACE,
+    WORKSPACE,
+    Block,
+    Engine,
+    Tolerance,
+    Update,
+    block,
+)
 from tri_apsp.engines.triton_gradients import TritonGradients
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
