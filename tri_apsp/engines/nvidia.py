@@ -98,12 +98,7 @@ class NvidiaEngine(TritonEngine):
 
     def __init__(self, spec: MatrixSpec, config: NvidiaConfig) -> None:
         super().__init__(spec, config)
-        device = describe(spec.device)
-        self._units, self._shared_memory, self._capability = (
-            device.units,
-            device.shared_memory,
-            device.capability,
-        )
+        self._device = describe(spec.device)
         self._counters = Counters()
 
     @staticmethod
@@ -123,7 +118,7 @@ class NvidiaEngine(TritonEngine):
         per_unit = _TILES_PER_UNIT.get(
             strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
         )
-        fills = programs(shapes, tiles) * batch >= per_unit * self._units
+        fills = programs(shapes, tiles) * batch >= per_unit * self._device.units
         return tiles if fills else self.config.small_product
 
     def product_of_blocks(self, update: Update, needed: torch.Tensor, edge: int) -> None:
@@ -141,7 +136,7 @@ class NvidiaEngine(TritonEngine):
             tiles,
             spec.dtype,
             spec.nonnegative,
-            describe(spec.device),
+            self._device,
             NEEDED_TILE=edge,
         )
         operands, shape, strides = update[:3], shape_of(update), strides_of(update)
@@ -171,9 +166,9 @@ class NvidiaEngine(TritonEngine):
         )  # of C, per thread
         resident = max(1, (12 if words > 32 else 16) // tiles.num_warps)  # by product_registers
         least = min(k for m, _, k in shapes if m)
-        whole, parts = split_k_tiles(count, least, self._units, resident, tiles.num_warps)
+        whole, parts = split_k_tiles(count, least, self._device.units, resident, tiles.num_warps)
         return (whole + (count - whole) * parts, 1, 1), (
-            locks_for(c, self._units * resident),
+            locks_for(c, self._device.units * resident),
             whole,
             parts,
             c,
@@ -273,7 +268,7 @@ class NvidiaEngine(TritonEngine):
             SIZES=sizes is not None,
             CHECK=check,
         )
-        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
+        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._device.units)
         pending, report, done = (
             None,
             (distances, distances, distances),
@@ -304,7 +299,7 @@ class NvidiaEngine(TritonEngine):
             return None
         result = torch.empty_like(gradient)
         launch, graphs = _small_launcher(_small_gradients_kernel, weights.dtype, _size_of(n))
-        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
+        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._device.units)
         launch((count, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
 
@@ -317,9 +312,9 @@ class NvidiaEngine(TritonEngine):
         if not found.numel():
             return found
         for small in (False, True):
-            launch, tiles = _argmin_launcher(a.dtype, nonnegative, small, self._capability)
+            launch, tiles = _argmin_launcher(a.dtype, nonnegative, small, self._device.capability)
             count = programs([(m, n, depth)], tiles) * batch
-            if count >= _ARGMIN_TILES_PER_UNIT * self._units:
+            if count >= _ARGMIN_TILES_PER_UNIT * self._device.units:
                 break
         launch((count, 1, 1), found, a, b, m, n, depth, depth)
         return found
@@ -388,16 +383,17 @@ class NvidiaEngine(TritonEngine):
         synchronize with each other. A batch that is launched in parts has one program per graph.
         """
         tile, most = self.config.closure_tile, self.config.closure_programs
-        if n <= tile or batch >= self._units:
+        if n <= tile or batch >= self._device.units:
             return tile, 1, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
         most = max(
-            1, min(most, self._shared_memory // closure_bytes(tile, self.spec.dtype.itemsize))
+            1,
+            min(most, self._device.shared_memory // closure_bytes(tile, self.spec.dtype.itemsize)),
         )
         others = -(-n // tile) - 1
-        per_unit = min(most, max(1, batch * others**2 // (_TILES_PER_PROGRAM * self._units)))
-        count = min(others**2 + 1, self._units * per_unit // batch)
+        per_unit = min(most, max(1, batch * others**2 // (_TILES_PER_PROGRAM * self._device.units)))
+        count = min(others**2 + 1, self._device.units * per_unit // batch)
         parts = next(
             (
                 parts
