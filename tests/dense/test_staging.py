@@ -15,7 +15,7 @@ from gpu.test_value_range import LAYOUTS, interpreted_dtypes, values
 from gpu.test_value_range import expected as expected_range
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.dense.staging import stage
+from tri_apsp.dense.run import stage
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.semirings import no_edge

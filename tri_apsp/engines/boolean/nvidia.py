@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import max_registers
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Update
-from tri_apsp.engines.boolean.base import PADDING, packed_size
+from tri_apsp.engines.boolean import PADDING, packed_size
 from tri_apsp.engines.boolean.triton_base import (
     BooleanTiles,
     TritonBooleanEngine,
