@@ -97,14 +97,9 @@ def value_range(
     assert not diagonal or (tensor.shape[1] == tensor.shape[2] and padding is None)
     if tensor.numel() == 0:
         return ValueRange(0, 0)
-    if padding is None:
-        extremes = [tensor.aminmax()]
-    else:
-        infinity = no_edge(tensor.dtype)
-        extremes = [
-            _fill(block.clone(), masks, infinity).aminmax()
-            for block, masks in _padded_blocks(tensor, padding)
-        ]
+    # Without padding, one pass over the whole tensor needs no copy.
+    blocks = [tensor] if padding is None else _blocks(tensor, padding, no_edge(tensor.dtype))
+    extremes = [block.aminmax() for block in blocks]
     lows, highs = zip(*extremes, strict=True)
     values = [torch.stack(lows).amin(), torch.stack(highs).amax()]
     if diagonal:
@@ -121,8 +116,8 @@ def _highest_below(
 ) -> float | int | None:
     smallest, _ = limits(tensor.dtype)
     highest = [
-        _fill(block.masked_fill(block >= below, smallest), masks, smallest).amax()
-        for block, masks in _padded_blocks(tensor, padding)
+        block.masked_fill(block >= below, smallest).amax()
+        for block in _blocks(tensor, padding, smallest)
     ]
     value: float | int = torch.stack(highest).amax().item()
     return None if value == smallest else value
@@ -157,24 +152,15 @@ def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
             yield from torch.split(matrix, max(1, rows * batch // _BLOCKS))
 
 
-def _padded_blocks(
-    matrices: torch.Tensor, padding: torch.Tensor | None
-) -> Iterator[tuple[torch.Tensor, tuple[torch.Tensor, ...]]]:
-    """Yield row_blocks(matrices), each with the masks of its padded rows and columns; no masks
-    without padding.
+def _blocks(
+    matrices: torch.Tensor, padding: torch.Tensor | None, value: float | int
+) -> Iterator[torch.Tensor]:
+    """Yield row_blocks(matrices); with padding, copies in which padded rows and columns hold
+    `value`.
     """
     if padding is None:
-        for block in row_blocks(matrices):
-            yield block, ()
+        yield from row_blocks(matrices)
         return
-    rows, columns = padding[:, :, None].expand_as(matrices), padding[:, None, :].expand_as(matrices)
-    for block, *masks in zip(
-        row_blocks(matrices), row_blocks(rows), row_blocks(columns), strict=True
-    ):
-        yield block, tuple(masks)
-
-
-def _fill(copy: torch.Tensor, masks: tuple[torch.Tensor, ...], value: float | int) -> torch.Tensor:
-    for mask in masks:
-        copy.masked_fill_(mask, value)
-    return copy
+    masks = padding[:, :, None].expand_as(matrices), padding[:, None, :].expand_as(matrices)
+    for block, rows, columns in zip(row_blocks(matrices), *map(row_blocks, masks), strict=True):
+        yield block.masked_fill(rows | columns, value)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tri_apsp import InputError, NegativeCycleError, engines, shortest_paths
-from tri_apsp.dense import one_launch
+from tri_apsp.dense import run
 from tri_apsp.engines import Block
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.value_range import PendingRanges
@@ -44,7 +44,7 @@ class BySign(CpuEngine):
 @pytest.fixture
 def solved(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(engines, "type_of", lambda name: BySign)
-    one_launch._NEGATIVE.clear()
+    run._NEGATIVE.clear()
     BySign.solved.clear()
     return BySign.solved
 

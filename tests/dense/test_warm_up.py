@@ -47,8 +47,8 @@ def test_solves_each_dtype_size_and_sign(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dtypes": [torch.float16]}, "`dtypes` must be among float32, .* but one is float16"),
-        ({"dtypes": ["float32"]}, "but one is 'float32'"),
+        ({"dtypes": [torch.float16]}, "one of the dtypes .*float32.* but have float16"),
+        ({"dtypes": ["float32"]}, "but is 'float32'"),
         ({"sizes": [-1]}, "`sizes` must hold integers n or pairs"),
         ({"sizes": [(1, 2, 3)]}, r"but one is \(1, 2, 3\)"),
         ({"sizes": [2.5]}, "but one is 2.5"),

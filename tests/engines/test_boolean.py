@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="the GPU engines need Triton")
 import tri_apsp
 from tri_apsp.device import Device
 from tri_apsp.engines import Update
-from tri_apsp.engines.boolean import counting, nvidia, packed_size, triton_base
+from tri_apsp.engines.boolean import nvidia, packed_size, triton_base
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
 from tri_apsp.engines.boolean.triton_base import shape_of
@@ -95,7 +95,7 @@ def test_large_products_are_counted(
         nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability)
     )
     monkeypatch.setattr(
-        counting, "product", lambda update: products.update([128 * min(shape_of(update))])
+        nvidia, "counting_product", lambda update: products.update([128 * min(shape_of(update))])
     )
     engine = NvidiaBooleanEngine(n, META)
     Kleene().solve(matrix(n), engine, Observer())
@@ -128,27 +128,27 @@ def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
         a[1, 0] = b[1, :, 0] = True  # k paths
         expected = c | ((a.float() @ b.float()) > 0)
         found = words_of(c)
-        counting.product(Update(found, words_of(a), words_of(b)))
+        nvidia.counting_product(Update(found, words_of(a), words_of(b)))
         assert torch.equal(found, words_of(expected)), (m, n, k)
         assert found._base is not None
         assert (found._base[:, :, -4:] == MARGIN).all(), (m, n, k)
     a = draw(256, 256, 0.01)
     d = words_of(a)
-    counting.product(Update(d, d, d))
+    nvidia.counting_product(Update(d, d, d))
     assert torch.equal(d, words_of(a | ((a.float() @ a.float()) > 0)))
 
 
 @pytest.mark.parametrize("large", [False, True])
 @cases.interpreted
 def test_interpreted_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
-    monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
+    monkeypatch.setattr(nvidia, "_LARGE", 0 if large else 1 << 40)
     check_counting("cpu", (128, 128, 128), (256, 384, 128), (128, 256, 384))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("large", [False, True])
 def test_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
-    monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
+    monkeypatch.setattr(nvidia, "_LARGE", 0 if large else 1 << 40)
     if torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("products are counted on compute capability 9.x")
     check_counting("cuda", (128, 128, 128), (256, 384, 128), (384, 640, 1024), (2048, 1920, 2176))
@@ -180,6 +180,6 @@ def test_operands_of_more_than_2_31_bytes() -> None:
     found, expected = (
         torch.zeros((1, m, n // 32), device="cuda", dtype=torch.int32) for _ in range(2)
     )
-    counting.product(Update(found, a, b))
+    nvidia.counting_product(Update(found, a, b))
     expected[0] = torch.where(a[0, :, -1:] < 0, 5, 0)  # the last bit of each row
     assert torch.equal(found, expected)

@@ -10,7 +10,7 @@ import torch
 from tri_apsp import Config, EngineError, InputError, engines
 from tri_apsp.configs import GpuTiles, default_config, invalid_because
 from tri_apsp.device import Device
-from tri_apsp.engines.split_k import split_k_tiles
+from tri_apsp.engines.nvidia import split_k_tiles
 
 pytest.importorskip("triton", reason="a GPU engine needs Triton")
 

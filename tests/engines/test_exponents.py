@@ -138,11 +138,15 @@ def check_encoding(
         4 * -(-n // tiles.block_n) * tiles.block_n,
         2,
     ]
-    work = module._Work(*(torch.zeros(size, dtype=torch.int32, device=device) for size in sizes))
-    of_a, of_a_scores, of_b, of_b_scores = module._encode(a, b, work, tiles)
+    sample, a_ranges, b_ranges, counts = (
+        torch.zeros(size, dtype=torch.int32, device=device) for size in sizes
+    )
+    of_a, of_a_scores, of_b, of_b_scores = module._encode(
+        a, b, counts, sample, a_ranges, b_ranges, tiles
+    )
     sides = (
-        (a, 1, tiles.block_m, (of_a.float(), of_a_scores, work.a_ranges)),
-        (b, 0, tiles.block_n, (of_b.float(), of_b_scores, work.b_ranges)),
+        (a, 1, tiles.block_m, (of_a.float(), of_a_scores, a_ranges)),
+        (b, 0, tiles.block_n, (of_b.float(), of_b_scores, b_ranges)),
     )
     for x, k_axis, tile, encoded in sides:
         given = x.masked_fill(x >= tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()

@@ -14,7 +14,7 @@ import tri_apsp
 pytest.importorskip("triton", reason="the engines need Triton")
 
 from tri_apsp.engines import triton_predecessors as module
-from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.base import Tolerance
 
 # Few places in lists, so that all edges are searched; or enough for every edge.
 PAIRS_PER_EDGE = {"all edges": 1 << 30, "lists": 1}

@@ -24,7 +24,6 @@ from tri_apsp.configs import (
 )
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, shapes
-from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
@@ -612,7 +611,10 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     ),
     "boolean product by counting": (
         counting_product,
-        [(tiles,) for tiles in (counting.TILES, counting.LARGE_TILES)],
+        [
+            (tiles,)
+            for tiles in (boolean_nvidia.COUNTING_TILES, boolean_nvidia.LARGE_COUNTING_TILES)
+        ],
     ),
     "boolean pack": (boolean_pack, star([torch.uint8, torch.float32], CAPABILITIES)),
     "boolean unpack": (boolean_unpack, star([False, True], CAPABILITIES)),

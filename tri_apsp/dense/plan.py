@@ -46,11 +46,6 @@ class DensePlan(Plan):
     in_place: bool = False
     threshold: int | None = None
 
-    @property
-    def is_one_launch(self) -> bool:
-        """Whether each graph is one diagonal block, which the engine solves in one launch."""
-        return self.way == "one launch"
-
     def for_any_sign(self) -> DensePlan:
         """Return the plan for weights of which some may be negative."""
         if not self.nonnegative:

@@ -1,7 +1,7 @@
 """A dense plan carried out: from weights to Result, step by step."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import torch
@@ -10,19 +10,24 @@ from tri_apsp import engines
 from tri_apsp.arguments import DenseBatch, check_size_values, check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import DenseCycles, without_unreached
-from tri_apsp.dense.compilation import compile_solve
 from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve_threshold
-from tri_apsp.dense.one_launch import solve_in_one_launch
 from tri_apsp.dense.plan import DensePlan, plan_dense
-from tri_apsp.dense.staging import stage
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.methods import Method, Observer
 from tri_apsp.paths.predecessors import predecessors as find_predecessors
 from tri_apsp.plan import Options
 from tri_apsp.result import Result
+from tri_apsp.semirings import no_edge
+from tri_apsp.value_range import value_range
+from tri_apsp.values import Bounds, check_graphs, padding_of
+
+# Whether the last weights of a dtype on a device had a negative value: the next ones are expected
+# to be alike.
+_NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""
@@ -110,54 +115,202 @@ def run(
 def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
-    engine_type = engines.type_of(plan.engine)
     make_engine = partial(_engine, batch, make)
-    if plan.is_one_launch:
-        closed = solve_in_one_launch(batch, plan, partial(make_engine, plan, weights))
-        distances, bounds, engine = closed.distances, closed.bounds, closed.engine
-        if closed.is_negative:
+    if plan.way == "one launch":
+        distances, bounds, is_negative, engine = _solve_in_one_launch(
+            batch, plan, partial(make_engine, plan, weights)
+        )
+        if is_negative:
             return Attempt(distances, True, None, plan)
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
-        workspace = 2 + plan.algorithm.workspace
-        staged = stage(
+        matrix, read_bounds = stage(
             batch,
-            engine_type,
+            engines.type_of(plan.engine),
             in_place=plan.in_place,
             check=options.check,
-            matrices=workspace,
+            matrices=2 + plan.algorithm.workspace,
         )
+        n = batch.n  # staging may have added vertices
+        distances = matrix if matrix.shape[-1] == n else matrix[:, :n, :n]
         # Edges are counted while a GPU reads the values, before it is known whether one is
         # negative.
-        pending = queue_edges_per_vertex(plan, staged.distances) if options.check else None
-        engine = make_engine(plan, staged.matrix, plan.nonnegative)
+        pending = queue_edges_per_vertex(plan, distances) if options.check else None
+        engine = make_engine(plan, matrix, plan.nonnegative)
         # Before the bounds, which may be invalid: reading the count frees its result buffer.
         edges_per_vertex = None if pending is None else pending()
-        bounds = staged.bounds()
+        bounds = read_bounds()
         if bounds is not None and bounds.lowest < 0:
             plan = plan.for_any_sign()
-            engine = make_engine(plan, staged.matrix, False)
+            engine = make_engine(plan, matrix, False)
         elif bounds is not None:
             plan = plan.by_exponents(solve_threshold(edges_per_vertex, bounds.highest))
             engine = by_exponents(engine, plan.threshold)
-        compile_solve(batch, plan, staged.matrix)
+        compile_solve(batch, plan, matrix)
         early = EarlyCheck(engine)
         checks = early if bounds is not None and bounds.lowest < 0 else None
         try:
             method = plan.algorithm
-            method.solve(staged.matrix, engine, _observer(batch, plan, engine, checks, progress))
+            method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
             early.finish()
         except NegativeDiagonalError:
-            return Attempt(staged.distances, True, None, plan)
-        distances = staged.distances if plan.in_place else staged.distances.contiguous()
-        del staged  # frees a padded matrix before verification may allocate
+            return Attempt(distances, True, None, plan)
+        distances = distances if plan.in_place else distances.contiguous()
+        del matrix, read_bounds  # frees a padded matrix before verification may allocate
         if bounds is not None and not verify(
-            distances, bounds, engine, partial(_close, method, engine)
+            distances, bounds, engine, lambda closed: method.solve(closed, engine, Observer())
         ):
             return Attempt(distances, True, None, plan)
     found = find_predecessors(batch, distances, bounds, engine) if options.predecessors else None
     return Attempt(distances, False, found, plan)
+
+
+def stage(
+    batch: DenseBatch, engine: type[Engine], *, in_place: bool, check: bool, matrices: float
+) -> tuple[torch.Tensor, Callable[[], Bounds | None]]:
+    """Return the initial matrix of a solve, and a function that returns the bounds of the weights,
+    which a GPU may still be computing.
+
+    Args:
+        batch: the weights.
+        engine: the class of the engine that will solve.
+        in_place: use the memory of the weights, which change once they are checked.
+        check: check the values; without it, the bounds are None.
+        matrices: how many matrices of the size of the copy the solve needs, the copy included.
+
+    Returns:
+        (batch, m, m) with m >= n: a copy of the weights, or the weights themselves, with no
+        positive diagonal and with no_edge in all padding. The function blocks until the bounds are
+        computed, and is called at most once.
+
+    Raises:
+        InputError, DistanceRangeError: as check_graphs, if in place, before the weights change;
+            otherwise the function raises them.
+    """
+    weights, sizes = batch.weights, batch.sizes
+    if not in_place:
+        matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
+        return (
+            matrix,
+            lambda: None if pending is None else check_graphs(weights, sizes, pending.read()[0]),
+        )
+    infinity, bounds = no_edge(weights.dtype), None
+    padding = None if sizes is None else padding_of(weights, sizes)
+    if check and padding is None:
+        bounds = check_graphs(weights, sizes, engine.value_ranges([weights], infinity)[0])
+    elif check:
+        bounds = check_graphs(weights, sizes, value_range(weights, infinity, padding=padding))
+    weights.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
+    if padding is not None:
+        weights.masked_fill_(padding[:, :, None], infinity)
+        weights.masked_fill_(padding[:, None, :], infinity)
+    return weights, lambda: bounds
+
+
+def _solve_in_one_launch(
+    batch: DenseBatch, plan: DensePlan, make: Callable[[bool], Engine]
+) -> tuple[torch.Tensor, Bounds | None, bool, Engine]:
+    """Return the distances (batch, n, n) of graphs that one closure solves; with a check, for which
+    the host blocks, the bounds of the weights and whether a diagonal value is negative; the engine.
+
+    On invalid values the result of the kernel is meaningless, which costs less than blocking for a
+    check before it. It is meaningless too where an engine solves by sign and a negative weight was
+    not expected: then the graphs are solved again.
+
+    Args:
+        batch: the graphs.
+        plan: of the solve.
+        make: makes the engine for weights of which none is negative (True), or of any sign (False).
+
+    Raises:
+        InputError, DistanceRangeError: as check_graphs and verify.
+    """
+    weights, check = batch.weights, plan.options.check
+    engine_type = engines.type_of(plan.engine)
+    by_sign = check and engine_type.by_sign(weights)
+    nonnegative = by_sign and not _expects_negative(weights)
+    engine = make(nonnegative)
+    distances, pending = engine.queue_solve(weights, check=check)
+    if pending is None or not check:
+        return distances, None, False, engine
+    weights_range, distances_range = pending.read()
+    bounds = check_graphs(weights, batch.sizes, weights_range)
+    if by_sign:
+        _NEGATIVE[weights.device, weights.dtype] = bounds.lowest < 0
+    if nonnegative and bounds.lowest < 0:
+        del distances  # frees its memory
+        engine = make(False)
+        distances, pending = engine.queue_solve(weights)
+        assert pending is not None
+        _, distances_range = pending.read()
+    is_fine = verify(distances, bounds, engine, engine.closure, found=distances_range)
+    return distances, bounds, not is_fine, engine
+
+
+def _expects_negative(weights: torch.Tensor) -> bool:
+    """Return whether weights are likely to have a negative value; the first of a dtype are read, as
+    compiling takes seconds.
+    """
+    expected = _NEGATIVE.get((weights.device, weights.dtype))
+    if expected is None:
+        return not weights.is_meta and bool(weights.amin() < 0)
+    return expected
+
+
+def compile_solve(batch: DenseBatch, plan: DensePlan, matrix: torch.Tensor) -> None:
+    """Compile or load what a method launches, and what follows it, unless an earlier call has.
+
+    Args:
+        batch: the graphs.
+        plan: of the solve; only a method whose launches do not depend on values is run ahead.
+        matrix: that the solve starts from.
+
+    Cost: microseconds if an earlier call had the same arguments; else one look-up in Triton's
+    cache, or one compilation, for each kernel.
+    """
+    if not plan.algorithm.launches_are_fixed or matrix.device.type != "cuda":
+        return
+    _compile(
+        plan.algorithm,
+        plan.config,
+        matrix.device,
+        matrix.dtype,
+        batch.n,
+        plan.nonnegative,
+        matrix.shape,
+        matrix.stride(),
+        None if batch.sizes is None else batch.sizes.dtype,
+        plan.threshold,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _compile(
+    method: Method,
+    config: CompleteConfig,
+    device: torch.device,
+    dtype: torch.dtype,
+    n: int,
+    nonnegative: bool,
+    shape: torch.Size,
+    strides: tuple[int, ...],
+    sizes_dtype: torch.dtype | None,
+    threshold: int | None,
+) -> None:
+    """Run the method on a matrix of the device "meta", which has no memory: nothing is launched."""
+    matrix = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
+    sizes = None if sizes_dtype is None else torch.empty(shape[0], dtype=sizes_dtype, device="meta")
+    spec = MatrixSpec(shape[-1], dtype, device, nonnegative, sizes)
+    engine = by_exponents(engines.type_of(config.engine)(spec, config), threshold)
+    with compiling_side_by_side():
+        early = EarlyCheck(engine)
+        total = shape[0] * method.operations(n)
+        check = None if nonnegative else early
+        method.solve(matrix, engine, Observer(total, check, None, total // 16))
+        early.finish()
+        bounds = Bounds(0 if nonnegative else -1, None)
+        verify(matrix[:, :n, :n].contiguous(), bounds, engine, engine.closure)
 
 
 def _observer(
@@ -176,10 +329,6 @@ def _observer(
 def _report(progress: Progress, device: torch.device, fraction: float) -> None:
     synchronize(device)
     progress(fraction)
-
-
-def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
-    method.solve(matrix, engine, Observer())
 
 
 def _engine(

@@ -11,10 +11,10 @@ import torch
 
 from tri_apsp.dense.run import solve
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.semirings import no_edge
 
 # Triton compiles in part without the interpreter's lock.
 _THREADS = 4
@@ -53,11 +53,7 @@ def warmup(
     """
     given_dtypes = [dtypes] if isinstance(dtypes, torch.dtype) else _list(dtypes, "dtypes")
     for dtype in given_dtypes:
-        if dtype not in DTYPES:
-            names = ", ".join(map(dtype_name, DTYPES))
-            raise error_for(dtype, torch.dtype)(
-                f"`dtypes` must be among {names}, but one is {_name(dtype)}; give some of these."
-            )
+        no_edge(dtype)  # refuses others
     shapes = [
         _shape(size)
         for size in ([sizes] if isinstance(sizes, SupportsIndex) else _list(sizes, "sizes"))
@@ -73,11 +69,8 @@ def warmup(
             solve_this()
         return
     with ThreadPoolExecutor(_THREADS) as threads:
-        try:
-            for done in [threads.submit(solve_this) for solve_this in solves]:
-                done.result()
-        finally:  # an interrupt leaves out what has not begun
-            threads.shutdown(wait=False, cancel_futures=True)
+        # An error or an interrupt leaves out what has not begun.
+        list(threads.map(lambda solve_this: solve_this(), solves))
 
 
 def _solve(
@@ -116,7 +109,3 @@ def _shape(size: object) -> tuple[int, ...]:
             "give such sizes."
         )
     return (*counts, counts[-1])
-
-
-def _name(dtype: object) -> str:
-    return dtype_name(dtype) if isinstance(dtype, torch.dtype) else shown(dtype)

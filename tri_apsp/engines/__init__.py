@@ -8,8 +8,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update, block
-from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update, block
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.launcher import has_triton
 from tri_apsp.messages import remedy_of_extra

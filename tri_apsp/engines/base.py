@@ -10,16 +10,15 @@ slicing and passes them to the operations; it never computes on a block itself.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.engines.path_operations import PathOperations
-from tri_apsp.engines.staging import Staging
 from tri_apsp.semirings import floor, no_edge
-from tri_apsp.value_range import PendingRanges
+from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, value_range
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
@@ -118,6 +117,78 @@ class BlockOperations(ABC):
         return None
 
 
+class Staging:
+    """The initial matrix of a solve, and the value ranges by which it is checked.
+
+    None of these methods needs a configuration. Here they are torch operations, which compute a
+    value range at once; an engine that overrides them may return while its device still computes.
+    """
+
+    @classmethod
+    def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
+        """Return whether the operations can work on weights (batch, n, n) with their strides."""
+        return weights.stride(-1) == 1
+
+    @classmethod
+    def initial_matrix(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+    ) -> tuple[torch.Tensor, PendingRanges | None]:
+        """Return the matrix that a solve starts from, and the value range of the weights.
+
+        Args:
+            weights: (batch, n, n) of any strides.
+            sizes: (batch,), the leading vertices of each graph; None: all.
+            matrices: how many matrices of the size of the copy the solve needs.
+            check: whether the value range is needed.
+
+        Returns:
+            A copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal
+            and with no_edge in all padding; and with `check` the value range below no_edge, in
+            which 0 may count as one of the weights and NaN as -inf.
+        """
+        infinity = no_edge(weights.dtype)
+        matrix = weights.clone(memory_format=torch.contiguous_format)
+        diagonal = matrix.diagonal(dim1=-2, dim2=-1)
+        padding = None
+        if sizes is not None:
+            padding = torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
+            matrix.masked_fill_(padding[:, :, None], infinity)
+            matrix.masked_fill_(padding[:, None, :], infinity)
+        found = KnownRanges(cls.value_ranges([matrix], infinity)) if check else None
+        diagonal.clamp_(max=0)
+        if padding is not None:
+            diagonal.masked_fill_(padding, infinity)
+        return matrix, found
+
+    @classmethod
+    def value_ranges(
+        cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
+    ) -> list[ValueRange]:
+        """Return the value range of each tensor (batch, m, n), all of one dtype; see
+        value_range.value_range.
+        """
+        return [value_range(tensor, below, diagonal=diagonal) for tensor in tensors]
+
+    @classmethod
+    def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
+        """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was
+        queued before this call.
+        """
+        return KnownRanges([value_range(tensor)])
+
+    @classmethod
+    def operands(
+        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or
+        padded if that makes it faster.
+
+        Padding is no_edge, in k and in columns of `b` and `c` after the last.
+        """
+        a, b = (x if x.stride(-1) == 1 else x.contiguous() for x in (a, b))
+        return a, b, c
+
+
 class OneLaunch(ABC):
     """Solves of whole graphs of one diagonal block: the initial matrix, its closure and the value
     ranges are queued together, so that the host blocks once.
@@ -153,6 +224,117 @@ class OneLaunch(ABC):
             ranges below no_edge: of the weights, in which NaN may count as -inf, and a size outside
             [0, n] counts as the lowest value of the dtype; and of the distances with their
             diagonal.
+        """
+
+
+class Tolerance(NamedTuple):
+    """How far rounding may separate sums of weights that are equal; each is 0 for integers.
+
+    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A
+    cycle through vertices at a distance d may weigh 0 if its sum is no more than `cycle_relative` *
+    |d| + `cycle_absolute`.
+    """
+
+    relative: float
+    absolute: float | torch.Tensor
+    cycle_relative: float
+    cycle_absolute: float | torch.Tensor
+
+
+class PathOperations(ABC):
+    """What follows from weights and distances, whatever method computed the distances.
+
+    `distances` and `gradient` are contiguous; gradients are float32 or float64, and the same bits
+    in every run.
+    """
+
+    @abstractmethod
+    def predecessors(
+        self, weights: torch.Tensor, distances: torch.Tensor, tolerance: Tolerance
+    ) -> torch.Tensor:
+        """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path
+        from i.
+
+        Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j)
+        itself comes first; where a cycle of weight 0 might close a loop, paths of the fewest edges;
+        then the vertex before j of the least sum (of floats: as rounded), and of several such the
+        smallest.
+
+        Args:
+            weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes`
+                leaves out, are ignored.
+            distances: (batch, n, n) of `weights`, no_edge where there is no path.
+            tolerance: of the sums in `distances`.
+
+        Returns:
+            (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
+
+        Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t)
+        n^3 additions and comparisons, mostly far fewer; a search of that cost for each further edge
+        of paths beside cycles of weight 0, until such a search finds few pairs; then n^2 edges per
+        source.
+        """
+
+    def predecessors_if_nonnegative(
+        self, weights: torch.Tensor, distances: torch.Tensor, tolerance: Tolerance
+    ) -> torch.Tensor | None:
+        """Return predecessors() for weights of unknown sign by a faster way for weights without
+        negatives.
+
+        None: there is no such way, or a weight is negative. `tolerance` is that for weights without
+        negatives.
+        """
+        return None
+
+    @classmethod
+    @abstractmethod
+    def predecessors_workspace(cls, weights: torch.Tensor) -> float:
+        """Return the most memory that predecessors() allocates beside its result, in matrices of
+        the size of `weights`.
+        """
+
+    def weights_gradient(
+        self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
+    ) -> torch.Tensor | None:
+        """Return the gradient of weights (batch, n, n) as edge_gradient() does, without
+        predecessors; None: the engine has no such way for this n.
+
+        Of several shortest paths, the edge itself comes first, then those whose greatest vertex
+        between the two ends is least.
+        """
+        return None
+
+    @abstractmethod
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of each edge (batch, n, n): the sum of the gradients of all distances
+        whose path uses it.
+
+        `predecessors` (batch, n, n) of int32, contiguous, are those of the distances.
+
+        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and
+        a matrix of 64-bit values (GPU: and at most 24 bytes for each pair of vertices).
+        """
+
+    @abstractmethod
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c
+        is no_edge.
+
+        All are contiguous, of one floating dtype, and `c` is the product of (batch, m, depth) `a`
+        and (batch, depth, n) `b`. Where it is less, the result may be any term, or -1.
+
+        Cost: m * n * depth additions and comparisons.
+        """
+
+    @abstractmethod
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients (batch, m, depth) and (batch, depth, n) of the factors of a product
+        by that of the product, (batch, m, n).
+
+        `chosen` (batch, m, n) of int32, contiguous, has for each element the term that its gradient
+        belongs to; -1: none.
         """
 
 

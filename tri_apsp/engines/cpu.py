@@ -8,12 +8,16 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
-from tri_apsp.engines.cpu_gradients import CpuGradients
-from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
+from tri_apsp.engines.cpu_predecessors import find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
-from tri_apsp.engines.path_operations import Tolerance
 from tri_apsp.kernels.cpu import min_plus as kernels
+from tri_apsp.kernels.cpu.gradients import (
+    first_minimum,
+    scatter_to_columns,
+    scatter_to_rows,
+    sum_subtrees,
+)
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
@@ -24,9 +28,13 @@ from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded
 _SMALL_GRAPH, _GRAPHS = 64, 64
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
+# Rows, or columns, of a task of gradients.
+_GRADIENT_PART = 64
+# The time of one step of a sum, in min-plus operations.
+_STEP = 32
 
 
-class CpuEngine(CpuGradients, Engine):
+class CpuEngine(Engine):
     """Each operation is cut into tasks that write disjoint parts of C; the kernels release the
     interpreter's lock.
 
@@ -66,9 +74,8 @@ class CpuEngine(CpuGradients, Engine):
 
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
-        run_tasks(
-            self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads
-        )
+        tasks: list[CpuTask] = [(block, *self._constants, self._width) for block in blocks]
+        run_tasks(self._closure, tasks, blocks.size * d.shape[2], self._threads)
 
     @classmethod
     def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
@@ -143,9 +150,7 @@ class CpuEngine(CpuGradients, Engine):
         value = distances.numpy().dtype.type
         lowest = -float("inf") if distances.is_floating_point() else self.floor
         relative, absolute, *cycle = (value(float(margin)) for margin in tolerance)
-        constants = Constants(
-            value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
-        )
+        constants = value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
         batch, n, _ = distances.shape
         sizes = (
             np.full(batch, n)
@@ -169,6 +174,51 @@ class CpuEngine(CpuGradients, Engine):
         ]
         run_tasks(kernel, tasks, work, self._threads)
         return found
+
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        batch, n, _ = gradient.shape
+        sums, before = np.empty((batch * n, n)), predecessors.numpy()
+        rows = gradient.numpy().reshape(-1, n), before.reshape(-1, n)
+        tasks = [
+            (sums[part], rows[0][part], rows[1][part], part.start)
+            for part in (
+                slice(first, first + _GRADIENT_PART)
+                for first in range(0, batch * n, _GRADIENT_PART)
+            )
+        ]
+        run_tasks(sum_subtrees, tasks, _STEP * sums.size, self._threads)
+        found = _to_columns(sums.reshape(batch, n, n), before, n, self._threads)
+        return torch.from_numpy(found).to(gradient.dtype)
+
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        found = np.empty(c.shape, np.int32)
+        height = max(1, min(_GRADIENT_PART, c.shape[1] // (4 * self._threads)))
+        left, right, product = a.numpy(), b.numpy(), c.numpy()
+        tasks = [
+            (found[item, part], left[item, part], right[item], product[item, part])
+            for item in range(len(product))
+            for part in (slice(first, first + height) for first in range(0, c.shape[1], height))
+        ]
+        run_tasks(first_minimum, tasks, product.size * a.shape[2], self._threads)
+        return torch.from_numpy(found)
+
+    def factor_gradients(
+        self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        batch, m, n = gradient.shape
+        values, terms = gradient.numpy(), chosen.numpy()
+        of_a, rows = np.zeros((batch * m, depth)), (values.reshape(-1, n), terms.reshape(-1, n))
+        tasks = [
+            (of_a[part], rows[0][part], rows[1][part])
+            for part in (
+                slice(first, first + _GRADIENT_PART)
+                for first in range(0, batch * m, _GRADIENT_PART)
+            )
+        ]
+        run_tasks(scatter_to_rows, tasks, _STEP * values.size, self._threads)
+        of_b = _to_columns(values, terms, depth, self._threads)
+        of_both = torch.from_numpy(of_a.reshape(batch, m, depth)), torch.from_numpy(of_b)
+        return of_both[0].to(gradient.dtype), of_both[1].to(gradient.dtype)
 
     def _parts(self, batch: int, work: int) -> list[slice]:
         """Return the small graphs of each task; `work` as for run_tasks."""
@@ -203,9 +253,6 @@ class CpuEngine(CpuGradients, Engine):
             c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth
         )
 
-    def _close(self, d: Array) -> None:
-        self._closure(d, *self._constants, self._width)
-
 
 @functools.cache
 def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
@@ -220,6 +267,19 @@ def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
         kernels.closure_kernel(kind),
         constants,
     )
+
+
+def _to_columns(values: Array, rows: Array, size: int, threads: int) -> Array:
+    batch, m, n = values.shape
+    out = np.zeros((batch, size, n))
+    graphs = max(1, _GRADIENT_PART**2 // (m * n))
+    tasks = [
+        (out[some, :, part], values[some, :, part], rows[some, :, part])
+        for some in (slice(first, first + graphs) for first in range(0, batch, graphs))
+        for part in (slice(first, first + _GRADIENT_PART) for first in range(0, n, _GRADIENT_PART))
+    ]
+    run_tasks(scatter_to_columns, tasks, _STEP * values.size, threads)
+    return out
 
 
 def _empty_like(tensor: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,6 @@
 thread.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,11 @@ from tri_apsp.kernels.cpu.tight_edges import (
     mark_tight,
 )
 
+Constants = tuple[Any, Any, tuple[Any, Any], tuple[Any, Any]]
+"""What the kernels take beside a graph, as scalars of its dtype: no_edge; a value that no sum is
+less than; `relative` and `absolute` of the tolerance; its `cycle_relative` and `cycle_absolute`.
+"""
+
 # Vertices up to which a graph is searched by all edges, instead of lists of tight ones; at least
 # COLUMNS.
 _SMALL = 64
@@ -34,34 +38,19 @@ _GRAPHS = 16
 _MANY = 1 / 16
 
 
-@dataclass(frozen=True)
-class Constants:
-    """What the kernels take beside a graph, as scalars of its dtype.
-
-    Attributes:
-        no_edge, lowest: the largest value, and one that no sum is smaller than.
-        margins: `relative` and `absolute` of the tolerance.
-        cycle: `cycle_relative` and `cycle_absolute` of the tolerance.
-    """
-
-    no_edge: Any
-    lowest: Any
-    margins: tuple[Any, Any]
-    cycle: tuple[Any, Any]
-
-
 def find_predecessors(
     w: Array, d: Array, sizes: Array, constants: Constants, threads: int
 ) -> Array:
     """Return the predecessors [batch, n, n] of graphs, given their weights, distances and sizes;
     see Engine.predecessors.
     """
+    no_edge, _, margins, cycle = constants
     pred = np.empty(d.shape, np.int32)
     if d.shape[1] > _SMALL:
         for item, size in enumerate(sizes):
             _find_in_graph(pred[item], w[item], d[item], int(size), constants, threads)
         return pred
-    numbers = constants.no_edge, *constants.margins, *constants.cycle
+    numbers = no_edge, *margins, *cycle
     tasks = [
         (pred[part], w[part], d[part], sizes[part], *numbers)
         for part in (slice(first, first + _GRAPHS) for first in range(0, len(d), _GRAPHS))
@@ -80,7 +69,7 @@ def _find_in_graph(
         small_w, small_d = (np.ascontiguousarray(matrix[None, :n, :n]) for matrix in (w, d))
         pred[:n, :n] = find_predecessors(small_w, small_d, np.array([n]), constants, threads)[0]
         return
-    no_edge, margins = constants.no_edge, constants.margins
+    no_edge, lowest, margins, cycle = constants
     masks = np.empty((-(-n // COLUMNS), n), np.int64)
     starts = np.zeros(n + 1, np.intp)
     marks = list(zip(masks, range(0, n, COLUMNS), strict=True))
@@ -98,7 +87,7 @@ def _find_in_graph(
     run_tasks(list_sources, tasks, 4 * n**2, threads)
     flags = np.zeros(n, np.uint8)
     lists = starts, ends, sources, weights, lightest
-    numbers = no_edge, constants.lowest, *margins, *constants.cycle
+    numbers = no_edge, lowest, *margins, *cycle
     tasks = [(pred, flags, w, d, n, i, *lists, *numbers) for i in range(0, n, lanes(d.dtype))]
     run_tasks(search_strip, tasks, 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
@@ -115,10 +104,10 @@ def _find_in_graph(
 
 def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:
     """Return how long the last edge of a path to each vertex may be."""
-    bounds = np.full((threads, n), constants.lowest)
-    numbers = constants.no_edge, *constants.margins
+    no_edge, lowest, margins, _ = constants
+    bounds = np.full((threads, n), lowest)
     tasks = [
-        (bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, *numbers)
+        (bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, no_edge, *margins)
         for part in range(threads)
     ]
     run_tasks(bound_edges, tasks, 8 * n**2, threads)

@@ -172,22 +172,24 @@ def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
     # aligned to 16 bytes.
     sizes = _SAMPLED, 2 * batch * tiles_m * BLOCK_EDGE, 2 * batch * tiles_n * tiles.block_n, 2
     memory = c.new_empty(sum(sizes), dtype=torch.int32)
-    work = _Work(*memory.split_with_sizes(sizes))
+    sample, a_ranges, b_ranges, counts = memory.split_with_sizes(sizes)
     if not uncertain.numel():
-        return Remaining(uncertain, work.counts.zero_())
-    _sample(work.sample, memory[_SAMPLED:], update, tiles)
-    a_powers, a_scores, b_powers, b_scores = _encode(a, b, work, tiles)
+        return Remaining(uncertain, counts.zero_())
+    _sample(sample, memory[_SAMPLED:], update, tiles)
+    a_powers, a_scores, b_powers, b_scores = _encode(
+        a, b, counts, sample, a_ranges, b_ranges, tiles
+    )
     _product_launcher(c.dtype, tiles)(
         (tiles_m * tiles_n, batch, 1),
         c,
         uncertain,
-        work.counts,
+        counts,
         a_powers,
         b_powers,
         a_scores,
         b_scores.view(torch.int32),
-        work.a_ranges,
-        work.b_ranges,
+        a_ranges,
+        b_ranges,
         m,
         n,
         slices,
@@ -195,18 +197,7 @@ def exponent_product(update: Update, tiles: GpuTiles) -> Remaining:
         *update.skip,
         *c.stride()[:2],
     )
-    return Remaining(uncertain, work.counts)
-
-
-class _Work(NamedTuple):
-    """Memory of int32 through which the kernels of a product pass on what they found: see their
-    arguments of these names.
-    """
-
-    sample: torch.Tensor
-    a_ranges: torch.Tensor
-    b_ranges: torch.Tensor
-    counts: torch.Tensor
+    return Remaining(uncertain, counts)
 
 
 def _sample(sample: torch.Tensor, zeros: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
@@ -247,11 +238,17 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
 
 
 def _encode(
-    a: torch.Tensor, b: torch.Tensor, work: _Work, tiles: GpuTiles
+    a: torch.Tensor,
+    b: torch.Tensor,
+    counts: torch.Tensor,
+    sample: torch.Tensor,
+    a_ranges: torch.Tensor,
+    b_ranges: torch.Tensor,
+    tiles: GpuTiles,
 ) -> tuple[torch.Tensor, ...]:
     """Encode A and B, if enough tiles of the sample are certain.
 
-    Otherwise work.counts become those of a product that has failed. The ranges must be zeros.
+    Otherwise `counts` become those of a product that has failed. The ranges must be zeros.
     Returns the powers and the scores of A, then those of B.
     """
     (batch, m, depth), n, length = a.shape, b.shape[2], tiles.block_k
@@ -265,14 +262,14 @@ def _encode(
     if slices:
         _encode_launcher(a.dtype, tiles)(
             (all_lines // (_ENCODED // length), slices, batch),
-            work.counts,
-            work.sample,
+            counts,
+            sample,
             a_powers,
             a_scores,
-            work.a_ranges,
+            a_ranges,
             b_powers,
             b_scores,
-            work.b_ranges,
+            b_ranges,
             a,
             b,
             m,

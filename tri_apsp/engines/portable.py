@@ -8,7 +8,6 @@ import triton
 from tri_apsp.configs import GpuTiles, PortableConfig
 from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
-from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import TritonEngine, in_parts
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.portable.closure import _closure_kernel
@@ -52,7 +51,7 @@ class PortableEngine(TritonEngine):
         size = d.shape[1]
         if size > self.config.block_size:
             assert skip == (0, 0), "only the panels of one diagonal block may skip"
-            multiply_in_stripes(self, d, row, column)
+            self._multiply_in_stripes(d, row, column)
             return
         m, n = column.shape[1], row.shape[2]
         step, block_k = self.config.panel, min(self.config.product.block_k, _PANEL_SLICE)

@@ -12,8 +12,15 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Update
-from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.base import (
+    EXTRA_WORKSPACE,
+    WORKSPACE,
+    Block,
+    Engine,
+    Tolerance,
+    Update,
+    block,
+)
 from tri_apsp.engines.triton_gradients import TritonGradients
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
@@ -35,6 +42,8 @@ _COPIED = (32, 64)
 _MAX_ROW_STRIDE, _MAX_SPAN = 1 << 18, (1 << 31) - 1
 # Rows and columns of B that are copied at a time where a tile would span more.
 _PART = 4096
+# Stripes of panels consist of whole tiles, so that no program computes part of a tile.
+_STRIPE_TILE = 64
 
 
 class TritonEngine(TritonGradients, Engine):
@@ -142,6 +151,42 @@ class TritonEngine(TritonGradients, Engine):
             return self.scratch(like, rows, columns), self.scratch(like, columns, rows)
         except torch.OutOfMemoryError:
             return None
+
+    def _multiply_in_stripes(self, closed: Block, row: Block, column: Block) -> None:
+        """row <- closed * row and column <- column * closed, for closed (h, h) of any size, row
+        (h, w) and column (v, h).
+
+        A program must not read what another program has already replaced, or the rounding of floats
+        would depend on the order in which programs run. So each stripe is copied to a workspace and
+        replaced by products of the copy, one stripe of each panel at the same time. Where there
+        is memory for it, the whole panel is one stripe.
+        """
+        height, width, length = closed.shape[1], row.shape[2], column.shape[1]
+        step = longest = max(width, length)
+        buffers = self.panel_buffers(row, height, longest)
+        if buffers is None:
+            step = _stripe_width(int(WORKSPACE / 2 * self.spec.n**2), height, longest)
+            buffers = (
+                self.scratch(row, height, min(step, width)),
+                self.scratch(column, min(step, length), height),
+            )
+        old_row, old_column = buffers
+        for start in range(0, longest, step):
+            # The shorter panel may have no stripe left.
+            left, top = min(start, width), min(start, length)
+            right, bottom = min(start + step, width), min(start + step, length)
+            in_row, old_in_row = (
+                block(row, (0, height), (left, right)),
+                block(old_row, (0, height), (0, right - left)),
+            )
+            in_column, old_in_column = (
+                block(column, (top, bottom), (0, height)),
+                block(old_column, (0, bottom - top), (0, height)),
+            )
+            self.copy((old_in_row, in_row), (old_in_column, in_column))
+            self.product(
+                Update(in_row, closed, old_in_row), Update(in_column, old_in_column, closed)
+            )
 
     def copy(self, *copies: tuple[Block, Block]) -> None:
         copies = tuple(pair for pair in copies if pair[0].numel())
@@ -280,3 +325,19 @@ def shape_of(update: Update) -> Shape:
 
 def strides_of(update: Update) -> tuple[int, ...]:
     return *update.c.stride()[:2], *update.a.stride()[:2], *update.b.stride()[:2]
+
+
+def _stripe_width(values: int, height: int, width: int) -> int:
+    """Return how many columns of `height` rows to process at a time in a workspace of `values`:
+    whole tiles, in even parts.
+    """
+    widest = max(1, values // height)
+    if widest >= width:
+        return width
+    even = -(-width // -(-width // widest))
+    in_tiles = -(-even // _STRIPE_TILE) * _STRIPE_TILE
+    return (
+        in_tiles
+        if in_tiles <= widest
+        else max(widest // _STRIPE_TILE * _STRIPE_TILE, min(widest, _STRIPE_TILE))
+    )

@@ -9,7 +9,7 @@ import torch
 import triton
 
 from tri_apsp.device import describe
-from tri_apsp.engines.path_operations import PathOperations
+from tri_apsp.engines.base import PathOperations
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.kernels.shared import gradients
 from tri_apsp.kernels.shared.argmin import _argmin_kernel

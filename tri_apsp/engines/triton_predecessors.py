@@ -15,8 +15,7 @@ import torch
 import triton
 
 from tri_apsp.device import describe
-from tri_apsp.engines.base import Block
-from tri_apsp.engines.path_operations import Tolerance
+from tri_apsp.engines.base import Block, Tolerance
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge

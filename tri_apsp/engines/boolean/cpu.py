@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.base import Block, Update
-from tri_apsp.engines.boolean.base import BooleanEngine, packed_size
+from tri_apsp.engines.boolean import BooleanEngine, packed_size
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks
 from tri_apsp.kernels.cpu import boolean as kernels
 

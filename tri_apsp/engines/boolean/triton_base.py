@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update
-from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
+from tri_apsp.engines.boolean import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel

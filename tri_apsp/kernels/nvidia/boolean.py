@@ -16,7 +16,7 @@ that of kernels.nvidia.tiles: a thread loads masks and words 16 bytes at a time 
 acc.
 
 "Or" is idempotent and exact, so that C gets the same bits in whatever order programs update it. The
-programs of a tile need no lock, and C may be A or B: see engines.boolean.base.
+programs of a tile need no lock, and C may be A or B: see engines.boolean.
 """
 
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ def _boolean_product_kernel(
     [BLOCK_M, BLOCK_N] of one C.
 
     The grid is (programs of the first product and then of the second, graphs). BLOCK_M divides 128;
-    columns past n are masked. C may be A or B: see engines.boolean.base.
+    columns past n are masked. C may be A or B: see engines.boolean.
     """
     # Program id to product, tile and part of k.
     pid = tl.program_id(0)
