@@ -14,10 +14,9 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
 from tri_apsp.kernels.shared.elimination import _sweep_kernel
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.elimination import sweep_chunks
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.rounds import FIRST, rounds
+from tri_apsp.sparse.rounds import FIRST, chunks_of, rounds
 
 # Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for
 # others.
