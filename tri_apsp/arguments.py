@@ -17,7 +17,7 @@ from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
 
 # What arguments may be besides a tensor, and what to do about anything else.
-_OTHER_GRAPHS = {
+_OTHERS = {
     "graph": (
         " or a sparse graph",
         "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file "
@@ -33,6 +33,7 @@ _OTHER_GRAPHS = {
         ("edge_index", "edge_weight", "batch"), ("", "convert it with torch.as_tensor")
     ),
 }
+_NO_MATRICES_OF_WEIGHTS = ("distances", "edge_index", "edge_weight", "batch")
 _SIZE_DTYPES = (torch.int32, torch.int64)
 INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 """The dtypes of vertices that a caller may give."""
@@ -381,7 +382,7 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
         InputError: it is something else.
     """
     if not isinstance(value, torch.Tensor):
-        other, remedy = _OTHER_GRAPHS.get(
+        other, remedy = _OTHERS.get(
             name, ("", "convert it with from_numpy, from_scipy or from_networkx")
         )
         raise InputTypeError(
@@ -391,6 +392,8 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
         remedy = remedy_of_sparse()
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
+        elif name in _NO_MATRICES_OF_WEIGHTS:
+            remedy = "call .to_dense() on it"
         raise InputError(
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."
         )

@@ -168,7 +168,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a bool": ({"batch_size": True}, "`batch_size` must be an integer, but is True"),
     "device": (
         {"batch": BATCH.to("meta")},
-        "`batch` must be on the device of `edge_index`, cpu, but is on meta; move",
+        "`batch` must be on the CPU or a CUDA device, but is on meta; move",
     ),
 }
 

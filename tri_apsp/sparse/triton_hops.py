@@ -196,19 +196,17 @@ def _words(n: int, sources: int) -> int:
 @cache
 def _launcher(name: str, number: int, digits: int) -> Launcher:
     kernel = getattr(kernels, f"_{name}_kernel")
-    return Launcher(kernel, hop_constants(name, number, digits) | {"num_warps": hop_warps(name)})
-
-
-def hop_warps(name: str) -> int:
-    return 1 if name in ("gather", "level") else 4
+    return Launcher(kernel, hop_constants(name, number, digits))
 
 
 def hop_constants(name: str, number: int, digits: int) -> dict[str, Any]:
-    """Return the constants of a kernel; `number` is its WORDS, or UNREACHABLE of "unpack"."""
+    """Return the constants and the warps of a kernel; `number` is its WORDS, or UNREACHABLE of
+    "unpack".
+    """
     known: dict[str, dict[str, Any]] = {
         "start": {"BLOCK": _STARTS},
         "gather": {"EDGES": _EDGES, "WORDS": number},
         "level": {"DIGITS": digits, "VERTICES": _VERTICES, "EDGES": _EDGES, "WORDS": number},
         "unpack": {"UNREACHABLE": number, "DIGITS": digits, "VERTICES": _UNPACKED},
     }
-    return known[name]
+    return known[name] | {"num_warps": 1 if name in ("gather", "level") else 4}
