@@ -5,7 +5,7 @@ Elimination has no rounds: one launch for each slab of sources.
 """
 
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -47,15 +47,6 @@ _GRID_ROWS = 65535
 
 class TritonSparseEngine(SparseEngine):
     """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
-
-    name = "portable"
-    methods: ClassVar[tuple[str, ...]] = (
-        "output_parallel",
-        "input_parallel",
-        "frontier",
-        "many_sources",
-        "elimination",
-    )
 
     def distances(
         self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
