@@ -2,6 +2,7 @@
 changes a tensor.
 """
 
+import operator
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
@@ -308,6 +309,21 @@ def check_config(config: object) -> None:
             f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or "
             "leave it out."
         )
+
+
+def as_integer(value: Any, name: str, least: int = 0) -> int:
+    """Return an argument of any integer type, such as one of NumPy, as an int.
+
+    Raises:
+        InputTypeError: for another type, and for a bool.
+        InputError: for an integer below `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
+    number = operator.index(value)
+    if number < least:
+        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
+    return number
 
 
 def check_flags(**flags: object) -> None:

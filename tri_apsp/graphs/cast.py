@@ -2,8 +2,7 @@
 cannot hold is refused.
 """
 
-import operator
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +10,8 @@ import torch
 
 from tri_apsp.arguments import check_square, check_tensor
 from tri_apsp.device import check_memory
-from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
-from tri_apsp.messages import shown, warn_caller
+from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
+from tri_apsp.messages import warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_values
@@ -21,21 +20,6 @@ from tri_apsp.values import check_values
 # any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
-
-
-def as_integer(value: Any, name: str, least: int = 0) -> int:
-    """Return an argument of any integer type, such as one of NumPy, as an int.
-
-    Raises:
-        InputTypeError: for another type, and for a bool.
-        InputError: for an integer below `least`.
-    """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
-    number = operator.index(value)
-    if number < least:
-        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
-    return number
 
 
 def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights") -> torch.Tensor:

@@ -6,9 +6,9 @@ from typing import BinaryIO, Literal, cast
 
 import torch
 
+from tri_apsp.arguments import as_integer
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Format, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS

@@ -11,9 +11,8 @@ from typing import NamedTuple, NoReturn
 import torch
 from tqdm import tqdm
 
-from tri_apsp.arguments import check_flags, check_method, check_options
+from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
 from tri_apsp.device import copy_to_cpu
-from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
