@@ -318,9 +318,12 @@ def as_integer(value: Any, name: str, least: int = 0) -> int:
         InputTypeError: for another type, and for a bool.
         InputError: for an integer below `least`.
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
         raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
-    number = operator.index(value)
     if number < least:
         raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
     return number
