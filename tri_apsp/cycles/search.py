@@ -185,8 +185,20 @@ def search_on_cpu(
 
     potentials = np.zeros(len(labels), lowest.dtype)
     missing = weights.dtype.type(no_edge(DTYPES_BY_NAME[weights.dtype.name]))
-    changes = map(lowest.dtype.type, margins)
-    bellman_ford(edges, weights, labels, missing, lowest, *changes, potentials, parents, on_cycle)
+    added, absolute, relative = map(lowest.dtype.type, margins)
+    bellman_ford(
+        edges,
+        weights,
+        labels,
+        missing,
+        lowest,
+        added,
+        absolute,
+        relative,
+        potentials,
+        parents,
+        on_cycle,
+    )
     return torch.from_numpy(potentials)
 
 
