@@ -18,7 +18,6 @@ from .api import (
     pack,
     prepare,
     reachability,
-    read_sparse_graph,
     select,
     shortest_paths,
     unpack,
@@ -46,6 +45,7 @@ from .graphs import (
     from_numpy,
     from_scipy,
     read_graph,
+    read_sparse_graph,
     write_distances,
 )
 from .paths import (

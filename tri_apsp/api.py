@@ -25,7 +25,6 @@ from tri_apsp.sparse.blocks import RowBlock
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.plan import RowMethod
-from tri_apsp.sparse.read import read_sparse_graph
 from tri_apsp.transitive_closure import closure
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "pack",
     "prepare",
     "reachability",
-    "read_sparse_graph",
     "select",
     "shortest_paths",
     "unpack",

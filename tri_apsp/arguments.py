@@ -2,6 +2,7 @@
 changes a tensor.
 """
 
+import operator
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
@@ -17,7 +18,7 @@ from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
 
 # What arguments may be besides a tensor, and what to do about anything else.
-_OTHER_GRAPHS = {
+_OTHERS = {
     "graph": (
         " or a sparse graph",
         "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file "
@@ -28,7 +29,12 @@ _OTHER_GRAPHS = {
         "give torch.tensor() of an array, torch.from_numpy(matrix.toarray() != 0) of a SciPy "
         "matrix, and from_networkx(graph) < inf of a graph of NetworkX",
     ),
+    "distances": ("", "give the distances of a Result, result.distances"),
+    **dict.fromkeys(
+        ("edge_index", "edge_weight", "batch"), ("", "convert it with torch.as_tensor")
+    ),
 }
+_NO_MATRICES_OF_WEIGHTS = ("distances", "edge_index", "edge_weight", "batch")
 _SIZE_DTYPES = (torch.int32, torch.int64)
 INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 """The dtypes of vertices that a caller may give."""
@@ -73,9 +79,9 @@ def check_weights(
         InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that
             do not fit the weights.
     """
-    tensor = _check_tensor(weights, "graph")
-    _check_dtype(tensor, "graph")
-    _check_square(tensor, "graph", "no_edge")
+    tensor = check_tensor(weights, "graph")
+    check_dtype(tensor, "graph")
+    check_square(tensor, "graph")
     batch = _as_batch(_numbers(tensor, "graph"))
     return batch if sizes is None else with_sizes(batch, sizes, check=check)
 
@@ -96,10 +102,10 @@ def check_adjacency(adjacency: object) -> DenseBatch:
     Raises:
         InputError: not a dense tensor (n, n) or (batch, n, n) of bool or integers.
     """
-    tensor = _check_tensor(adjacency, "adjacency")
+    tensor = check_tensor(adjacency, "adjacency")
     remedy = "give `adjacency != no_edge` of weights, else `adjacency != 0`"
-    _check_dtype(tensor, "adjacency", _ADJACENCY_DTYPES, remedy)
-    _check_square(tensor, "adjacency", "0")
+    check_dtype(tensor, "adjacency", _ADJACENCY_DTYPES, remedy)
+    check_square(tensor, "adjacency", "0")
     return _as_batch(tensor)
 
 
@@ -108,7 +114,12 @@ def _as_batch(tensor: torch.Tensor) -> DenseBatch:
     return DenseBatch(tensor if batched else tensor[None], batched)
 
 
-def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
+def check_square(tensor: torch.Tensor, name: str, padding: str = "no_edge") -> None:
+    """Check the shape of one graph or of a batch; missing vertices are padded with `padding`.
+
+    Raises:
+        InputError: it is neither (n, n) nor (batch, n, n).
+    """
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
         remedy = (
             "reshape it" if tensor.dim() not in (2, 3) else f"pad missing vertices with {padding}"
@@ -121,12 +132,17 @@ def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
         )
 
 
-def _check_dtype(
+def check_dtype(
     tensor: torch.Tensor,
     name: str,
     dtypes: tuple[torch.dtype, ...] = _WEIGHT_DTYPES,
     remedy: str | None = None,
 ) -> None:
+    """Check the dtype of a tensor; `remedy` ends the message, by default that of the dtype.
+
+    Raises:
+        InputError: it is none of `dtypes`.
+    """
     if tensor.dtype not in dtypes:
         *first, last = map(dtype_name, dtypes)
         raise InputError(
@@ -208,12 +224,12 @@ def check_operands(
         InputError: not dense real tensors of one supported dtype on one device, or shapes that do
             not fit.
     """
-    named = {"a": _check_tensor(a, "a"), "b": _check_tensor(b, "b")}
+    named = {"a": check_tensor(a, "a"), "b": check_tensor(b, "b")}
     if c is not None:
-        named["c"] = _check_tensor(c, "c")
+        named["c"] = check_tensor(c, "c")
     first = named["a"]
     for name, tensor in named.items():
-        _check_dtype(tensor, name)
+        check_dtype(tensor, name)
         if tensor.device != first.device:
             raise InputError(
                 f"`a` and `{name}` must be on one device, but `a` is on {first.device} and "
@@ -295,6 +311,24 @@ def check_config(config: object) -> None:
         )
 
 
+def as_integer(value: Any, name: str, least: int = 0) -> int:
+    """Return an argument of any integer type, such as one of NumPy, as an int.
+
+    Raises:
+        InputTypeError: for another type, and for a bool.
+        InputError: for an integer below `least`.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
+    if number < least:
+        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
+    return number
+
+
 def check_flags(**flags: object) -> None:
     """Check options that are on or off.
 
@@ -360,9 +394,14 @@ def check_numbering(batch: DenseBatch) -> None:
         )
 
 
-def _check_tensor(value: object, name: str) -> torch.Tensor:
+def check_tensor(value: object, name: str) -> torch.Tensor:
+    """Return an argument that is a dense tensor on the CPU or a GPU.
+
+    Raises:
+        InputError: it is something else.
+    """
     if not isinstance(value, torch.Tensor):
-        other, remedy = _OTHER_GRAPHS.get(
+        other, remedy = _OTHERS.get(
             name, ("", "convert it with from_numpy, from_scipy or from_networkx")
         )
         raise InputTypeError(
@@ -372,6 +411,8 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         remedy = remedy_of_sparse()
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
+        elif name in _NO_MATRICES_OF_WEIGHTS:
+            remedy = "call .to_dense() on it"
         raise InputError(
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."
         )

@@ -1,16 +1,14 @@
 """What a solve returns."""
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.arguments import as_indices
+from tri_apsp.arguments import as_indices, as_integer
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
-from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.messages import shown
+from tri_apsp.errors import InputError
 from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
@@ -215,15 +213,8 @@ class Result:
 
 def _index(value: int, name: str, count: int) -> int:
     """Return a number as an int in [0, count)."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        found = None
-    if found is None or isinstance(value, bool):
-        raise InputTypeError(
-            f"`{name}` must be an integer, but is {shown(value)}; give one in [0, {count})."
-        )
-    if not 0 <= found < count:
+    found = as_integer(value, name)
+    if found >= count:
         raise InputError(
             f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
         )

@@ -112,7 +112,7 @@ EDGES, BATCH = torch.tensor([[0, 1, 2], [1, 0, 3]]), torch.tensor([0, 0, 1, 1])
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a list": (
         {"edge_index": [[0], [1]]},
-        "`edge_index` must be a dense torch tensor, but is list",
+        "`edge_index` must be a torch tensor, but is list",
     ),
     "pairs": (
         {"edge_index": EDGES.T},
@@ -120,7 +120,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "float indices": (
         {"edge_index": EDGES.float()},
-        "`edge_index` must have dtype int64 or int32, but has float32",
+        "`edge_index` must have one of the dtypes int64 or int32, but has float32",
     ),
     "too far": (
         {"edge_index": EDGES + 1},
@@ -162,13 +162,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "vertices": ({"num_nodes": 5}, "`num_nodes` must be 4, the length of `batch`, but is 5"),
     "padding": (
         {"max_num_nodes": 1},
-        "`max_num_nodes` must be at least 2, the vertices of the largest graph, but is 1",
+        "`max_num_nodes` must be at least 2, but is 1",
     ),
-    "graphs": ({"batch_size": 1}, "`batch_size` must be at least 2, as `batch` shows, but is 1"),
+    "graphs": ({"batch_size": 1}, "`batch_size` must be at least 2, but is 1"),
     "a bool": ({"batch_size": True}, "`batch_size` must be an integer, but is True"),
     "device": (
         {"batch": BATCH.to("meta")},
-        "`batch` must be on the device of `edge_index`, cpu, but is on meta; move",
+        "`batch` must be on the CPU or a CUDA device, but is on meta; move",
     ),
 }
 

@@ -146,7 +146,7 @@ class TestDenseGraph:
             (torch.tensor([[0.0, 0.0], [-INF, 0.0]]), "is -inf at (1, 0)"),
             (torch.tensor([[0, 2**31 - 1], [0, 0]], dtype=torch.int32), "one is 2147483647"),
             (torch.tensor([[0, -(2**30)], [0, 0]], dtype=torch.int32), "one is -1073741824"),
-            (torch.zeros(2, 2).to_sparse(), "has layout torch.sparse_coo; give from_scipy("),
+            (torch.zeros(2, 2).to_sparse(), "has layout sparse_coo; give from_scipy("),
         ],
     )
     def test_other_tensors(self, weights, part):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tri_apsp.graphs import EdgeList, cast_weights, generate
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import EdgeList, cast_weights, from_edge_index, generate
 
 pytestmark = pytest.mark.gpu
 
@@ -28,3 +29,9 @@ def test_to_weights(dtype: torch.dtype) -> None:
     assert torch.equal(
         cast_weights(on_gpu, torch.float64).cpu(), cast_weights(weights, torch.float64)
     )
+
+
+def test_edges_of_another_device() -> None:
+    edges = torch.zeros(2, 1, dtype=torch.int64, device="cuda")
+    with pytest.raises(InputError, match="must be on the device of `edge_index`, cuda:0, but is"):
+        from_edge_index(edges, torch.ones(1))

@@ -131,12 +131,12 @@ class TestCheckOutput:
 @pytest.mark.parametrize(
     ("distances", "part"),
     [
-        (torch.zeros(2, 2, dtype=torch.bfloat16), "but have bfloat16; convert it with"),
+        (torch.zeros(2, 2, dtype=torch.bfloat16), "but has bfloat16; convert it with"),
         (torch.zeros(2, 2, dtype=torch.complex64), "complex64; give its .real"),
         (torch.zeros(3), "must have shape (n, n) or (batch, n, n), but have (3,)"),
         (torch.zeros(2, 3, 3), "but `distances` have shape (2, 3, 3); write .npy"),
-        (torch.eye(2).to_sparse(), "has layout torch.sparse_coo; call .to_dense() on it"),
-        (None, "but is a NoneType; give the distances of a Result"),
+        (torch.eye(2).to_sparse(), "has layout sparse_coo; call .to_dense() on it"),
+        (None, "but is NoneType; give the distances of a Result"),
     ],
 )
 def test_distances_of_other_kinds(tmp_path, refuses, distances, part):

@@ -353,7 +353,6 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
-    constants["num_warps"] = sparse_engine.kernel_warps(kernel, *tile[:1])
     return _variant(kernel, dtype, capability, constants, **types)
 
 
@@ -374,7 +373,6 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
         ("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64"
     )
     types["out_ptr"] = "*u8" if number == 255 else "*i16"
-    constants["num_warps"] = triton_hops.hop_warps(name)
     return _variant(kernel, torch.int32, capability, constants, **types)
 
 

@@ -110,22 +110,23 @@ class Config:
         The source of a complete configuration then begins with "given", unless only the engine is
         set here.
         """
-        given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+        given = self.given()
         changed = dataclasses.replace(base, **given)
         if not isinstance(changed, CompleteConfig) or not given.keys() - {"engine"}:
             return changed
-        return dataclasses.replace(changed, source=_given_over(changed.source))
+        if changed.source.startswith("given"):
+            return changed
+        source = "given" if changed.source == "default" else f"given, {changed.source}"
+        return dataclasses.replace(changed, source=source)
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields of Config that are set."""
+        return {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
 
 
 C = TypeVar("C", bound=Config)
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config))
-
-
-def _given_over(source: str) -> str:
-    if source.startswith("given"):
-        return source
-    return "given" if source == "default" else f"given, {source}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +204,8 @@ def to_fields(config: Config) -> dict[str, Any]:
     """Return the fields that a tuned file holds, as far as they are set; tiles as dictionaries."""
     return {
         name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value
-        for name in _FIELDS
-        if name != "engine" and (value := getattr(config, name)) is not None
+        for name, value in config.given().items()
+        if name != "engine"
     }
 
 

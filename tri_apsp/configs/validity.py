@@ -2,7 +2,6 @@
 launchers.
 """
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ _WORD = 4
 # Registers of a multiprocessor of an NVIDIA GPU.
 _REGISTER_FILE = 1 << 16
 
-_FIELDS = [field.name for field in dataclasses.fields(Config)]
 _POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
 
 
@@ -38,10 +36,9 @@ def invalid_because(config: Config, device: Device) -> str | None:
 def _broken_rules(config: Config, device: Device) -> Iterator[str]:
     """Yield each rule that a configuration breaks; a rule relies on those before it."""
     assert config.engine is not None
-    given = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
     kind = CpuTiles if config.engine == "cpu" else GpuTiles
     counts: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in config.given().items():
         if name not in USED_FIELDS[config.engine]:
             yield (
                 f"{name} must be left out for the {config.engine} engine, which does not use it, "

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 from tri_apsp.value_range import largest_magnitude
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the
@@ -167,26 +167,39 @@ class DenseCycleSearch(CycleSearch):
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 
             return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
-        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # with Numba: half a second
-
         weights = np.ascontiguousarray(self._weights.numpy())
-        potentials = np.zeros(self._n, lowest.dtype)
-        missing = weights.dtype.type(no_edge(self._weights.dtype))
-        added, absolute, relative = map(lowest.dtype.type, margins)
-        bellman_ford(
-            None,
-            weights,
-            labels,
-            missing,
-            lowest,
-            added,
-            absolute,
-            relative,
-            potentials,
-            parents,
-            on_cycle,
-        )
-        return torch.from_numpy(potentials)
+        return search_on_cpu(None, weights, labels, lowest, margins, parents, on_cycle)
+
+
+def search_on_cpu(
+    edges: tuple[Array, Array] | None,
+    weights: Array,
+    labels: Array,
+    lowest: Any,
+    margins: Margins,
+    parents: Array,
+    on_cycle: Array,
+) -> torch.Tensor:
+    """Search a graph by kernels.cpu.bellman_ford, and return its potentials."""
+    from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # with Numba: half a second
+
+    potentials = np.zeros(len(labels), lowest.dtype)
+    missing = weights.dtype.type(no_edge(DTYPES_BY_NAME[weights.dtype.name]))
+    added, absolute, relative = map(lowest.dtype.type, margins)
+    bellman_ford(
+        edges,
+        weights,
+        labels,
+        missing,
+        lowest,
+        added,
+        absolute,
+        relative,
+        potentials,
+        parents,
+        on_cycle,
+    )
+    return torch.from_numpy(potentials)
 
 
 def _trace(parents: Array, start: int) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle
+from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle, search_on_cpu
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.graphs.sparse import SparseGraph, canonical
 from tri_apsp.semirings import no_edge
@@ -18,9 +18,7 @@ class _SparseSearch(CycleSearch):
 
     def __init__(self, graph: SparseGraph) -> None:
         self._lists = graph.by_source.arrays()
-        weights = self._lists[2]
-        self._missing = weights.dtype.type(no_edge(graph.dtype))
-        super().__init__(graph.n, graph.dtype, float(np.abs(weights).max(initial=0)))
+        super().__init__(graph.n, graph.dtype, float(np.abs(self._lists[2]).max(initial=0)))
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         offsets, targets, weights = self._lists
@@ -33,25 +31,10 @@ class _SparseSearch(CycleSearch):
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
-
-        potentials = np.zeros(self._n, lowest.dtype)
-        added, absolute, relative = map(lowest.dtype.type, margins)
-        *edges, weights = self._lists
-        bellman_ford(
-            tuple(edges),
-            weights,
-            labels,
-            self._missing,
-            lowest,
-            added,
-            absolute,
-            relative,
-            potentials,
-            parents,
-            on_cycle,
+        offsets, targets, weights = self._lists
+        return search_on_cpu(
+            (offsets, targets), weights, labels, lowest, margins, parents, on_cycle
         )
-        return torch.from_numpy(potentials)
 
 
 class Reweighted(NamedTuple):

@@ -17,7 +17,7 @@ from tri_apsp.graphs.generators import (
     grid_of,
     sparse_rows,
 )
-from tri_apsp.graphs.read import load_graph, read_graph
+from tri_apsp.graphs.read import load_graph, read_graph, read_sparse_graph
 from tri_apsp.graphs.write import (
     DISTANCE_FORMATS,
     check_output,
@@ -51,6 +51,7 @@ __all__ = [
     "grid_of",
     "load_graph",
     "read_graph",
+    "read_sparse_graph",
     "sparse_rows",
     "warn_of_rounding",
     "whole_end",

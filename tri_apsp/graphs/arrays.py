@@ -9,13 +9,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
+from tri_apsp.arguments import check_dtype
 from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool, remedy_for
+from tri_apsp.semirings import from_bool, remedy_for
 
 
 def read_numpy(source: Source) -> Graph:
@@ -71,11 +72,7 @@ def read_pt(source: Source) -> Graph:
 
 
 def _graph(tensor: torch.Tensor, name: str) -> Graph:
-    if tensor.dtype not in (*DTYPES, torch.bool):
-        raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
-            f"{dtype_name(tensor.dtype)}; {remedy_for(tensor.dtype)}, and save it again."
-        )
+    check_dtype(tensor, name, remedy=f"{remedy_for(tensor.dtype)}, and save it again")
     if tensor.layout != torch.strided:
         return _edges(tensor, name)
     if tensor.dtype == torch.bool:

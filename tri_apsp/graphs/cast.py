@@ -2,16 +2,16 @@
 cannot hold is refused.
 """
 
-import operator
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.arguments import check_square, check_tensor
 from tri_apsp.device import check_memory
-from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError, RoundingWarning
-from tri_apsp.messages import remedy_of_sparse, shown, warn_caller
+from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
+from tri_apsp.messages import warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_values
@@ -20,21 +20,6 @@ from tri_apsp.values import check_values
 # any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
-
-
-def as_integer(value: Any, name: str, least: int = 0) -> int:
-    """Return an argument of any integer type, such as one of NumPy, as an int.
-
-    Raises:
-        InputTypeError: for another type, and for a bool.
-        InputError: for an integer below `least`.
-    """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
-    number = operator.index(value)
-    if number < least:
-        raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
-    return number
 
 
 def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights") -> torch.Tensor:
@@ -192,16 +177,8 @@ def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
 
     Cost: one pass over the matrix.
     """
-    if weights.layout != torch.strided:
-        raise InputError(
-            f"`{name}` must be a dense tensor, but has layout {weights.layout}; "
-            f"{remedy_of_sparse()}."
-        )
-    if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
-        raise InputError(
-            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape "
-            f"{tuple(weights.shape)}; pad missing vertices with rows and columns of no edge."
-        )
+    check_tensor(weights, name)
+    check_square(weights, name)
     batch = weights if weights.ndim == 3 else weights[None]
     check_values(batch, name, value_range(batch, no_edge(weights.dtype)))
 

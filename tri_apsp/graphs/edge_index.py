@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
+from tri_apsp.arguments import as_integer, check_dtype, check_tensor
 from tri_apsp.device import check_memory
-from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.cast import as_integer
-from tri_apsp.messages import shown
-from tri_apsp.semirings import DTYPES, dtype_name, no_edge, remedy_for
+from tri_apsp.errors import InputError
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
 
 def from_edge_index(
@@ -78,9 +77,13 @@ def from_edge_index(
     largest = max_num_nodes
     if check or graphs is None or largest is None:
         shown, vertices = _extent(batch, num_nodes)
-        graphs = _at_least("batch_size", graphs, shown, "as `batch` shows")
-        largest = _at_least("max_num_nodes", largest, vertices, "the vertices of the largest graph")
-    weights = _no_edges(graphs, largest, edge_weight, dtype, edge_index.device)
+        graphs = shown if graphs is None else as_integer(graphs, "batch_size", shown)
+        largest = vertices if largest is None else as_integer(largest, "max_num_nodes", vertices)
+    dtype = edge_weight.dtype if edge_weight is not None else dtype or torch.float32
+    if not torch.compiler.is_compiling():  # which cannot trace it
+        check_memory(largest, graphs, dtype, edge_index.device)
+    shape = graphs, largest, largest
+    weights = torch.full(shape, no_edge(dtype), dtype=dtype, device=edge_index.device)
     if batch is None:
         batch = torch.zeros(num_nodes, dtype=torch.int64, device=edge_index.device)
     sizes = torch.zeros(graphs, dtype=torch.int64, device=edge_index.device)
@@ -123,29 +126,16 @@ def _extent(batch: torch.Tensor | None, vertices: int) -> tuple[int, int]:
     return int(batch[-1]) + 1, int(_places(batch).max()) + 1
 
 
-def _at_least(name: str, given: int | None, least: int, what: str) -> int:
-    """Return an argument, or `least` if it is not given; refuse a lower one."""
-    if given is not None and given < least:
-        raise InputError(f"`{name}` must be at least {least}, {what}, but is {given}; raise it.")
-    return least if given is None else given
-
-
-def _no_edges(
-    graphs: int,
-    n: int,
-    edge_weight: torch.Tensor | None,
-    dtype: torch.dtype | None,
-    device: torch.device,
-) -> torch.Tensor:
-    of_weights = edge_weight.dtype if edge_weight is not None else dtype or torch.float32
-    if not torch.compiler.is_compiling():  # which cannot trace it
-        check_memory(n, graphs, of_weights, device)
-    return torch.full((graphs, n, n), no_edge(of_weights), dtype=of_weights, device=device)
-
-
 def _places(batch: torch.Tensor) -> torch.Tensor:
     """Return the place of each vertex in its graph."""
     return torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)
+
+
+def matrix_indices(edge_index: torch.Tensor, batch: torch.Tensor, n: int) -> torch.Tensor:
+    """Return the index of each edge in the elements of weights (graphs, n, n)."""
+    place = _places(batch)
+    source, target = edge_index.to(torch.int64)
+    return (batch[source].to(torch.int64) * n + place[source]) * n + place[target]
 
 
 def _with_edges(
@@ -157,10 +147,7 @@ def _with_edges(
     """Return the weights (graphs, n, n), at most those of the edges; in their memory, unless an
     edge has a gradient.
     """
-    n = weights.shape[-1]
-    place = _places(batch)
-    source, target = edge_index.to(torch.int64)
-    index = (batch[source].to(torch.int64) * n + place[source]) * n + place[target]
+    index = matrix_indices(edge_index, batch, weights.shape[-1])
     values = weights.new_ones(len(index)) if edge_weight is None else edge_weight
     flat = weights.view(-1)
     if values.requires_grad:
@@ -187,16 +174,11 @@ def _check_tensors(
     for name, tensor in given.items():
         if tensor is None and name != "edge_index":
             continue
-        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
-            raise InputTypeError(
-                f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with "
-                "torch.as_tensor."
-            )
-        if name != "edge_weight" and tensor.dtype not in (torch.int64, torch.int32):
-            raise InputError(
-                f"`{name}` must have dtype int64 or int32, but has {dtype_name(tensor.dtype)}; "
-                "call .to(torch.int64)."
-            )
+        check_tensor(tensor, name)
+        if name == "edge_weight":
+            check_dtype(tensor, name, DTYPES)
+        else:
+            check_dtype(tensor, name, (torch.int64, torch.int32), "call .to(torch.int64)")
         if tensor.device != edge_index.device:
             raise InputError(
                 f"`{name}` must be on the device of `edge_index`, {edge_index.device}, but is on "
@@ -219,12 +201,6 @@ def _check_tensors(
         raise InputError(
             f"`edge_weight` must have shape ({edge_index.shape[1]},), one weight for each edge, "
             f"but has {tuple(edge_weight.shape)}; choose one value of each edge."
-        )
-    if edge_weight.dtype not in DTYPES:
-        names = ", ".join(map(dtype_name, DTYPES))
-        raise InputError(
-            f"`edge_weight` must have one of the dtypes {names}, but has "
-            f"{dtype_name(edge_weight.dtype)}; {remedy_for(edge_weight.dtype)}."
         )
     if dtype is not None and dtype != edge_weight.dtype:
         raise InputError(

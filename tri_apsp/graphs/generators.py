@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.arguments import as_integer
 from tri_apsp.device import check_memory, require_memory
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.cast import as_integer
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted

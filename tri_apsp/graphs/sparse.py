@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.arguments import check_dtype
 from tri_apsp.device import check_device, check_memory, require_memory
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
-from tri_apsp.graphs.edges import outside_error, weight_error
+from tri_apsp.graphs.dense import DenseGraph
+from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
 from tri_apsp.messages import counted
-from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond, remedy_for
+from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
 
 class SciPySparse(Protocol):
@@ -242,7 +243,9 @@ def sparse_graph(
             f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
         )
     _check_memory(n, len(weights), weights.dtype, place)
-    _check_vertices(n, sources, targets)
+    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
+    if bool(outside.any()):
+        raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
     weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
     return canonical(n, sources.to(place), targets.to(place), weights)
 
@@ -274,12 +277,7 @@ def _entries(
         )
     if graph.dtype == torch.int16 and graph.layout == torch.strided:
         graph = cast_weights(graph, torch.int32)
-    if graph.dtype not in (*SPARSE_DTYPES, torch.bool):
-        raise InputError(
-            f"`{name}` must have one of the dtypes {', '.join(map(dtype_name, SPARSE_DTYPES))} or "
-            "bool, but has "
-            f"{dtype_name(graph.dtype)}; {remedy_for(graph.dtype)}."
-        )
+    check_dtype(graph, name, (*SPARSE_DTYPES, torch.bool))
     n = graph.shape[0]
     if graph.layout in (torch.sparse_csr, torch.sparse_csc):
         offsets, others = (
@@ -354,12 +352,6 @@ def _cast(
     result = cast(weights)
     cast.warn()
     return result
-
-
-def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor) -> None:
-    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
-    if bool(outside.any()):
-        raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
 
 
 def canonical(

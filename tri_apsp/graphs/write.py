@@ -9,12 +9,13 @@ from pathlib import Path
 
 import torch
 
-from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.arguments import check_dtype, check_tensor
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.arrays import write_array
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
-from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
+from tri_apsp.semirings import DTYPES, no_edge
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
@@ -74,21 +75,8 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
 
     Cost: O(n^2).
     """
-    if not isinstance(distances, torch.Tensor):
-        raise InputTypeError(
-            f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the "
-            "distances of a Result, result.distances."
-        )
-    if distances.layout != torch.strided:
-        raise InputError(
-            f"`distances` must be a dense tensor, but has layout {distances.layout}; call "
-            ".to_dense() on it."
-        )
-    if distances.dtype not in DTYPES:
-        raise InputError(
-            f"`distances` must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but have "
-            f"{dtype_name(distances.dtype)}; {remedy_for(distances.dtype)}."
-        )
+    check_tensor(distances, "distances")
+    check_dtype(distances, "distances", DTYPES)
     if distances.ndim not in (2, 3):
         raise InputError(
             "`distances` must have shape (n, n) or (batch, n, n), but have "

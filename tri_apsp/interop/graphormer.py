@@ -10,9 +10,10 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp.api import shortest_paths
+from tri_apsp.arguments import as_integer
 from tri_apsp.device import check_memory
 from tri_apsp.graphs import from_edge_index
-from tri_apsp.graphs.cast import as_integer
+from tri_apsp.graphs.edge_index import matrix_indices
 
 # Matrices of int64 that encodings take beside the edge paths.
 _MATRICES = 12
@@ -124,16 +125,10 @@ def _first_parallel_edges(
     graphs, n, _ = weights.shape
     edges = edge_index.shape[1]
     first = torch.full((graphs * n * n,), edges, device=weights.device)
-    source, target = edge_index.to(torch.int64)
     if batch is None:
-        place = source * n + target
-    else:
-        start = torch.searchsorted(
-            batch, torch.arange(graphs, dtype=batch.dtype, device=batch.device)
-        )
-        graph = batch[source].to(torch.int64)
-        place = (graph * n + source - start[graph]) * n + target - start[graph]
-    first.scatter_reduce_(0, place, torch.arange(edges, device=weights.device), "amin")
+        batch = torch.zeros(n, dtype=torch.int64, device=weights.device)
+    index = matrix_indices(edge_index, batch, n)
+    first.scatter_reduce_(0, index, torch.arange(edges, device=weights.device), "amin")
     return first.view(graphs, n, n)
 
 

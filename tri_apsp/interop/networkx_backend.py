@@ -77,10 +77,6 @@ def _serves(function: Function) -> Function:
     return run  # type: ignore[return-value]
 
 
-def _infinity() -> float:
-    return float("inf")
-
-
 def _floyd_warshall(graph: ConvertedGraph, weight: str | None, **options: Any) -> Solution:
     """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle
     no error.
@@ -99,7 +95,8 @@ def _distances(solution: Solution) -> dict[Node, defaultdict[Node, Any]]:
         for place in range(len(solution.nodes))
     )
     return {
-        node: defaultdict(_infinity, row) for node, row in zip(solution.nodes, rows, strict=True)
+        node: defaultdict(functools.partial(float, "inf"), row)
+        for node, row in zip(solution.nodes, rows, strict=True)
     }
 
 

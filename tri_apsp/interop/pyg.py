@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from tri_apsp.api import pack, shortest_paths, unpack
+from tri_apsp.arguments import as_integer
 from tri_apsp.errors import ApspError, InputError
 from tri_apsp.graphs import from_edge_index
-from tri_apsp.graphs.cast import as_integer
 from tri_apsp.interop.graphormer import encodings
 from tri_apsp.messages import remedy_of_extra, shown
 

@@ -6,16 +6,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import NamedTuple, NoReturn
 
 import torch
 from tqdm import tqdm
 
-from tri_apsp.arguments import check_flags, check_method, check_options
+from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
 from tri_apsp.device import copy_to_cpu
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.row_file import RowFile
@@ -46,24 +44,14 @@ def distance_blocks(
     check_flags(progress=progress)
     options = Options(negative_cycles=negative_cycles)
     check_options(options)
-    default = max(1, _PER_BLOCK // max(1, graph.n))
-    rows = default if rows_per_block is None else _positive(rows_per_block)
+    rows = max(1, _PER_BLOCK // max(1, graph.n))
+    if rows_per_block is not None:
+        rows = as_integer(rows_per_block, "rows_per_block", least=1)
     plan = plan_sparse(graph, reason="all rows in blocks", choice=method, options=options)
     solver = SparseSolver(graph, plan)
     with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
         target = None if out is None else RowFile(out, graph, rows)
     return _blocks(solver, rows, target, graph.n if progress else None)
-
-
-def _positive(rows: Any) -> int:
-    found = (
-        rows.__index__() if isinstance(rows, SupportsIndex) and not isinstance(rows, bool) else 0
-    )
-    if found < 1:
-        raise InputError(
-            f"`rows_per_block` must be a positive integer, but is {shown(rows)}; give one, or None."
-        )
-    return found
 
 
 def _blocks(

@@ -1,7 +1,5 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 
@@ -20,12 +18,6 @@ _SWEEP_COLUMNS = 128
 
 class CpuSparseEngine(SparseEngine):
     """By Numba, on every thread."""
-
-    name = "cpu"
-    methods: ClassVar[tuple[str, ...]] = (
-        *("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"),
-        "elimination",
-    )
 
     def distances(
         self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True

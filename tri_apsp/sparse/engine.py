@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 
@@ -18,12 +17,6 @@ class SparseEngine(ABC):
     The distances of all methods are the same bits, but for those of floats by "elimination", which
     adds up the weights of a path in another order.
     """
-
-    name: ClassVar[str]
-    """One of tri_apsp.engines.ENGINES."""
-
-    methods: ClassVar[tuple[str, ...]]
-    """The methods that distances() takes."""
 
     def __init__(self, graph: SparseGraph) -> None:
         assert graph.lowest >= 0
@@ -45,7 +38,7 @@ class SparseEngine(ABC):
         """Return the distances (len(sources), n); no_edge beyond `limit`.
 
         Args:
-            method: one of `methods`.
+            method: one of ROW_METHODS; "dijkstra" on a CPU only.
             sources: 1-D of int64 on the CPU.
             limit: finite distances beyond it are not kept.
             early_stop: "output_parallel" ends with the first round that changes nothing; else after

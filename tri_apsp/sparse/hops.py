@@ -71,18 +71,14 @@ def hops(
 
         size += search_memory(n, len(starts), unreachable)
     with memory_for(f"({len(starts)}, {n}) hops", size, device, "give fewer sources"):
-        if (
-            device.type == "cpu"
-        ):  # NumPy asks for huge pages, which the threads fill in a fifth of the time
-            result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
-        else:
-            result = torch.empty((len(starts), n), dtype=dtype, device=device)
-        if not result.numel():
-            return result
         if device.type == "cpu":
+            # NumPy asks for huge pages, which the threads fill in a fifth of the time.
+            result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
             too_long = _hops_on_cpu(given_graph, starts, result, unreachable)
         else:
-            too_long = hops_on_gpu(given_graph.by_destination, starts, result, unreachable)
+            result = torch.empty((len(starts), n), dtype=dtype, device=device)
+            lists = given_graph.by_destination
+            too_long = result.numel() > 0 and hops_on_gpu(lists, starts, result, unreachable)
     if too_long:
         wider = "int16" if dtype == torch.uint8 else "int32"
         raise DistanceRangeError(

@@ -5,7 +5,7 @@ Elimination has no rounds: one launch for each slab of sources.
 """
 
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -14,10 +14,9 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
 from tri_apsp.kernels.shared.elimination import _sweep_kernel
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.elimination import sweep_chunks
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.rounds import FIRST, rounds
+from tri_apsp.sparse.rounds import FIRST, chunks_of, rounds
 
 # Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for
 # others.
@@ -48,15 +47,6 @@ _GRID_ROWS = 65535
 
 class TritonSparseEngine(SparseEngine):
     """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
-
-    name = "portable"
-    methods: ClassVar[tuple[str, ...]] = (
-        "output_parallel",
-        "input_parallel",
-        "frontier",
-        "many_sources",
-        "elimination",
-    )
 
     def distances(
         self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
@@ -329,24 +319,17 @@ def _unknown(starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
 def _launcher(
     kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False
 ) -> Launcher:
-    constants = kernel_constants(kernel, dtype, block, lanes, fewest)
-    return Launcher(kernel, constants | {"num_warps": kernel_warps(kernel, block)})
-
-
-def kernel_warps(kernel: Any, block: int = 0) -> int:
-    """Return the warps of a program: over rows one for each 128 columns, four neighbours for a
-    thread.
-    """
-    if kernel is _sweep_kernel:
-        return 1
-    return max(1, block // 128) if kernel is kernels._pull_rows_kernel else 4
+    return Launcher(kernel, kernel_constants(kernel, dtype, block, lanes, fewest))
 
 
 def kernel_constants(
     kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False
 ) -> dict[str, Any]:
-    """Return the constants of a kernel; `block`: its VERTICES, or BLOCK of _pull_rows_kernel."""
+    """Return the constants and the warps of a kernel; `block`: its VERTICES, or BLOCK of
+    _pull_rows_kernel.
+    """
     missing = no_edge(dtype)
+    row_warps = max(1, block // 128)  # each thread has four neighbouring columns
     known: dict[Any, dict[str, Any]] = {
         kernels._pull_kernel: {"NO_EDGE": missing, "VERTICES": block, "LANES": lanes},
         kernels._segments_kernel: {"NO_EDGE": missing, "BLOCK": _SEGMENTS},
@@ -354,17 +337,16 @@ def kernel_constants(
         kernels._push_kernel: {"VERTICES": _QUEUED, "BLOCK": _EXPANDED},
         kernels._pull_rows_kernel: {
             "NO_EDGE": missing,
-            "EDGES": _edges_at_a_time(block),
+            "EDGES": min(16, 16 * 32 * row_warps // max(1, block)),  # 16 values for each thread
             "BLOCK": block,
+            "num_warps": row_warps,
         },
         kernels._tight_kernel: {"VERTICES": block, "LANES": lanes, "FEWEST": fewest},
-        _sweep_kernel: {"NO_EDGE": missing, "EDGES": _SWEEP_EDGES, "BLOCK": _SWEEP_COLUMNS},
+        _sweep_kernel: {
+            "NO_EDGE": missing,
+            "EDGES": _SWEEP_EDGES,
+            "BLOCK": _SWEEP_COLUMNS,
+            "num_warps": 1,
+        },
     }
-    return known[kernel]
-
-
-def _edges_at_a_time(block: int) -> int:
-    """Return the edges whose rows of `block` values a program reads at a time: 16 values for each
-    thread.
-    """
-    return min(16, 16 * 32 * max(1, block // 128) // max(1, block))
+    return {"num_warps": 4} | known[kernel]

@@ -10,8 +10,7 @@ from tri_apsp.device import current
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.graphs.sparse import EdgeLists
 from tri_apsp.kernels.shared import hops as kernels
-from tri_apsp.sparse.chunks import chunks_of
-from tri_apsp.sparse.rounds import FIRST, rounds
+from tri_apsp.sparse.rounds import FIRST, chunks_of, rounds
 
 # Words of 32 sources in a slab at most, and bytes of one matrix of bits. All hops of 100000
 # vertices with 2 million edges take 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these
@@ -197,19 +196,17 @@ def _words(n: int, sources: int) -> int:
 @cache
 def _launcher(name: str, number: int, digits: int) -> Launcher:
     kernel = getattr(kernels, f"_{name}_kernel")
-    return Launcher(kernel, hop_constants(name, number, digits) | {"num_warps": hop_warps(name)})
-
-
-def hop_warps(name: str) -> int:
-    return 1 if name in ("gather", "level") else 4
+    return Launcher(kernel, hop_constants(name, number, digits))
 
 
 def hop_constants(name: str, number: int, digits: int) -> dict[str, Any]:
-    """Return the constants of a kernel; `number` is its WORDS, or UNREACHABLE of "unpack"."""
+    """Return the constants and the warps of a kernel; `number` is its WORDS, or UNREACHABLE of
+    "unpack".
+    """
     known: dict[str, dict[str, Any]] = {
         "start": {"BLOCK": _STARTS},
         "gather": {"EDGES": _EDGES, "WORDS": number},
         "level": {"DIGITS": digits, "VERTICES": _VERTICES, "EDGES": _EDGES, "WORDS": number},
         "unpack": {"UNREACHABLE": number, "DIGITS": digits, "VERTICES": _UNPACKED},
     }
-    return known[name]
+    return known[name] | {"num_warps": 1 if name in ("gather", "level") else 4}
