@@ -29,22 +29,23 @@ def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, a
         left += d[j] < no_edge
     queue[0] = start
     head, tail = 0, 1
+    place = np.zeros(n, np.int32)  # in the queue
     while left and head < tail:
-        level = queue[head:tail]
-        if len(level) > 1:
-            level.sort()  # so that the first vertex that leads to j is the smallest
-        head = tail
-        for k in level:
-            if not left:
-                break
+        end = tail
+        for k in queue[head:end]:
             for e in range(offsets[k], offsets[k + 1]):
                 j, y = targets[e], d[targets[e]]
-                if pred[j] < 0 and j != start and y < no_edge and weights[e] < no_edge:
+                # Of the vertices of a level that lead to j, the smallest stays.
+                is_open = pred[j] < 0 or (place[j] >= end and k < pred[j])
+                if is_open and j != start and y < no_edge and weights[e] < no_edge:
                     if d[k] + weights[e] <= y + (relative * abs(y) + absolute):
+                        if pred[j] < 0:
+                            queue[tail] = j
+                            place[j] = tail
+                            tail += 1
+                            left -= 1
                         pred[j] = k
-                        queue[tail] = j
-                        tail += 1
-                        left -= 1
+        head = end
     return left
 
 
