@@ -147,8 +147,7 @@ def check_dtype(
         *first, last = map(dtype_name, dtypes)
         raise InputError(
             f"`{name}` must have one of the dtypes {', '.join(first)} or {last}, but has "
-            f"{dtype_name(tensor.dtype)}; "
-            f"{remedy or remedy_for(tensor.dtype)}."
+            f"{dtype_name(tensor.dtype)}; {remedy or remedy_for(tensor.dtype)}."
         )
 
 
@@ -164,9 +163,8 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
         index = int(outside.nonzero()[0])
         raise InputError(
             f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but "
-            f"sizes[{index}] is "
-            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights "
-            "further."
+            f"sizes[{index}] is {int(sizes[index])}; count the vertices of graph {index} again, or "
+            "pad the weights further."
         )
 
 
@@ -175,15 +173,13 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with "
-            "torch.tensor(sizes, "
-            "device=weights.device)."
+            "torch.tensor(sizes, device=weights.device)."
         )
     weights = batch.weights
     if not batch.batched:
         raise InputError(
             "`sizes` must come with weights (batch, n, n), but these have shape "
-            f"{tuple(weights.shape[1:])}; leave sizes out, "
-            "or give the weights a batch dimension."
+            f"{tuple(weights.shape[1:])}; leave sizes out, or give the weights a batch dimension."
         )
     if sizes.shape != (batch.count,):
         raise InputError(
@@ -233,14 +229,12 @@ def check_operands(
         if tensor.device != first.device:
             raise InputError(
                 f"`a` and `{name}` must be on one device, but `a` is on {first.device} and "
-                f"`{name}` on {tensor.device}; "
-                "move one of them."
+                f"`{name}` on {tensor.device}; move one of them."
             )
         if solved_dtype(tensor.dtype) != solved_dtype(first.dtype):
             raise InputError(
                 f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and "
-                f"`{name}` "
-                f"{dtype_name(tensor.dtype)}; convert one of them."
+                f"`{name}` {dtype_name(tensor.dtype)}; convert one of them."
             )
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     batched = len(shapes["a"]) == 3
@@ -252,8 +246,7 @@ def check_operands(
     if not fits or (batched and shapes["a"][0] != shapes["b"][0]):
         raise InputError(
             "`a` and `b` must have shapes (m, k) and (k, n), or (batch, m, k) and (batch, k, n), "
-            f"but have {shapes['a']} "
-            f"and {shapes['b']}; reshape one of them."
+            f"but have {shapes['a']} and {shapes['b']}; reshape one of them."
         )
     result = (*shapes["a"][:-1], shapes["b"][-1])
     if c is not None and shapes["c"] != result:

@@ -391,8 +391,7 @@ def _too_large(
 ) -> TooLargeError:
     return TooLargeError(
         f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} "
-        "has "
-        f"{byte_size(free)} free{advice}."
+        f"has {byte_size(free)} free{advice}."
     )
 
 

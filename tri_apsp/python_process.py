@@ -3,8 +3,8 @@
 import sys
 
 _CODE = (
-    "import runpy, sys; sys.path[:] = {path!r}; "
-    "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    "import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__', "
+    "alter_sys=True)"
 )
 
 

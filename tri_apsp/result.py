@@ -136,8 +136,8 @@ class Result:
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, "
-                "but have "
-                f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
+                f"but have {len(from_)}, {len(to)} and {len(graphs)}; give one of each for every "
+                "path."
             )
         rows, distances = (
             graphs * row_count + self._rows(from_, to),
@@ -180,8 +180,7 @@ class Result:
         if bool((rows < 0).any()):
             raise InputError(
                 f"the source of a path must be one of the result's {len(self.sources)} sources, "
-                "but one is "
-                f"{int(sources[rows < 0][0])}; solve from it too."
+                f"but one is {int(sources[rows < 0][0])}; solve from it too."
             )
         if self.nearest is not None:
             nearest = self.nearest[targets]
@@ -189,8 +188,7 @@ class Result:
             if bool(wrong.any()):
                 raise InputError(
                     "with min_only, the source of a path must be the nearest to its target, which "
-                    "is "
-                    f"{int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is "
+                    f"is {int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is "
                     f"{int(sources[wrong][0])}; give that one."
                 )
         return rows
@@ -205,8 +203,7 @@ class Result:
         if self.predecessors.dim() == 1:
             raise InputError(
                 f"{wanted} need a result of matrices, but this one is packed; give its "
-                "predecessors to tri_apsp.unpack, with "
-                "fill=-1, and follow these."
+                "predecessors to tri_apsp.unpack, with fill=-1, and follow these."
             )
         return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
 

@@ -73,8 +73,7 @@ def check_values(
     if lowest == -float("inf"):
         raise InputError(
             f"`{name}` must be greater than minus infinity, but is -inf at "
-            f"{_where(tensor == lowest, sizes)}; replace it by "
-            "a finite weight."
+            f"{_where(tensor == lowest, sizes)}; replace it by a finite weight."
         )
     if not tensor.is_floating_point():
         limit = no_edge(tensor.dtype)
@@ -82,9 +81,8 @@ def check_values(
             if abs(value) > limit:
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, "
-                    f"{limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; give "
-                    "tri_apsp.no_edge(dtype) for missing "
+                    f"{limit}], where {limit} means no edge, but one is {value} at "
+                    f"{_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
                     f"edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return Bounds(lowest, found.highest_below)
@@ -119,8 +117,7 @@ def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
     if lowest < least:
         raise DistanceRangeError(
             f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the "
-            "sum of any path fits, but "
-            f"one is {lowest:.4g}; {remedy_beyond(dtype)}."
+            f"sum of any path fits, but one is {lowest:.4g}; {remedy_beyond(dtype)}."
         )
 
 

@@ -105,9 +105,8 @@ def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
         assert solve() == "default"
     (warning,) = caught
     assert str(warning.message) == (
-        f"the tuner found nothing for float32, n = 200: {message}; to tune: "
-        "python -m tri_apsp.tune --device cpu --engine cpu --dtype float32 --n 200 "
-        "--sign nonnegative"
+        f"the tuner found nothing for float32, n = 200: {message}; to tune: python -m "
+        "tri_apsp.tune --device cpu --engine cpu --dtype float32 --n 200 --sign nonnegative"
     )
     assert warning.filename == __file__
     with warnings.catch_warnings():

@@ -60,24 +60,19 @@ _LEGEND = (
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
     "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus "
-    "and of each method, "
-    f"through the public calls, on complete graphs of integer weights 1..{HEAVIEST} from a fixed "
-    f"seed, beside SciPy's "
-    f"Floyd-Warshall; and, for --method {_REACHABILITY}, Boolean operations per second of the "
-    f"transitive closure of random "
-    "graphs of two edges per vertex. Each call is timed only after its result was checked for "
-    "correctness. "
+    "and of each method, through the public calls, on complete graphs of integer weights "
+    f"1..{HEAVIEST} from a fixed seed, beside SciPy's Floyd-Warshall; and, for --method "
+    f"{_REACHABILITY}, Boolean operations per second of the transitive closure of random graphs of "
+    "two edges per vertex. Each call is timed only after its result was checked for correctness. "
     f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. It is empty "
     "where large products run on tensor cores (by exponents, or in a closure by counting paths), "
     "and where it does not apply."
 )
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
-    "p50_seconds, p80_seconds, "
-    "ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
+    "p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
     "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, "
-    "p50_seconds, sizes_seconds, "
-    "copy_seconds, torch_seconds, scipy_seconds"
+    "p50_seconds, sizes_seconds, copy_seconds, torch_seconds, scipy_seconds"
 )
 
 

@@ -78,8 +78,7 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
     ):
         raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each "
-            f"graph, but is {_kind(sizes)}; "
-            "give torch.tensor(sizes)."
+            f"graph, but is {_kind(sizes)}; give torch.tensor(sizes)."
         )
     _require_kernels(matrices.device)
     host = sizes.cpu().to(torch.int64)
@@ -320,8 +319,7 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
     if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
         raise error_for(values, torch.Tensor)(
             f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one "
-            "graph after another, but is "
-            f"{_kind(values)}; make one with tri_apsp.pack."
+            f"graph after another, but is {_kind(values)}; make one with tri_apsp.pack."
         )
     remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
     if (
@@ -332,21 +330,18 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
     ):
         raise error_for(offsets, torch.Tensor)(
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each "
-            "graph begin and the last "
-            f"end, but is {_kind(offsets)}; {remedy}."
+            f"graph begin and the last end, but is {_kind(offsets)}; {remedy}."
         )
     if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
         raise InputError(
             f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are "
-            f"on {offsets.device}; move "
-            "them."
+            f"on {offsets.device}; move them."
         )
     bounds = offsets.cpu().numpy().astype(np.int64)
     if bounds[0] != 0 or bounds[-1] != len(values):
         raise InputError(
             f"`offsets` must begin with 0 and end with {len(values)}, the length of `{name}`, but "
-            f"begin with {bounds[0]} and "
-            f"end with {bounds[-1]}; correct them."
+            f"begin with {bounds[0]} and end with {bounds[-1]}; correct them."
         )
     lengths = np.diff(bounds)
     sizes = np.sqrt(np.maximum(lengths, 0)).round().astype(np.int64)
@@ -355,8 +350,7 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
         graph = int(wrong[0])
         raise InputError(
             "`offsets` must leave a square number of values to each graph, but leave "
-            f"{lengths[graph]} to graph {graph}; "
-            "correct them."
+            f"{lengths[graph]} to graph {graph}; correct them."
         )
     return bounds[:-1], sizes
 

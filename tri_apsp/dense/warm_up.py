@@ -105,7 +105,6 @@ def _shape(size: object) -> tuple[int, ...]:
     if len(numbers) not in (1, 2) or len(counts) != len(numbers) or min(counts) < 0:
         raise InputError(
             "`sizes` must hold integers n or pairs (batch, n), but one is "
-            f"{shown(size) if len(numbers) == 1 else size}; "
-            "give such sizes."
+            f"{shown(size) if len(numbers) == 1 else size}; give such sizes."
         )
     return (*counts, counts[-1])

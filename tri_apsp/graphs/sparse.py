@@ -298,8 +298,7 @@ def _entries(
     else:
         raise InputError(
             f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
-            f"but has layout {graph.layout}; "
-            f"convert it with {name}.to_dense().to_sparse_csr()."
+            f"but has layout {graph.layout}; convert it with {name}.to_dense().to_sparse_csr()."
         )
     if weights.dtype == torch.bool:
         sources, targets, weights = (
@@ -319,9 +318,8 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name:
     if not consistent:
         raise InputError(
             f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, "
-            "but do not, as happens where "
-            f"{dtype_name(offsets.dtype)} is too small for them; build the tensor with int64 "
-            "indices."
+            f"but do not, as happens where {dtype_name(offsets.dtype)} is too small for them; "
+            "build the tensor with int64 indices."
         )
 
 
@@ -343,8 +341,7 @@ def _cast(
             raise weight_error(weight, source, target)
         raise InputError(
             f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` "
-            f"has {weight} from {source} "
-            f"to {target}; {remedy_beyond(weights.dtype)}."
+            f"has {weight} from {source} to {target}; {remedy_beyond(weights.dtype)}."
         )
     if weights.dtype == dtype:
         return weights

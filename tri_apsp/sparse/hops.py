@@ -83,8 +83,7 @@ def hops(
         wider = "int16" if dtype == torch.uint8 else "int32"
         raise DistanceRangeError(
             f"hops must be at most {unreachable - 1} to fit {dtype_name(dtype)}, but a path has "
-            "more edges; use a wider "
-            f"dtype, such as {wider}."
+            f"more edges; use a wider dtype, such as {wider}."
         )
     return result
 

@@ -158,8 +158,8 @@ class SparseSolver:
         elif self.method == "elimination" and self._engine.elimination is None:
             raise InputError(
                 "method 'elimination' needs a graph that stays sparse while vertices are "
-                "eliminated, as road networks do, but "
-                f'{graph.n} vertices with {graph.edges} edges do not; give method="auto".'
+                f"eliminated, as road networks do, but {graph.n} vertices with {graph.edges} edges "
+                'do not; give method="auto".'
             )
 
     def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:

@@ -32,9 +32,8 @@ def _add_min_two_nonnegative(acc, a0, b0, a1, b1):
     three that it sees.
     """
     return gl.inline_asm_elementwise(
-        "{ .reg .f32 s, t; .reg .s32 u, v, w; add.f32 s, $1, $2; add.f32 t, $3, $4;"
-        " mov.b32 u, s; mov.b32 v, t; mov.b32 w, $5;"
-        " min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
+        "{ .reg .f32 s, t; .reg .s32 u, v, w; add.f32 s, $1, $2; add.f32 t, $3, $4; mov.b32 u, s; "
+        "mov.b32 v, t; mov.b32 w, $5; min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
         "=f,f,f,f,f,f",
         [a0, b0, a1, b1, acc],
         gl.float32,
