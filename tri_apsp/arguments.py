@@ -17,6 +17,7 @@ from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
 
+_OF_EDGES = ("edge_index", "edge_weight", "batch")
 # What arguments may be besides a tensor, and what to do about anything else.
 _OTHERS = {
     "graph": (
@@ -30,11 +31,8 @@ _OTHERS = {
         "matrix, and from_networkx(graph) < inf of a graph of NetworkX",
     ),
     "distances": ("", "give the distances of a Result, result.distances"),
-    **dict.fromkeys(
-        ("edge_index", "edge_weight", "batch"), ("", "convert it with torch.as_tensor")
-    ),
+    **dict.fromkeys(_OF_EDGES, ("", "convert it with torch.as_tensor")),
 }
-_NO_MATRICES_OF_WEIGHTS = ("distances", "edge_index", "edge_weight", "batch")
 _SIZE_DTYPES = (torch.int32, torch.int64)
 INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 """The dtypes of vertices that a caller may give."""
@@ -404,7 +402,7 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
         remedy = remedy_of_sparse()
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
-        elif name in _NO_MATRICES_OF_WEIGHTS:
+        elif name in ("distances", *_OF_EDGES):  # which are no weights
             remedy = "call .to_dense() on it"
         raise InputError(
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."

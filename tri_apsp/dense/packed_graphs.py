@@ -239,8 +239,8 @@ def packed_gradient(
     predecessors: torch.Tensor | None = None,
     check: bool = True,
 ) -> torch.Tensor:
-    """Return the gradient of packed weights by that of their distances; as
-    solver.gradient.weights_gradient, all (total,).
+    """Return the gradient of packed weights by that of their distances, as weights_gradient does;
+    all (total,).
     """
     starts, sizes = _checked(weights, offsets, "weights")
     infinity = no_edge(weights.dtype)

@@ -1,4 +1,4 @@
-"""Running a system: the only module of this package that knows the solver."""
+"""Running a system of a paper by a dense plan."""
 
 import torch
 
