@@ -11,7 +11,7 @@ import pytest
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ended:
     """What a command line left behind."""
 
     status: int
@@ -30,16 +30,16 @@ class Outcome:
 
 def in_this_process(
     main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Outcome]:
+) -> Callable[..., Ended]:
     """Return a function that calls `main` with its arguments as words, and returns what that left
     behind.
     """
 
-    def call(*words: object) -> Outcome:
+    def call(*words: object) -> Ended:
         try:
             status = main([str(word) for word in words])
         except SystemExit as leave:  # argparse
             status = leave.code
-        return Outcome(status, *capsys.readouterr())
+        return Ended(status, *capsys.readouterr())
 
     return call

@@ -4,11 +4,12 @@ worker per core.
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def freed_gpu_memory() -> Iterator[None]:
     yield
     if torch.cuda.is_initialized() and torch.cuda.memory_reserved() > _KEPT_BYTES:
         torch.cuda.empty_cache()
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into a new folder, compressed if its name ends in .gz."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
 
 
 @pytest.fixture

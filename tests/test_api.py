@@ -19,9 +19,10 @@ import torch
 
 import tri_apsp
 from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp.device import Device
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.graphs import DISTANCE_FORMATS, read_graph
-from tri_apsp.memory import memory_for
+from tri_apsp.memory import is_small, memory_for
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.request import MethodChoice
@@ -292,10 +293,10 @@ BAD_ARGUMENTS = [
     ({"sources": 1.5}, "but has dtype float32; convert it to int64"),
     ({"sources": np.array([0.0])}, "but has dtype float64; convert it to int64"),
     ({"sources": torch.ones(4) < 2}, r"a mask of bool; give torch\.as_tensor\(mask\)\.nonzero"),
-    ({"sources": torch.tensor([[0]])}, r"but has shape \(1, 1\); give it as one list"),
-    ({"sources": torch.tensor([0, 1]).to_sparse()}, r"but is sparse_coo of shape \(2,\); give"),
+    ({"sources": torch.tensor([[0]])}, r"but is \(1, 1\) of int64; give it as one list"),
+    ({"sources": torch.tensor([0, 1]).to_sparse()}, r"but is sparse_coo \(2,\) of int64; give"),
     ({"sources": scipy.sparse.csr_array(np.eye(2))}, "but this is csr_array; give"),
-    ({"sources": 0, "limit": torch.eye(2)}, "`limit` must be a number .* but is Tensor; give"),
+    ({"sources": 0, "limit": torch.eye(2)}, r"`limit` must be .* but is \(2, 2\) of float32; give"),
     ({"sources": 0, "limit": -1}, "`limit` must be a number that is not negative"),
     ({"sources": 0, "limit": NAN}, "`limit` must be a number that is not negative"),
     ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
@@ -309,8 +310,11 @@ BAD_ARGUMENTS = [
     ({"method": "johnson", "check": False}, "must not be given with `check=False`"),
     ({"method": "johnson", "sizes": torch.ones(2).int()}, "must not be given with `sizes`"),
     ({"method": "kleene", "sources": 0, "limit": 3}, "`limit` is for methods of sparse graphs"),
-    ({"graph": BATCH, "method": "johnson"}, "needs one graph in float32.*, but a batch is for"),
-    ({"graph": INT16_GRAPH, "method": "dijkstra"}, "needs one graph .*, but int16 is for dense"),
+    ({"graph": BATCH, "method": "johnson"}, "needs one graph, but `graph` is a batch; solve"),
+    (
+        {"graph": INT16_GRAPH, "method": "dijkstra"},
+        "needs weights of float32.*, but `graph` has int16",
+    ),
     ({"method": "johnson", "config": Config(engine="nvidia")}, "'cpu' .*{'engine': 'nvidia'}"),
     ({"method": "johnson", "config": Config(block_size=32)}, "but sets {'block_size': 32}; leave"),
     (
@@ -371,7 +375,7 @@ def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch: pytest.Monke
     """The memory is checked before the weights of 4 bytes per edge are allocated, for which torch
     has an error of its own.
     """
-    monkeypatch.setattr("tri_apsp.device.fits_memory", lambda size, device: size < 4 * 30 * 30)
+    monkeypatch.setattr("tri_apsp.memory.fits_memory", lambda size, device: size < 4 * 30 * 30)
     monkeypatch.setattr("tri_apsp.arguments.from_bool", lambda edges: pytest.fail("allocated"))
     edges = torch.zeros(30, 30, dtype=torch.bool)
     for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):
@@ -406,13 +410,13 @@ def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch: pytest.Monke
 def test_a_graph_too_large_for_the_memory(
     shape: tuple[int, ...], method: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 1 << 20)
     with pytest.raises(TooLargeError, match=message):
         tri_apsp.shortest_paths(torch.zeros(1).expand(shape), method=method)
 
 
 def test_what_needs_no_memory_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 1 << 20)
     weights = torch.zeros(1000, 1000)
     found = tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True)
     assert found.distances is weights
@@ -432,10 +436,10 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
     monkeypatch.setattr("numpy.empty", out_of_memory)
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 100)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 100)
     with pytest.raises(TooLargeError, match=r"a problem of 10 vertices in float32 .*400 bytes"):
         tri_apsp.shortest_paths(weights)
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 30)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 1 << 30)
     message = r"although enough .*seemed free \(CUDA out of memory\); free what"
     for call in (tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)):
         with pytest.raises(TooLargeError, match=message):
@@ -453,22 +457,19 @@ def test_what_fails_to_be_allocated_is_too_large() -> None:
 
 def test_a_workspace_that_does_not_fit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS["squaring"], "solve", out_of_memory)
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 799)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 799)
     with pytest.raises(TooLargeError, match="800 bytes"):
         tri_apsp.shortest_paths(torch.zeros(10, 10), method="squaring")
 
 
 def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tri_apsp import device
-
-    monkeypatch.setattr(
-        device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 100, memory=64 << 30)
-    )
+    facts = Device("cuda", "a GPU", "a-gpu", 100, memory=64 << 30)
+    monkeypatch.setattr("tri_apsp.memory.describe", lambda _: facts)
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
-    assert device.is_small(1 << 30, gpu)
-    assert not device.is_small((1 << 30) + 1, gpu)
-    assert device.is_small(1 << 18, cpu)
-    assert not device.is_small((1 << 18) + 1, cpu)
+    assert is_small(1 << 30, gpu)
+    assert not is_small((1 << 30) + 1, gpu)
+    assert is_small(1 << 18, cpu)
+    assert not is_small((1 << 18) + 1, cpu)
 
 
 def test_strides_with_which_a_gpu_can_solve_in_place() -> None:
@@ -552,9 +553,7 @@ def test_the_remedy_for_a_sparse_operand_works(layout: torch.layout) -> None:
     operand = torch.sparse_coo_tensor(
         torch.tensor([[0, 1], [1, 0]]), torch.tensor([3.0, 0.0]), (2, 2)
     ).to_sparse(layout=layout)
-    with pytest.raises(
-        InputError, match="`a` must be a dense tensor, but has layout sparse_"
-    ) as caught:
+    with pytest.raises(InputError, match="`a` must be a dense tensor, but is sparse_") as caught:
         tri_apsp.min_plus(operand, operand)
     found = re.search(r"give (.*), x being its (.*)\.$", str(caught.value))
     assert found is not None

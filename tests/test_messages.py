@@ -7,7 +7,8 @@ import torch
 
 import tri_apsp
 from tri_apsp.console import machine
-from tri_apsp.device import Device, check_memory, resolve
+from tri_apsp.device import Device, resolve
+from tri_apsp.memory import check_memory
 from tri_apsp.messages import counted, warn_caller
 
 
@@ -42,7 +43,7 @@ def test_one_of_each(monkeypatch):
     monkeypatch.setattr("tri_apsp.device.cuda_count", lambda: 1)
     with pytest.raises(tri_apsp.InputError, match="has 1 usable CUDA device; use"):
         resolve("cuda:7")
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 4)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 4)
     with pytest.raises(tri_apsp.TooLargeError, match="fits 1 vertex; "):
         check_memory(2, 1, torch.float32, torch.device("cpu"))
     with pytest.raises(

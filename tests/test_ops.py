@@ -356,7 +356,10 @@ class TestGradients:
             ({"method": "johnson"}, "`method='johnson'` must not be given with weights that"),
             ({"method": "dijkstra"}, "`method='dijkstra'` must not be given with weights that"),
             ({"out": torch.empty(4, 4).double()}, "`out` must not be given with weights that"),
-            ({"dtype": torch.float32}, r"`dtype` must not be given .*; convert them with .to\(\)"),
+            (
+                {"dtype": torch.float32},
+                r"`dtype` must not be given .*; convert the weights with .to\(\)",
+            ),
             ({"sizes": [3]}, "`sizes` must be a dense torch tensor, but is list"),
             ({"check": "no"}, "`check` must be True or False"),
         ],

@@ -30,6 +30,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.packaging
 def test_names_are_imported_when_they_are_used():
     done = run(IN_A_NEW_PROCESS)
     assert (done.returncode, done.stderr) == (0, "")
@@ -51,6 +52,7 @@ with TemporaryDirectory() as folder:
 MAIN = "from tri_apsp.__main__ import main\n"
 
 
+@pytest.mark.packaging
 @pytest.mark.parametrize(
     ("code", "loads", "leaves_out"),
     [

@@ -148,12 +148,6 @@ class TestPortableInterpreted(ReachabilityContract):
         monkeypatch.setattr(PortableBooleanEngine, "CUTOFF", 512)
 
 
-@pytest.mark.slow
-class TestLargerInterpreted(TestPortableInterpreted):
-    sizes = (2, 32, 129)
-    large = 520
-
-
 class GpuContract(ReachabilityContract):
     device = "cuda"
 
@@ -252,7 +246,7 @@ def test_the_remedy_for_a_scipy_matrix_works() -> None:
 
 
 def test_too_large_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 1 << 20)
 
     def pack(*args: object) -> None:
         pytest.fail("memory was allocated")

@@ -25,7 +25,7 @@ from tri_apsp.sparse.blocks import RowBlock
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.plan import RowMethod
-from tri_apsp.transitive_closure import closure
+from tri_apsp.transitive_closure import reachability_of
 
 __all__ = [
     "NegativeCycle",
@@ -170,7 +170,7 @@ def shortest_paths(
             graph after another, as pack() returns them: graph g has offsets[g + 1] - offsets[g]
             values, a square number, in row order. The result has the same layout; to follow paths,
             give its predecessors to unpack(). Graphs of similar size are solved together; for
-            offsets on a GPU, the host waits.
+            offsets on a GPU, the host blocks.
         method: "auto", or one of
             - "floyd_warshall", "kleene", "squaring", "iterative": dense methods;
             - "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
@@ -281,7 +281,7 @@ def shortest_paths(
         predecessors=predecessors,
         negative_cycles=negative_cycles,
     )
-    if needs_operation(graph, sizes):
+    if request.weights is not None and needs_operation(request.weights, sizes):
         from tri_apsp import ops  # which imports the compiler of torch
 
         return ops.shortest_paths(request)
@@ -417,7 +417,7 @@ def reachability(adjacency: torch.Tensor) -> torch.Tensor:
         from tri_apsp import ops
 
         return ops.reachability(adjacency)
-    return closure(adjacency)
+    return reachability_of(adjacency)
 
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -438,7 +438,7 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         TooLargeError: the values do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: a copy; the host waits for the sizes.
+    Cost: a copy; the host blocks until it has the sizes.
     """
     if needs_operation(matrices):
         from tri_apsp import ops
@@ -468,7 +468,7 @@ def unpack(
         TooLargeError: the matrices do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: a copy; the host waits for the offsets.
+    Cost: a copy; the host blocks until it has the offsets.
     """
     if needs_operation(values):
         from tri_apsp import ops

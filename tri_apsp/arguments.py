@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import Config
-from tri_apsp.device import check_device, require_memory
 from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.memory import require_memory
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
@@ -33,7 +33,9 @@ _OTHERS = {
     "distances": ("", "give the distances of a Result, result.distances"),
     **dict.fromkeys(_OF_EDGES, ("", "convert it with torch.as_tensor")),
 }
-_SIZE_DTYPES = (torch.int32, torch.int64)
+SIZE_DTYPES = (torch.int32, torch.int64)
+"""The dtypes of sizes and offsets that a caller may give."""
+
 INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 """The dtypes of vertices that a caller may give."""
 
@@ -170,7 +172,7 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
     """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise error_for(sizes, torch.Tensor)(
-            f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with "
+            f"`sizes` must be a dense torch tensor, but is {shown(sizes)}; make one with "
             "torch.tensor(sizes, device=weights.device)."
         )
     weights = batch.weights
@@ -184,8 +186,8 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
             f"`sizes` must have shape ({batch.count},), one size for each graph, but has shape "
             f"{tuple(sizes.shape)}; reshape it."
         )
-    if sizes.dtype not in _SIZE_DTYPES:
-        valid = " or ".join(map(dtype_name, _SIZE_DTYPES))
+    if sizes.dtype not in SIZE_DTYPES:
+        valid = " or ".join(map(dtype_name, SIZE_DTYPES))
         raise InputError(
             f"`sizes` must have dtype {valid}, but has {dtype_name(sizes.dtype)}; convert it."
         )
@@ -195,17 +197,6 @@ def _check_sizes(sizes: object, batch: DenseBatch) -> torch.Tensor:
             f"{sizes.device}; move it there."
         )
     return sizes.contiguous()
-
-
-def _kind(value: object) -> str:
-    """Return what was given instead of a dense tensor: the layout of a tensor, or the type of
-    another object.
-    """
-    return (
-        str(value.layout).removeprefix("torch.")
-        if isinstance(value, torch.Tensor)
-        else type(value).__name__
-    )
 
 
 def check_operands(
@@ -371,20 +362,6 @@ def check_options(options: Options) -> None:
         )
 
 
-def check_numbering(batch: DenseBatch) -> None:
-    """Refuse predecessors that int32 cannot number.
-
-    Raises:
-        InputError: for more than 2^31 - 1 vertices.
-    """
-    most = torch.iinfo(torch.int32).max
-    if batch.n > most:
-        raise InputError(
-            f"with predecessors, n must be at most {most}, the largest int32, but is {batch.n}; "
-            "leave them out."
-        )
-
-
 def check_tensor(value: object, name: str) -> torch.Tensor:
     """Return an argument that is a dense tensor on the CPU or a GPU.
 
@@ -404,11 +381,21 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
         elif name in ("distances", *_OF_EDGES):  # which are no weights
             remedy = "call .to_dense() on it"
-        raise InputError(
-            f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}."
-        )
+        raise InputError(f"`{name}` must be a dense tensor, but is {shown(value)}; {remedy}.")
     check_device(value, name)
     return value
+
+
+def check_device(tensor: torch.Tensor, name: str) -> None:
+    """Check that a tensor is on a device that some engine may run on.
+
+    Raises:
+        InputError: it is on another.
+    """
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise InputError(
+            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
+        )
 
 
 def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
@@ -451,8 +438,7 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
             f"{rule}, but has dtype {dtype_name(found.dtype)}; convert it to int64."
         )
     if found.layout != torch.strided or found.dim() != 1:
-        what = f"is {_kind(found)} of" if found.layout != torch.strided else "has"
-        raise InputError(f"{rule}, but {what} shape {tuple(found.shape)}; give it as one list.")
+        raise InputError(f"{rule}, but is {shown(found)}; give it as one list.")
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):

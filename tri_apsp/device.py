@@ -8,7 +8,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 
 
@@ -126,22 +125,6 @@ def _describe(kind: str, index: int | None) -> Device:
         units=cores,
         memory=psutil.virtual_memory().total,
     )
-
-
-def driver_version(device: torch.device) -> str | None:
-    """Return the version of the driver of an NVIDIA GPU, None if it is unknown. Takes up to two
-    seconds.
-    """
-    if device.type != "cuda" or torch.version.hip:
-        return None
-    try:
-        command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        found = subprocess.run(
-            command, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.split()
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found[0] if found else None
 
 
 def nvml_uuid(device: torch.device) -> str | None:
@@ -311,18 +294,6 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def check_device(tensor: torch.Tensor, name: str) -> None:
-    """Check that a tensor is on a device that some engine may run on.
-
-    Raises:
-        InputError: it is on another.
-    """
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise InputError(
-            f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it."
-        )
-
-
 def free_memory(device: torch.device) -> int:
     """Return the bytes that a new allocation on `device` can get, with torch's own cache."""
     if device.type == "cuda":
@@ -331,74 +302,3 @@ def free_memory(device: torch.device) -> int:
     if device.type == "meta":  # kernels are only compiled: nothing is allocated
         return describe(device).memory
     return int(psutil.virtual_memory().available)
-
-
-def is_small(size: float, device: torch.device) -> bool:
-    """Return whether `size` bytes may be allocated without querying the free memory, which takes
-    100 us on a GPU.
-
-    The limit is 256 KiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
-    """
-    return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
-
-
-def fits_memory(size: float, device: torch.device) -> bool:
-    """Return whether `size` bytes fit the free memory of `device`, or are too few to check."""
-    return is_small(size, device) or size <= free_memory(device)
-
-
-def require_memory(what: str, size: float, device: torch.device, remedy: str) -> None:
-    """Refuse `what`, which takes `size` bytes, if they do not fit the free memory of `device`;
-    `remedy` ends the message.
-
-    Raises:
-        TooLargeError: with the bytes needed and the bytes free.
-    """
-    if not fits_memory(size, device):
-        raise _too_large(what, size, free_memory(device), device, f"; {remedy}")
-
-
-def check_memory(
-    n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0
-) -> None:
-    """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory
-    of `device`.
-
-    Raises:
-        TooLargeError: with the bytes needed, the bytes free, and the largest n, or the most graphs,
-            that fit.
-    """
-    per_value = dtype.itemsize * matrices
-    per_graph, free = n * n * per_value, free_memory(device)
-    if batch * per_graph > free:
-        largest = counted(int((free / per_value) ** 0.5), "vertex", "vertices")
-        fit, remedy = f"{'one of ' if batch > 1 else ''}{largest}", "a smaller graph"
-        if batch > 1 and per_graph <= free:
-            fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
-        graphs, copies = (
-            f"{batch} graphs of " if batch > 1 else "",
-            "" if matrices == 1 else f" ({matrices:.2g} matrices)",
-        )
-        name = str(dtype).removeprefix("torch.")
-        what = f"a problem of {graphs}{counted(n, 'vertex', 'vertices')} in {name}{copies}"
-        narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
-        advice = f", which fits {fit}; {narrower}a device with more memory, or {remedy}"
-        raise _too_large(what, batch * per_graph, free, device, advice)
-
-
-def _too_large(
-    what: str, size: float, free: int, device: torch.device, advice: str
-) -> TooLargeError:
-    return TooLargeError(
-        f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} "
-        f"has {byte_size(free)} free{advice}."
-    )
-
-
-def byte_size(size: float) -> str:
-    """Format a number of bytes: "12.3 MiB"."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

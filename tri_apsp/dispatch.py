@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
+from tri_apsp.errors import InputError
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -37,6 +39,14 @@ def needs_operation(*tensors: Any) -> bool:
             ):
                 return True
     return False
+
+
+def operation_error(option: str, remedy: str) -> InputError:
+    """Return the error for an argument that an operation of torch does not take."""
+    return InputError(
+        f"`{option}` must not be given with weights that require a gradient, or under "
+        f"torch.compile, a transform of torch.func or a dispatch mode of torch; {remedy}"
+    )
 
 
 def has_functorch_wrapper(*tensors: torch.Tensor | None) -> bool:

@@ -7,9 +7,53 @@ from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-from tri_apsp.arguments import DenseBatch
-from tri_apsp.device import check_memory, is_small, require_memory
+from tri_apsp.device import describe, free_memory
 from tri_apsp.errors import TooLargeError
+from tri_apsp.messages import counted
+
+
+def fits_memory(size: float, device: torch.device) -> bool:
+    """Return whether `size` bytes fit the free memory of `device`, or are too few to check."""
+    return is_small(size, device) or size <= free_memory(device)
+
+
+def require_memory(what: str, size: float, device: torch.device, remedy: str) -> None:
+    """Refuse `what`, which takes `size` bytes, if they do not fit the free memory of `device`;
+    `remedy` ends the message.
+
+    Raises:
+        TooLargeError: with the bytes needed and the bytes free.
+    """
+    if not fits_memory(size, device):
+        raise _too_large(what, size, free_memory(device), device, f"; {remedy}")
+
+
+def check_memory(
+    n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0
+) -> None:
+    """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory
+    of `device`.
+
+    Raises:
+        TooLargeError: with the bytes needed, the bytes free, and the largest n, or the most graphs,
+            that fit.
+    """
+    per_value = dtype.itemsize * matrices
+    per_graph, free = n * n * per_value, free_memory(device)
+    if batch * per_graph > free:
+        largest = counted(int((free / per_value) ** 0.5), "vertex", "vertices")
+        fit, remedy = f"{'one of ' if batch > 1 else ''}{largest}", "a smaller graph"
+        if batch > 1 and per_graph <= free:
+            fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
+        graphs, copies = (
+            f"{batch} graphs of " if batch > 1 else "",
+            "" if matrices == 1 else f" ({matrices:.2g} matrices)",
+        )
+        name = str(dtype).removeprefix("torch.")
+        what = f"a problem of {graphs}{counted(n, 'vertex', 'vertices')} in {name}{copies}"
+        narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
+        advice = f", which fits {fit}; {narrower}a device with more memory, or {remedy}"
+        raise _too_large(what, batch * per_graph, free, device, advice)
 
 
 def memory_for(
@@ -25,16 +69,16 @@ def memory_for(
 
 
 def memory_for_matrices(
-    batch: DenseBatch, matrices: float, dtype: torch.dtype | None = None
+    weights: torch.Tensor, matrices: float, dtype: torch.dtype | None = None
 ) -> AbstractContextManager[None]:
-    """As memory_for, for `matrices` matrices per graph, of the dtype of the weights or of `dtype`;
-    see check_memory.
+    """As memory_for, for `matrices` matrices per graph of weights (batch, n, n), of their dtype or
+    of `dtype`; see check_memory.
     """
-    weights = batch.weights
+    batch, n, _ = weights.shape
     dtype, device = dtype or weights.dtype, weights.device
 
     def check() -> None:
-        check_memory(batch.n, batch.count, dtype, device, matrices=matrices)
+        check_memory(n, batch, dtype, device, matrices=matrices)
 
     return _guarded(check, matrices * weights.numel() * dtype.itemsize, device)
 
@@ -57,3 +101,30 @@ def _guarded(check: Callable[[], None], size: float, device: torch.device) -> It
             f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or "
             "solve less at a time."
         ) from error
+
+
+def is_small(size: float, device: torch.device) -> bool:
+    """Return whether `size` bytes may be allocated without querying the free memory, which takes
+    100 us on a GPU.
+
+    The limit is 256 KiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
+    """
+    return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
+
+
+def _too_large(
+    what: str, size: float, free: int, device: torch.device, advice: str
+) -> TooLargeError:
+    return TooLargeError(
+        f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} "
+        f"has {byte_size(free)} free{advice}."
+    )
+
+
+def byte_size(size: float) -> str:
+    """Format a number of bytes: "12.3 MiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -5,6 +5,7 @@ names.
 import sys
 import warnings
 from numbers import Number
+from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -33,15 +34,16 @@ def remedy_of_sparse() -> str:
     )
 
 
-def shown(value: object) -> str:
-    """Return what a caller gave, in one line: a number, a string or None as Python writes it, of
-    others the type.
+def shown(value: Any) -> str:
+    """Return what a caller gave, in one line: a number, a string or None as Python writes it; of a
+    tensor the shape, the dtype and, unless it is dense, the layout; of others the type.
     """
-    return (
-        repr(value)[:60]
-        if value is None or isinstance(value, (str, bytes, Number))
-        else type(value).__name__
-    )
+    if value is None or isinstance(value, (str, bytes, Number)):
+        return repr(value)[:60]
+    if not hasattr(value, "layout"):  # no tensor of torch, which takes long to import
+        return type(value).__name__
+    layout, dtype = (str(name).removeprefix("torch.") for name in (value.layout, value.dtype))
+    return f"{'' if layout == 'strided' else f'{layout} '}{tuple(value.shape)} of {dtype}"
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -2,6 +2,7 @@
 out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -9,6 +10,12 @@ from tri_apsp.configs import CompleteConfig
 
 NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""
+
+BY_NAME = "asked for by name"
+"""The reason of a plan whose method the caller named."""
+
+Progress = Callable[[float], None]
+"""Receives the fraction of a solve that is done; each call synchronizes with the device."""
 
 
 class Options(NamedTuple):

@@ -12,22 +12,22 @@ from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
-from tri_apsp.device import fits_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import write_distances
 from tri_apsp.graphs.sparse import SPARSE_DTYPES
+from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
-from tri_apsp.plan import Plan
+from tri_apsp.plan import BY_NAME, Plan
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
-from tri_apsp.sparse.choice import Comparison, dense_or_sparse, most_edges
+from tri_apsp.sparse.choice import most_edges, reason_for_sparse
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
+from tri_apsp.value_range import padding_of
 
-# Values that are counted at a time.
-_AT_A_TIME = 1 << 26
-_BY_NAME = "asked for by name"
+# Weights that are read at once to count edges.
+_WEIGHTS_PER_BLOCK = 1 << 26
 
 
 def plan_of(request: Request) -> Plan:
@@ -40,8 +40,8 @@ def plan_of(request: Request) -> Plan:
         return plan_packed(
             request.weights, request.offsets, request.method, request.config, request.options
         )
-    compared = _compare(request)
-    return _sparse_plan(request, compared.reason) if compared.sparse else _dense_plan(request)
+    reason = _reason_for_sparse(request)
+    return _dense_plan(request) if reason is None else _sparse_plan(request, reason)
 
 
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
@@ -77,13 +77,22 @@ def select(request: Request, *, read_values: bool) -> Plan:
     if graph is not None:
         negative, like = graph.lowest < 0, graph.by_source.weights
     else:
-        like = request.as_batch().weights
+        like = _without_padding(request.as_batch())
         negative = like.numel() > 0 and bool(like.amin() < 0)
     if negative:
         return plan.for_any_sign()
     if not (read_values and may_multiply_by_exponents(plan, request.n, like)):
         return plan
-    return with_exponents(plan, request.as_batch().weights)
+    return with_exponents(plan, like if graph is None else request.as_batch().weights)
+
+
+def _without_padding(batch: DenseBatch) -> torch.Tensor:
+    """Return the weights, without edges of padding."""
+    weights = batch.weights
+    if batch.sizes is None:
+        return weights
+    padding = padding_of(weights, batch.sizes)
+    return weights.masked_fill(padding[:, :, None] | padding[:, None, :], no_edge(weights.dtype))
 
 
 def _dense_plan(request: Request) -> DensePlan:
@@ -106,25 +115,26 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
     )
 
 
-def _compare(request: Request) -> Comparison:
-    """Decide between a dense and a sparse plan, for the rows that are wanted."""
+def _reason_for_sparse(request: Request) -> str | None:
+    """Return why a plan for the rows that are wanted is sparse; None if it is dense."""
     if request.needs_sparse:
         _require_sparse(request)
-        return Comparison(True, _BY_NAME if request.method != "auto" else "for chosen rows")
+        return "for chosen rows" if request.method == "auto" else BY_NAME
     if request.needs_dense or request.method != "auto" or request.is_batch:
-        return Comparison(False, "asked for")
+        return None
     # A configuration is for dense methods, unless it only names the engine of sparse graphs too.
     if request.dtype not in SPARSE_DTYPES or not _only_names(
         tuned.with_forced(request.config), engine_name(request.device)
     ):
-        return Comparison(False, "asked for")
+        return None
     n, rows, device = request.n, request.rows, request.device
     if not fits_memory(n * n * request.dtype.itemsize, device):
-        return Comparison(request.graph is not None or rows < n, "no dense matrix fits the memory")
+        by_rows = request.graph is not None or rows < n
+        return "no dense matrix fits the memory" if by_rows else None
     if request.graph is not None:
-        return dense_or_sparse(n, request.graph.edges, rows, device, has_lists=True)
+        return reason_for_sparse(n, request.graph.edges, rows, device, has_lists=True)
     edges = _count_edges(request.as_batch(), most_edges(n, rows, device, has_lists=False))
-    return dense_or_sparse(n, edges, rows, device, has_lists=False)
+    return reason_for_sparse(n, edges, rows, device, has_lists=False)
 
 
 def _require_sparse(request: Request) -> None:
@@ -137,14 +147,17 @@ def _require_sparse(request: Request) -> None:
             f"`{option}` is for methods of sparse graphs, but method {request.method!r} is dense; "
             'give method="auto".'
         )
-    if request.is_batch or request.dtype not in SPARSE_DTYPES:
-        only_dense = "a batch" if request.is_batch else dtype_name(request.dtype)
+    if request.is_batch:
+        raise InputError(
+            f"`{option}` needs one graph, but `graph` is a batch; solve its graphs one by one."
+        )
+    if request.dtype not in SPARSE_DTYPES:
         names = ", ".join(map(dtype_name, SPARSE_DTYPES))
         raise InputError(
-            f"`{option}` needs one graph in {names}, but {only_dense} is for dense methods; give "
-            "one of these."
+            f"`{option}` needs weights of {names}, but `graph` has {dtype_name(request.dtype)}; "
+            "convert it to one of these."
         )
-    engine, config = engine_name(request.device), request.config
+    engine, config = engine_name(request.device, request.method), request.config
     if config is not None and not _only_names(config, engine):
         fields = {name: value for name, value in vars(config).items() if value is not None}
         raise InputError(
@@ -167,7 +180,7 @@ def _count_edges(batch: DenseBatch, most: float) -> int | None:
     weights, n = batch.weights[0], max(1, batch.n)
     missing = no_edge(weights.dtype)
     edges, first = 0, 0
-    most_rows = max(1, _AT_A_TIME // n)
+    most_rows = max(1, _WEIGHTS_PER_BLOCK // n)
     step = min(most_rows, int(most / n) + 2)  # enough rows to recognise a complete graph
     while first < len(weights):
         rows = weights[first : first + step]

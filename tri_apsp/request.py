@@ -1,4 +1,6 @@
-"""What a caller asked of shortest_paths: each argument is checked here, once, and nowhere else."""
+"""What a caller asked of shortest_paths: arguments are checked here, once; `offsets` by
+plan_packed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tri_apsp.arguments import (
     with_sizes,
 )
 from tri_apsp.configs import Config, MethodName
-from tri_apsp.dispatch import needs_operation
+from tri_apsp.dispatch import needs_operation, operation_error
 from tri_apsp.errors import InputError, error_for
 from tri_apsp.graphs import DISTANCE_FORMATS, DenseGraph, check_output
 from tri_apsp.graphs.cast import cast_weights
@@ -273,10 +275,7 @@ def _refuse_combinations(given: set[str]) -> None:
 def _refuse_conversion(graph: torch.Tensor) -> None:
     """Refuse to convert weights in a call that torch records: values are checked, not traced."""
     if needs_operation(graph):
-        raise InputError(
-            "`dtype` must not be given with weights that require a gradient, or under "
-            "torch.compile or a transform of torch.func; convert them with .to()."
-        )
+        raise operation_error("dtype", "convert the weights with .to().")
 
 
 def _limit(limit: float | None, dtype: torch.dtype) -> float | None:

@@ -9,9 +9,7 @@ from tri_apsp.arguments import as_indices, as_integer
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
-from tri_apsp.paths import Paths
-from tri_apsp.paths import next_hops as find_next_hops
-from tri_apsp.paths import paths as find_paths
+from tri_apsp.paths import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
 
@@ -141,7 +139,7 @@ class Result:
             )
         rows, distances = (
             graphs * row_count + self._rows(from_, to),
-            self.distances.view(batch * row_count, n),
+            self.distances.reshape(batch * row_count, n),
         )
         found = distances[rows, to]
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))

@@ -4,7 +4,7 @@ and the result.
 
 import torch
 
-from tri_apsp import engines, tuned
+from tri_apsp import engines
 from tri_apsp.arguments import check_adjacency
 from tri_apsp.device import current
 from tri_apsp.engines import boolean
@@ -15,17 +15,18 @@ from tri_apsp.methods.kleene import Kleene
 from tri_apsp.semirings import DTYPES, no_edge
 
 
-def closure(adjacency: torch.Tensor) -> torch.Tensor:
+def reachability_of(adjacency: torch.Tensor) -> torch.Tensor:
     """Return which vertices a path leads to; see tri_apsp.reachability."""
     batch = check_adjacency(adjacency)
     graphs, device = batch.weights, batch.weights.device
     with (
-        memory_for_matrices(batch, matrices_of_closure(batch.n), torch.bool),
+        memory_for_matrices(graphs, matrices_of_closure(batch.n), torch.bool),
         current(device),
     ):
         if graphs.dtype in DTYPES and graphs.numel():
             infinity = no_edge(graphs.dtype)
-            (found,) = engines.type_of(_engine(device)).value_ranges([graphs], infinity)
+            engine = engines.type_of(engines.choose_unconfigured(device))
+            (found,) = engine.value_ranges([graphs], infinity)
             if found.highest == infinity:
                 raise InputError(
                     f"`adjacency` must have 0 where there is no edge, but holds {infinity}, which "
@@ -48,11 +49,8 @@ def transitive_closure(graphs: torch.Tensor, missing: float | int | None) -> tor
     """
     if graphs.numel() == 0:
         return graphs.new_empty(graphs.shape, dtype=torch.bool)
-    engine = boolean.make(_engine(graphs.device), graphs.shape[-1], graphs.device)
+    device = graphs.device
+    engine = boolean.make(engines.choose_unconfigured(device), graphs.shape[-1], device)
     matrix = engine.pack(graphs, missing)
     Kleene().solve(matrix, engine, Observer())
     return engine.unpack(matrix)
-
-
-def _engine(device: torch.device) -> str:
-    return engines.choose(device, tuned.with_forced(None))

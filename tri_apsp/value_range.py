@@ -17,8 +17,8 @@ _SMALL = 1 << 20
 
 
 class ValueRange(NamedTuple):
-    """The extreme values of a tensor. If any value is NaN, `lowest` is NaN and the rest means
-    nothing.
+    """The extreme values of a tensor. If any value is NaN, `lowest` is NaN and the other fields are
+    undefined.
 
     Attributes:
         lowest: the smallest value; 0 for an empty tensor.
@@ -121,6 +121,21 @@ def _highest_below(
     ]
     value: float | int = torch.stack(highest).amax().item()
     return None if value == smallest else value
+
+
+def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """Return a mask (batch, n) of the vertices of weights (batch, n, n) that are padding, which is
+    what `sizes` (batch,) leaves out.
+    """
+    return torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
+
+
+def clear_padding(weights: torch.Tensor, padding: torch.Tensor) -> None:
+    """Set the rows and columns of padding in weights (batch, n, n) to no_edge, in place; see
+    padding_of.
+    """
+    for mask in (padding[:, :, None], padding[:, None, :]):
+        weights.masked_fill_(mask, no_edge(weights.dtype))
 
 
 def largest_magnitude(matrices: torch.Tensor) -> torch.Tensor:

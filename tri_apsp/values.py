@@ -2,27 +2,20 @@
 apart from "no edge".
 """
 
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import torch
 
 from tri_apsp.arguments import check_size_values
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
-from tri_apsp.value_range import ValueRange, value_range
+from tri_apsp.value_range import ValueRange, padding_of, value_range
 
 
-class Bounds(NamedTuple):
-    """The smallest value of a tensor, 0 for an empty one; and its largest value that is not
-    no_edge, or None.
-    """
-
-    lowest: float | int
-    highest: float | int | None
-
-
-def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: ValueRange) -> Bounds:
-    """Check the values of weights (batch, n, n), and return their bounds.
+def check_graphs(
+    weights: torch.Tensor, sizes: torch.Tensor | None, found: ValueRange
+) -> ValueRange:
+    """Check the values of weights (batch, n, n), and return their value range below no_edge.
 
     Args:
         weights: the graphs.
@@ -41,23 +34,23 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
     """
     if sizes is not None and found.lowest <= -no_edge(weights.dtype):
         check_size_values(sizes, weights.shape[-1])
-    bounds = check_values(weights, "graph", found, sizes)
-    if bounds.lowest < 0:
+    found = check_values(weights, "graph", found, sizes)
+    if found.lowest < 0:
         if weights.is_floating_point():
-            _check_low_floats(weights.dtype, weights.shape[-1], bounds.lowest)
+            _check_low_floats(weights.dtype, weights.shape[-1], found.lowest)
         else:
-            _check_negative_integers(weights.dtype, bounds)
-    return bounds
+            _check_negative_integers(weights.dtype, found)
+    return found
 
 
 def check_values(
     tensor: torch.Tensor, name: str, found: ValueRange, sizes: torch.Tensor | None = None
-) -> Bounds:
+) -> ValueRange:
     """Check that `tensor`, which messages call `name`, holds weights; as check_graphs, without its
     DistanceRangeError.
     """
     if tensor.numel() == 0:
-        return Bounds(0, None)
+        return ValueRange(0, 0)
     if found.lowest == -float("inf"):  # which may stand for NaN
         found = value_range(
             tensor,
@@ -85,7 +78,7 @@ def check_values(
                     f"{_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
                     f"edges, or {remedy_beyond(tensor.dtype)}."
                 )
-    return Bounds(lowest, found.highest_below)
+    return found
 
 
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
@@ -97,14 +90,9 @@ def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
     )
 
 
-def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-    """Return a mask (batch, n) of the vertices of weights (batch, n, n) that are padding."""
-    return torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
-
-
-def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
+def _check_negative_integers(dtype: torch.dtype, found: ValueRange) -> None:
     allowed = distance_range(dtype, negative=True)
-    for value in bounds:
+    for value in (found.lowest, found.highest_below):
         if value is not None and not allowed.lowest <= value < allowed.beyond:
             raise DistanceRangeError(
                 f"beside negative weights, {dtype_name(dtype)} weights must lie in "

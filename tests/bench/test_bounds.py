@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tri_apsp.bench.bounds import RATES, bound, has_bound, operations_per_clock
+from tri_apsp.bench.bounds import bound, has_bound, operations_per_clock
 from tri_apsp.device import Device
 
 H200 = Device(
@@ -46,10 +46,3 @@ def test_other_gpus_have_no_bound(capability):
     other = Device(kind="cuda", name="", slug="", units=1, memory=0, capability=capability)
     assert not has_bound(other)
     assert bound(other, torch.int32, True, CLOCK_HZ) is None
-
-
-def test_rates_of_the_help_text():
-    assert (
-        RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, "
-        "float32 nonnegative 85.3"
-    )

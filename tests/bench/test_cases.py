@@ -14,6 +14,7 @@ import torch
 
 from tri_apsp import reference
 from tri_apsp.bench.cases import Case, scipy_distances
+from tri_apsp.errors import EngineError
 from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
@@ -54,7 +55,7 @@ def test_scipy_agrees_with_the_reference(sign):
 
 def test_a_failure_of_scipy(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(RuntimeError, match="ended with exit status 1"):
+    with pytest.raises(EngineError, match="ended with exit status 1"):
         scipy_distances(Case(12))
 
 

@@ -129,6 +129,6 @@ def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
 @pytest.mark.parametrize("counts", [False, True])
 def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
     monkeypatch.setattr(module, "bound", lambda *args: 1e9)
-    monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts", counts)
+    monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts_paths", counts)
     (row,) = measured(Case(40), [], clock_hz=1e9, reachability=True)
     assert (row.bound_fraction is None) == counts

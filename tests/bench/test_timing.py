@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 
 import pytest
 import torch
+from clock import Clock
 
 from tri_apsp.arguments import check_weights
 from tri_apsp.bench import timing
@@ -25,34 +27,28 @@ def selected(engine):
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    """Replace the clock; return a list of seconds, of which each call of `clock.sleep` takes the
-    next.
+def sleep(monkeypatch):
+    """Replace the clock; return a function, each call of which takes the next of some seconds, and
+    returns its number.
     """
+    clock, numbers = Clock(), itertools.count(1)
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock.now)
 
-    class Clock:
-        now = 0.0
-        calls = 0
+    def call(*seconds):
+        number = next(numbers)
+        clock.advance(seconds[min(number, len(seconds)) - 1])
+        return number
 
-        def perf_counter(self):
-            return self.now
-
-        def sleep(self, seconds):
-            self.now += seconds[min(self.calls, len(seconds) - 1)]
-            self.calls += 1
-            return self.calls
-
-    monkeypatch.setattr(timing.time, "perf_counter", (clock := Clock()).perf_counter)
-    return clock
+    return call
 
 
-def test_timed_waits_for_the_device_before_and_after(clock, monkeypatch):
-    monkeypatch.setattr(timing, "synchronize", lambda device: clock.sleep([100, 20]))
-    assert timed(lambda: clock.sleep([0, 3]), CPU) == (2, 23)
+def test_timed_waits_for_the_device_before_and_after(sleep, monkeypatch):
+    monkeypatch.setattr(timing, "synchronize", lambda device: sleep(100, 20))
+    assert timed(lambda: sleep(0, 3), CPU) == (2, 23)
 
 
-def test_the_median_of_short_runs(clock):
-    assert timed_again(lambda: clock.sleep([0.01, 0.05, 0.02, 0.03, 0.01]), CPU) == (
+def test_the_median_of_short_runs(sleep):
+    assert timed_again(lambda: sleep(0.01, 0.05, 0.02, 0.03, 0.01), CPU) == (
         RUNS,
         pytest.approx(0.02),
         RUNS,
@@ -60,17 +56,16 @@ def test_the_median_of_short_runs(clock):
 
 
 @pytest.mark.parametrize(("seconds", "runs"), [(0.7, 1), (0.3, 2), (0.2, 3)])
-def test_runs_end_after_half_a_second(clock, seconds, runs):
-    assert timed_again(lambda: clock.sleep([seconds]), CPU) == (runs, pytest.approx(seconds), runs)
+def test_runs_end_after_half_a_second(sleep, seconds, runs):
+    assert timed_again(lambda: sleep(seconds), CPU) == (runs, pytest.approx(seconds), runs)
 
 
-def test_a_gpu_is_warmed_up_for_half_a_second(clock, monkeypatch):
+def test_a_gpu_is_warmed_up_for_half_a_second(sleep, monkeypatch):
     monkeypatch.setattr(timing, "synchronize", lambda device: None)
-    result, seconds, runs = timed_again(lambda: clock.sleep([9, 0.1]), torch.device("cuda"))
+    result, seconds, runs = timed_again(lambda: sleep(9, 0.1), torch.device("cuda"))
     assert (result, runs) == (1 + RUNS, RUNS)
     assert seconds == pytest.approx(0.1)
-    clock.calls = 0
-    assert timed_again(lambda: clock.sleep([0.125]), torch.device("cuda"))[0] == 4 + 4
+    assert timed_again(lambda: sleep(0.125), torch.device("cuda"))[0] == 1 + RUNS + 4 + 4
 
 
 @pytest.mark.parametrize("negative", [False, True])

@@ -15,6 +15,8 @@ from tri_apsp.cli import bench
 from tri_apsp.device import Device
 from tri_apsp.semirings import SIGNS
 
+pytestmark = pytest.mark.tools
+
 ROW = [
     "operation",
     "dtype",
@@ -80,23 +82,6 @@ def test_table(cli):
     assert len(lines[0]) <= 140
 
 
-@pytest.mark.slow
-def test_batches_of_small_graphs(cli):
-    words = ("bench", "--batches", "--device", "cpu", "--n", 3, 8, "--batch", 2, 40, "--repeat", 3)
-    found = cli(*words, "--dtype", "float32", "int16", "--json").json
-    cases = [(row["dtype"], row["n"], row["batch"]) for row in found["rows"]]
-    assert cases == [
-        (dtype, n, batch) for dtype in ("float32", "int16") for n in (3, 8) for batch in (2, 40)
-    ]
-    again = cli(*shlex.split(found["command"])[3:])
-    assert (again.status, again.err) == (0, "")
-    header, table = again.out.split("\n\n")
-    for part in ("cpu ", "versions ", "command ", "sizes % ", "scipy.sparse.csgraph"):
-        assert part in header
-    assert len(table.splitlines()) == 1 + len(cases)
-    assert len({len(line) for line in table.splitlines()}) == 1
-
-
 def test_reachability_alone(cli):
     """One row for each size and batch, whatever the dtypes and signs; neither the product nor SciPy
     runs.
@@ -120,8 +105,6 @@ def test_reachability_alone(cli):
             "--batch must give one count, or one for each of the 2 sizes of --n, but gives 3",
         ),
         ("--n 4 1 --sign any", 2, "--n must be at least 2 for --sign any"),
-        ("--batches --method kleene", 2, "--batches measures shortest_paths by method auto alone"),
-        ("--batches --n 1 --sign any", 2, "--n must be at least 2 for --sign any"),
         ("--system all --n 16", 1, "system harish_narayanan needs a GPU, but the device is "),
     ],
 )
@@ -134,7 +117,7 @@ def test_arguments_that_do_not_fit(cli, words, status, message):
 
 def test_memory_is_checked_before_the_work(cli, monkeypatch):
     """A matrix of int16 takes 8 bytes per value in all, SciPy's matrices 38, and a closure 2.4."""
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 20 * 1000**2)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 20 * 1000**2)
     monkeypatch.setattr("tri_apsp.cli.bench.measure", lambda *args, **kwargs: iter(()))
     words = (*BENCH, "--dtype", "int16", "--n")
     assert cli(*words, 1000, "--scipy-up-to", 999).status == 0

@@ -39,6 +39,7 @@ def test_json(cli, ring, save):
     assert list(found["seconds"]) == ["diameter"]
     found = cli("hops", ring, "--weighted", "--json").json
     assert (found["diameter"], found["mean_distance"]) == (12, 6.5)
+    assert found["seconds"]["diameter"] == found["seconds"]["mean_distance"]  # of one computation
     found = cli("hops", save("c.gr", CHAIN), "--json").json
     assert (found["diameter"], found["mean_distance"]) == (None, 4 / 3)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tuned_files import entry_of, file_of
 
 import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.device import Device, describe
 from tri_apsp.engines import ENGINES
-from tri_apsp.tuned.schema import Entry
 
 
 def test_json(cli):
@@ -32,11 +32,8 @@ def test_json(cli):
 def test_tuned_files(cli, tmp_path, monkeypatch):
     """Files that are not used for one reason are one line."""
     gpu = Device("cuda", "Some GPU", "some-gpu", 9, 1 << 30, 1 << 17, (9, 0))
-    times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 1.0)
-    entry = Entry(sign="any", n=5, config={"cutoff": 32}, **times, evaluated=1)
-    header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
     for dtype in ("float32", "int32", "int64"):
-        tuned.save(tuned.new_file("cpu", "solve", dtype, gpu, [entry], **header), tmp_path)
+        tuned.save(file_of("cpu", "solve", dtype, gpu, entry_of(5, {"cutoff": 32})), tmp_path)
     (tmp_path / "some-gpu" / "product.json").write_text("{}")
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
     found = cli("info", "--json").json["tuned"]

@@ -29,7 +29,7 @@ sys.meta_path.insert(0, Interrupt())
     [
         *(("solve graph.gr", name) for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")),
         ("tune --show", "optuna"),
-        ("report index", "matplotlib"),
+        ("report paths", "matplotlib"),
     ],
 )
 @pytest.mark.slow

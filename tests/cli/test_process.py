@@ -13,6 +13,8 @@ import pytest
 
 from tri_apsp.console.exit_status import BAD_INPUT, BROKEN_PIPE, FAILED
 
+pytestmark = pytest.mark.packaging
+
 BENCH = ["bench", "--device", "cpu", "--n", "8", "--repeat", "3", "--method", "kleene"]
 # With a buffer, output is written only when Python flushes it, at the end.
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

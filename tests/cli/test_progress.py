@@ -57,18 +57,3 @@ def test_terminal(graph, on_terminal, monkeypatch, options, delay, shown):
     assert "%" not in out
     assert ("solving   0% |" in seen) == shown
     assert shown or not seen.strip()
-
-
-def test_bench_shows_what_it_does(on_terminal):
-    words = ["--device", "cpu", "--n", 20, "--method", "kleene", "--repeat", 3]
-    out, seen = on_terminal("bench", *words)
-    case = "float32 nonnegative, n = 20"
-    for text in (
-        f"{case}: SciPy",
-        "min_plus, check",
-        "kleene, check",
-        f"{case}: kleene, run 3 of 3",
-    ):
-        assert text in seen
-        assert text not in out
-    assert "\n" not in seen

@@ -11,11 +11,10 @@ from tri_apsp.console.output import (
     amount,
     cell,
     command_line,
+    duration,
     flat_fields,
     print_fields,
     print_result,
-    read_csv,
-    write_csv,
 )
 
 
@@ -63,9 +62,19 @@ def test_at_least():
             at_least(3)(text)
 
 
-def test_rows_are_written_under_all_columns(tmp_path):
-    path = tmp_path / "some.csv"
-    write_csv(path, [{"a": 1, "c": None}, {"a": 1 / 3, "b": "x, y\nz"}])
-    assert path.read_bytes() == b'a,c,b\n1,,\n0.333333,,"x, y z"\n'
-    assert read_csv(path)[1] == {"a": "0.333333", "b": "x, y z", "c": ""}
-    assert cell(1e-9) == "1e-09"
+def test_a_cell_is_one_line_with_six_digits():
+    assert [cell(value) for value in (None, 1 / 3, 1e-9, "y\nz")] == [
+        "",
+        "0.333333",
+        "1e-09",
+        "y z",
+    ]
+
+
+def test_a_time_has_three_digits():
+    assert [duration(seconds) for seconds in (0.0012345, 0.9, 1.234, 4321.0)] == [
+        "1.23 ms",
+        "900 ms",
+        "1.23 s",
+        "4,321 s",
+    ]

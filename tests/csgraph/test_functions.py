@@ -228,7 +228,7 @@ def test_rows_of_a_graph_too_large_for_a_matrix(
 ) -> None:
     """No matrix (n, n) is made for `indices` of a sparse graph."""
     n = 10_000
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 8 * n * n // 2)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 8 * n * n // 2)
     rng = np.random.default_rng(5)
     places, sources = rng.integers(0, n, (2, 3 * n)), [5, 0]
     graph = scipy.sparse.csr_array(

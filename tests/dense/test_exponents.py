@@ -18,11 +18,11 @@ from tri_apsp.dense.exponents import (
     product_threshold,
     queue_edges_per_vertex,
     solve_threshold,
-    with_threshold,
+    with_exponents_threshold,
 )
 from tri_apsp.dense.plan import plan_dense
 from tri_apsp.semirings import no_edge
-from tri_apsp.values import Bounds
+from tri_apsp.value_range import ValueRange
 
 N = 8192  # the fewest vertices of a solve that may multiply by exponents
 K = 4096  # the fewest rows, columns and k of a product that may
@@ -60,7 +60,7 @@ def test_the_threshold_of_a_solve(
     edges: float | None, highest: float | None, expected: int | None
 ) -> None:
     assert solve_threshold(edges, highest) == expected
-    with with_threshold(100):
+    with with_exponents_threshold(100):
         assert solve_threshold(edges, highest) == 100
     with direct_products():
         assert solve_threshold(edges, highest) is None
@@ -134,12 +134,16 @@ def operand(
     )
 
 
+def between(lowest: float, highest: float | None) -> ValueRange:
+    return ValueRange(lowest, torch.inf, highest)
+
+
 @pytest.mark.usefixtures("supported")
 class TestProductThreshold:
     def found(
         self,
-        a: Bounds,
-        b: Bounds = Bounds(1, 4),  # noqa: B008 (immutable)
+        a: ValueRange,
+        b: ValueRange = between(1, 4),  # noqa: B008 (immutable)
         *,
         shape: tuple[int, int, int] = (K, K, K),
         missing: int = 0,
@@ -155,38 +159,38 @@ class TestProductThreshold:
 
     @pytest.mark.parametrize("shape", [(K - 1, K, K), (K, K - 1, K), (K, K, K - 1)])
     def test_small_ones(self, shape: tuple[int, int, int]) -> None:
-        assert self.found(Bounds(1, 4)) == 2048
-        assert self.found(Bounds(1, 4), shape=shape) is None
+        assert self.found(between(1, 4)) == 2048
+        assert self.found(between(1, 4), shape=shape) is None
 
     def test_bounds(self) -> None:
-        assert self.found(Bounds(2699, 2702)) == 2048
-        assert self.found(Bounds(2700, 2703)) is None
-        assert self.found(Bounds(-1, 4)) is None
-        assert self.found(Bounds(0, None)) is None
-        assert self.found(Bounds(1, 4), dtype=torch.int64) is None
+        assert self.found(between(2699, 2702)) == 2048
+        assert self.found(between(2700, 2703)) is None
+        assert self.found(between(-1, 4)) is None
+        assert self.found(between(0, None)) is None
+        assert self.found(between(1, 4), dtype=torch.int64) is None
         with direct_products():
-            assert self.found(Bounds(1, 4)) is None
+            assert self.found(between(1, 4)) is None
 
     def test_the_share_of_low_sums(self) -> None:
         """Of sums of two values from 1 to h, 300 / h^2 are at most 23 above the least."""
         for highest, expected in ((270, 2048), (280, None)):  # 16.9 and 15.7 per result
-            assert self.found(Bounds(1, highest), Bounds(1, highest)) == expected
+            assert self.found(between(1, highest), between(1, highest)) == expected
 
     def test_exact_products_need_no_low_sums(self) -> None:
         """No sum is more than 23 above the least."""
         for highest, expected in ((20, 2048), (21, None)):
-            bounds = Bounds(1, highest), Bounds(1, 5)
-            assert self.found(*bounds, missing=20) == expected
+            ranges = between(1, highest), between(1, 5)
+            assert self.found(*ranges, missing=20) == expected
 
     def test_fractions(self) -> None:
         ones, fractions = torch.ones(1, K, K), torch.ones(1, K, K)
         fractions[0, :3] = 0.5
         for operands in ((ones, fractions), (fractions, ones)):
-            assert product_threshold("cpu", *operands, [Bounds(0.5, 4)] * 2) is None
+            assert product_threshold("cpu", *operands, [between(0.5, 4)] * 2) is None
 
     def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * K * K)
-        assert self.found(Bounds(1, 4)) is None
+        assert self.found(between(1, 4)) is None
 
 
 @pytest.mark.gpu

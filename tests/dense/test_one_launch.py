@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from tri_apsp import InputError, NegativeCycleError, engines, shortest_paths
+from tri_apsp import InputError, NegativeCycleError, engines, select, shortest_paths
 from tri_apsp.dense import run
 from tri_apsp.engines import Block
 from tri_apsp.engines.cpu import CpuEngine
@@ -28,7 +28,7 @@ class BySign(CpuEngine):
     """Whether each solve was for weights of which none is negative."""
 
     @classmethod
-    def by_sign(cls, weights: torch.Tensor) -> bool:
+    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
     def queue_solve(
@@ -65,6 +65,13 @@ def test_the_next_weights_are_expected_to_be_like_the_last(solved: list[bool]) -
         *(False, True),
         *(True, True),
     ]
+
+
+@pytest.mark.parametrize("weights", [NONNEGATIVE, NEGATIVE])
+def test_the_plan_has_the_sign_of_the_weights(weights: torch.Tensor) -> None:
+    plan = shortest_paths(weights).plan
+    assert plan == select(weights, read_values=True)
+    assert plan.nonnegative == (weights is NONNEGATIVE)
 
 
 def test_the_first_weights_are_read(solved: list[bool]) -> None:

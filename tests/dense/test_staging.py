@@ -1,5 +1,5 @@
-"""The initial matrix of a solve, and the bounds of the weights, are the same from the kernel and
-from torch.
+"""The initial matrix of a solve, and the value range of its weights, are the same from the kernel
+and from torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import cases
 import pytest
 import torch
-from gpu.test_value_range import LAYOUTS, interpreted_dtypes, values
+from gpu.test_value_range import LAYOUTS, values
 from gpu.test_value_range import expected as expected_range
 
 from tri_apsp.arguments import DenseBatch
@@ -34,13 +34,13 @@ def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> N
     reader.queue(found, no_edge(weights.dtype), diagonal=True)
     batch = DenseBatch(weights, True, sizes)
     expected, read = stage(batch, CpuEngine, in_place=False, check=True, matrices=1)
-    bounds = read()
+    checked = read()
     assert torch.equal(found, expected)
     assert torch.equal(weights, before)
     first, last = reader.read()
-    assert bounds is not None
-    assert min(first.lowest, 0) == min(bounds.lowest, 0)
-    assert max(first.highest_below or 0, 0) == max(bounds.highest or 0, 0)
+    assert checked is not None
+    assert min(first.lowest, 0) == min(checked.lowest, 0)
+    assert max(first.highest_below or 0, 0) == max(checked.highest_below or 0, 0)
     assert last == expected_range(expected, no_edge(weights.dtype), True)
 
 
@@ -61,11 +61,14 @@ class TestInitialMatrixInterpreted:
             "tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3)
         )
 
-    @interpreted_dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "batch last", "cut out", "one graph"])
     @pytest.mark.parametrize("padded", [False, True])
-    def test_kernel(self, dtype: torch.dtype, layout: str, padded: bool) -> None:
-        for shape in ((1, 1, 1), (3, 17, 17), (2, 130, 130)):
+    def test_kernel(self, layout: str, padded: bool) -> None:
+        for shape, dtype in (
+            ((1, 1, 1), torch.int16),
+            ((3, 17, 17), torch.int16),
+            ((2, 130, 130), torch.float32),
+        ):
             weights = LAYOUTS[layout](values(shape, dtype))
             for more in (0, 15):
                 check(weights, sizes_of(weights.shape[0], shape[1]) if padded else None, more)

@@ -40,7 +40,7 @@ class EngineContract:
     def engine(self, dtype: torch.dtype, *, n: int = 256, nonnegative: bool = True) -> Engine:
         device = torch.device(self.device)
         config = tuned.find(self.name, device, dtype, self.config)
-        return engines.make(self.name, engines.MatrixSpec(n, dtype, device, nonnegative), config)
+        return engines.make(engines.MatrixSpec(n, dtype, device, nonnegative), config)
 
     def blocks(
         self, dtype: torch.dtype, *shapes: tuple[int, int], negative: bool = False
@@ -61,17 +61,10 @@ class EngineContract:
             out.append(whole[:, 1 : rows + 1, 2 : columns + 2])
         return tuple(out)
 
-    @staticmethod
-    def values(tensor: torch.Tensor) -> np.ndarray:
-        found = tensor.cpu()
-        return np.where(
-            (found >= tri_apsp.no_edge(found.dtype)).numpy(), cases.INF, found.double().numpy()
-        )
-
     def after(self, update: Update) -> np.ndarray:
         """C after an update that is still to be computed."""
-        before, (start, stop) = self.values(update.c), update.skip
-        result = min_plus(self.values(update.a), self.values(update.b))
+        before, (start, stop) = cases.values(update.c), update.skip
+        result = min_plus(cases.values(update.a), cases.values(update.b))
         if not update.fresh:
             result = np.minimum(before, result)
         result[:, start:stop], result[:, :, start:stop] = (
@@ -134,7 +127,7 @@ class EngineContract:
                 Update(d, block(d, (0, 40), (7, 8)), block(d, (7, 8), (0, 40)))
             )
             np.testing.assert_array_equal(
-                self.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7])
+                cases.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7])
             )
 
     @pytest.mark.parametrize("count", [1, 2, 3])
@@ -179,7 +172,7 @@ class EngineContract:
             row, column = block(d, (16, 32), (0, 53)), block(d, (0, 53), (16, 32))
             if skip != (16, 32):  # D is not among what it multiplies
                 row, column = block(d, (0, 16), (0, 53)), block(d, (0, 53), (37, 53))
-            middle, left, above = self.values(closed), self.values(row), self.values(column)
+            middle, left, above = cases.values(closed), cases.values(row), cases.values(column)
             expected_row, expected_column = min_plus(middle, left), min_plus(above, middle)
             inside = slice(*skip)
             expected_row[:, :, inside], expected_column[:, inside] = (
@@ -188,11 +181,11 @@ class EngineContract:
             )
             if skip != (16, 32):  # the two panels cross: check them one at a time
                 engine.panels(closed, row, block(column, (0, 0), (0, 16)), skip)
-                np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
+                np.testing.assert_array_equal(cases.values(row), expected_row, str(dtype))
                 continue
             engine.panels(closed, row, column, skip)
-            np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
-            np.testing.assert_array_equal(self.values(column), expected_column, str(dtype))
+            np.testing.assert_array_equal(cases.values(row), expected_row, str(dtype))
+            np.testing.assert_array_equal(cases.values(column), expected_column, str(dtype))
 
     @pytest.mark.parametrize("share", [0.0, 0.01])
     def test_panels_of_a_large_closed_block(
@@ -214,7 +207,7 @@ class EngineContract:
             expected = weights.copy()
             expected[:half, half:] = min_plus(closed[None], weights[None, :half, half:])[0]
             expected[half:, :half] = min_plus(weights[None, half:, :half], closed[None])[0]
-            np.testing.assert_array_equal(self.values(d)[0], expected, str(dtype))
+            np.testing.assert_array_equal(cases.values(d)[0], expected, str(dtype))
 
     def test_stored_values_never_leave_their_range(self) -> None:
         for dtype in self.dtypes:

@@ -18,7 +18,7 @@ from tri_apsp.engines import Update
 from tri_apsp.engines.boolean import nvidia, packed_size, triton_base
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
-from tri_apsp.engines.boolean.triton_base import shape_of
+from tri_apsp.engines.boolean.triton_base import shape_in_units
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods import Observer
 from tri_apsp.methods.kleene import Kleene
@@ -95,12 +95,14 @@ def test_large_products_are_counted(
         nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability)
     )
     monkeypatch.setattr(
-        nvidia, "counting_product", lambda update: products.update([128 * min(shape_of(update))])
+        nvidia,
+        "counting_product",
+        lambda update: products.update([128 * min(shape_in_units(update))]),
     )
     engine = NvidiaBooleanEngine(n, META)
     Kleene().solve(matrix(n), engine, Observer())
     assert products == expected
-    assert engine.counts == bool(expected)
+    assert engine.counts_paths == bool(expected)
 
 
 def words_of(bits: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from tri_apsp.engines import Engine, MatrixSpec
 
 def engine(name: str, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Engine:
     return engines.make(
-        name, MatrixSpec(8, dtype, torch.device(device), False), default_config(name, dtype)
+        MatrixSpec(8, dtype, torch.device(device), False), default_config(name, dtype)
     )
 
 
@@ -190,7 +190,7 @@ class SmallGraphsContract:
         """The gradient of the weights, and the distances."""
         distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
         spec = MatrixSpec(weights.shape[-1], weights.dtype, weights.device, False, sizes)
-        made = engines.make(self.name, spec, default_config(self.name, weights.dtype))
+        made = engines.make(spec, default_config(self.name, weights.dtype))
         found = made.weights_gradient(gradient, weights, distances)
         assert found is not None
         return found, distances

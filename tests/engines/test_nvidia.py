@@ -103,10 +103,10 @@ def test_tiles_that_programs_share(
         for size in ((m, k), (k, n), (m, n))
     )
     portable = engines.make(
-        "portable", engines.MatrixSpec(m, dtype, c.device, False), default_config("portable", dtype)
+        engines.MatrixSpec(m, dtype, c.device, False), default_config("portable", dtype)
     )
     engine = engines.make(
-        "nvidia", engines.MatrixSpec(m, dtype, c.device, False), default_config("nvidia", dtype)
+        engines.MatrixSpec(m, dtype, c.device, False), default_config("nvidia", dtype)
     )
     for fresh in (False, True, False):
         found, expected = ((c.clone(), c.clone()) for _ in range(2))
@@ -122,7 +122,6 @@ def test_tiles_that_programs_share_in_graphs() -> None:
     a, b = torch.randint(0, 100, (2, 1, 300, 5000), device="cuda", dtype=torch.int32)
     b = b.mT.contiguous()
     engine = engines.make(
-        "nvidia",
         engines.MatrixSpec(300, torch.int32, a.device, False),
         default_config("nvidia", torch.int32),
     )
@@ -187,9 +186,7 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
         graphs[:, range(n), range(n)] = 5
         weights = cases.tensor(graphs, dtype, "cuda")
         sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
-        engine = engines.make(
-            "nvidia", engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG
-        )
+        engine = engines.make(engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG)
         for given in (weights, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
             expected, report = TritonEngine.queue_solve(engine, given)  # type: ignore[arg-type]
             distances, own = engine.queue_solve(given)
@@ -218,7 +215,7 @@ def test_solves_side_by_side() -> None:
         cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (90, 200, 70)
     ]
     made = [
-        engines.make("nvidia", engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG)
+        engines.make(engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG)
         for w in graphs
     ]
     solved = [engine.queue_solve(w) for engine, w in zip(made, graphs, strict=True)]

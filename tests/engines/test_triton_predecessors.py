@@ -123,7 +123,7 @@ class PredecessorContract:
         distances = tri_apsp.shortest_paths(weights, config=tri_apsp.Config(engine="cpu")).distances
         distances[0, rows, n - 1] *= 1 - 64 * eps
         sizes = torch.tensor([n], dtype=torch.int32, device=self.device)
-        tolerance = Tolerance(4 * eps, 0, 8 * n * eps, 0)
+        tolerance = Tolerance(4 * eps, 0, 8 * n * eps, 0, has_absolute=False)
         found = module.find_predecessors(
             weights.to(self.device), distances.to(self.device), sizes, tolerance
         )
@@ -164,7 +164,7 @@ class TestPredecessorsOnGpu(PredecessorContract):
     @pytest.fixture(params=["search", "product"], autouse=True)
     def _product(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         if request.param == "search":
-            monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
+            monkeypatch.setattr("tri_apsp.engines.nvidia._PRODUCT_MAX_VERTICES", {})
 
     @pytest.mark.parametrize("dtype", [torch.int32, torch.float32])
     def test_the_product_finds_what_the_search_finds(
@@ -173,7 +173,7 @@ class TestPredecessorsOnGpu(PredecessorContract):
         for make in (cases.random_graph, cases.negative_graph):
             weights = cases.tensor(make(700), dtype, "cuda")
             first = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
-            monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
+            monkeypatch.setattr("tri_apsp.engines.nvidia._PRODUCT_MAX_VERTICES", {})
             assert torch.equal(
                 first, tri_apsp.shortest_paths(weights, predecessors=True).predecessors
             )  # type: ignore[arg-type]
@@ -190,13 +190,14 @@ class TestPredecessorsOnGpu(PredecessorContract):
         )
         weights = weights.cuda()
         tolerance = Tolerance(
-            *([4 * torch.finfo(dtype).eps, 0, 1e-6, 0] if dtype.is_floating_point else [0] * 4)
+            *([4 * torch.finfo(dtype).eps, 0, 1e-6, 0] if dtype.is_floating_point else [0] * 4),
+            has_absolute=False,
         )
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         found = module.find_predecessors(weights, distances, sizes, tolerance)
         peak = torch.cuda.max_memory_allocated() - before - found.nbytes
-        assert peak <= module.workspace(weights) * weights.nbytes
+        assert peak <= module.predecessors_workspace(weights) * weights.nbytes
 
     def test_many_pairs(self) -> None:
         for n in (4097, 8192):
@@ -221,15 +222,17 @@ class TestOtherDtypesOnGpu(PredecessorContract):
 
 @cases.interpreted
 class TestPredecessorsInterpreted(PredecessorContract):
-    device, engine, sizes, dtypes = "cpu", "portable", (11,), (torch.float32, torch.int16)
+    device, engine, sizes, dtypes = "cpu", "portable", (11,), (torch.float32,)
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Several strips of sources."""
         monkeypatch.setattr(module, "_WIDTH", 4)
 
-    def test_several_blocks_of_vertices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("search", PAIRS_PER_EDGE)
+    def test_several_blocks_of_vertices(self, monkeypatch: pytest.MonkeyPatch, search: str) -> None:
         monkeypatch.setattr(module, "_WIDTH", 32)
+        monkeypatch.setattr(module, "_PAIRS_PER_EDGE", PAIRS_PER_EDGE[search])
         self.check(cases.tensor(cases.random_graph(40, low=0, high=1), torch.int16))
 
 

@@ -34,8 +34,6 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 dtypes = pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
-# The interpreter is slow, and runs the same lines for every dtype but int16, which is widened.
-interpreted_dtypes = cases.every_dtype
 
 
 def values(shape: tuple[int, ...], dtype: torch.dtype, *, missing: float = 0.5) -> torch.Tensor:
@@ -151,8 +149,8 @@ class TestKernelInterpreted:
         ):
             check(by_kernel, layout(values(shape, dtype)))
 
-    @interpreted_dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "cut out"])
+    @cases.every_dtype  # the interpreter is slow, and int16, which is widened, takes other lines
     def test_many_tiles_per_program(self, dtype: torch.dtype, layout: str) -> None:
         """Of the matrix, and of the diagonal."""
         check(by_kernel, LAYOUTS[layout](values((9, 130, 130), dtype)), 7)

@@ -101,7 +101,7 @@ LARGE = 2**24 + 1
         (float("inf"), torch.float64, torch.float32, False),
     ],
 )
-def test_a_whole_number_that_is_rounded(recwarn, value, old, new, rounded):
+def test_an_integer_that_is_rounded(recwarn, value, old, new, rounded):
     cast_weights(torch.tensor([[0, value], [value, 0]], dtype=old), new)
     assert [(warning.category, warning.filename) for warning in recwarn] == [
         (RoundingWarning, __file__)

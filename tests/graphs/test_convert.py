@@ -293,7 +293,7 @@ ROUNDED = 2**24 + 1
         lambda: from_numpy(np.array([[0, ROUNDED], [ROUNDED, 0]]), torch.float32),
     ],
 )
-def test_a_whole_number_that_float32_rounds(recwarn, convert):
+def test_an_integer_that_float32_rounds(recwarn, convert):
     convert()
     (warning,) = recwarn
     assert (warning.category, warning.filename) == (RoundingWarning, __file__)

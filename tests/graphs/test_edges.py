@@ -13,11 +13,10 @@ from tri_apsp.semirings import DTYPES, no_edge
 INF = float("inf")
 
 
-def edge_list(n, *edges, dtype=None):
+def edge_list(n, *edges, dtype=None, base=0):
     columns = list(zip(*edges, strict=True)) or [(), (), ()]
-    return EdgeList(
-        n, np.array(columns[0], int), np.array(columns[1], int), np.array(columns[2], dtype)
-    )
+    sources, targets = (np.array(column, int) for column in columns[:2])
+    return EdgeList(n, sources, targets, np.array(columns[2], dtype), base)
 
 
 def listed(graph):
@@ -112,7 +111,7 @@ class TestEdgeList:
                 lambda: edge_list(3, (0, -1, 1)),
                 "vertices in [0, 3), but one leads from 0 to -1",
             ),
-            (lambda: edge_list(3, (0, 3, 1)), "one leads from 0 to 3"),
+            (lambda: edge_list(3, (0, 3, 1), base=1), "in [1, 4), but one leads from 1 to 4"),
             (lambda: edge_list(2, (0, 1, 1.5)).to_weights(torch.int32), "one is 1.5; use float32"),
             (lambda: edge_list(2).to_weights(torch.float16), "float16; convert"),
         ],
@@ -146,7 +145,7 @@ class TestDenseGraph:
             (torch.tensor([[0.0, 0.0], [-INF, 0.0]]), "is -inf at (1, 0)"),
             (torch.tensor([[0, 2**31 - 1], [0, 0]], dtype=torch.int32), "one is 2147483647"),
             (torch.tensor([[0, -(2**30)], [0, 0]], dtype=torch.int32), "one is -1073741824"),
-            (torch.zeros(2, 2).to_sparse(), "has layout sparse_coo; give from_scipy("),
+            (torch.zeros(2, 2).to_sparse(), "is sparse_coo (2, 2) of float32; give from_scipy("),
         ],
     )
     def test_other_tensors(self, weights, part):

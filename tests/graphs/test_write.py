@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from written_files import load
 
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import (
@@ -20,20 +18,6 @@ from tri_apsp.graphs import (
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
-
-
-def load(path: Path) -> torch.Tensor:
-    extension = "".join(path.suffixes)
-    if extension == ".pt":
-        return torch.load(path, weights_only=True)
-    if extension == ".npz":
-        return torch.from_numpy(np.load(path)["distances"])
-    if extension == ".npy":
-        return torch.from_numpy(np.load(path))
-    if extension == ".npy.gz":
-        with gzip.open(path) as stream:
-            return torch.from_numpy(np.load(stream))
-    return torch.from_numpy(np.loadtxt(path, delimiter=",", ndmin=2))
 
 
 class TestDistances:
@@ -135,7 +119,7 @@ class TestCheckOutput:
         (torch.zeros(2, 2, dtype=torch.complex64), "complex64; give its .real"),
         (torch.zeros(3), "must have shape (n, n) or (batch, n, n), but have (3,)"),
         (torch.zeros(2, 3, 3), "but `distances` have shape (2, 3, 3); write .npy"),
-        (torch.eye(2).to_sparse(), "has layout sparse_coo; call .to_dense() on it"),
+        (torch.eye(2).to_sparse(), "is sparse_coo (2, 2) of float32; call .to_dense() on it"),
         (None, "but is NoneType; give the distances of a Result"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tri_apsp.engines.exponents import Exponents, exponents_of
+from tri_apsp.configs import Exponents, exponents_of
 
 NO_EDGE = 16383
 

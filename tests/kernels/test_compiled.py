@@ -24,7 +24,6 @@ from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
 from tri_apsp.engines.nvidia_constants import strategy
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
-from tri_apsp.kernels.nvidia.arithmetic import SLICE
 from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS
 
 pytestmark = needs_disassembler
@@ -459,21 +458,3 @@ def _sample_exponents(case: Case, variant: Variant, compiled: Compiled) -> None:
     assert loop["LDGSTS"] == size  # 16 bytes each: of a thread 8 values of A, and 8 of B
     assert loop.total() <= 7.5 * 64
     assert compiled.shared == 3 * (8 + 8) * 256 * size
-
-
-@checks("arithmetic")
-def _arithmetic(case: Case, variant: Variant, compiled: Compiled) -> None:
-    """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute
-    capability 9.0 on.
-
-    The rest is 16-byte loads from shared memory: a few for each row and column of a thread.
-    """
-    dtype, capability = case
-    loop, pairs = compiled.main_loop(), SLICE * values_of(variant, "BLOCK_M", "BLOCK_N")
-    useful = {"VIADDMNMX": pairs}
-    if dtype == torch.float32:
-        useful = {"FADD": pairs} | (
-            {"IMNMX": pairs} if capability < 90 else {"VIMNMX3": pairs // 2}
-        )
-    assert {name: loop[name] for name in useful} == useful, loop
-    assert loop.total() <= 1.1 * sum(useful.values()), loop

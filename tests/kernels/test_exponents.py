@@ -14,7 +14,7 @@ from kernels import exponents_model as model
 from kernels.exponents_model import NO_EDGE
 from kernels.gluon_stand_in import Pointer, import_kernels, launch
 
-from tri_apsp.engines.exponents import exponents_of
+from tri_apsp.configs import exponents_of
 from tri_apsp.semirings import no_edge
 
 kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel

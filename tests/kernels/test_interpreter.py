@@ -18,8 +18,8 @@ QUICK = (
     ["engines/test_portable.py"],
     "TestPortableEngineInterpreted and (test_rank_one_update_in_place or test_closure)",
 )
-# Files with tests named "interpreted", in groups of about the same time: a process for each file
-# would spend most of its time on imports.
+# Files with tests named "interpreted", in two groups of about the same time: a process for each
+# file would spend most of its time on imports.
 GROUPS = (
     [
         "engines/test_exponents.py",
@@ -51,21 +51,20 @@ def _version(text: str) -> tuple[int, ...]:
     reason="the interpreter of Triton 3.6 fails under NumPy 2.4 on a bound known only at run time",
 )
 @pytest.mark.parametrize(
-    ("files", "names", "which"),
+    ("files", "names"),
     [
-        pytest.param(*QUICK, "not slow", id="quick"),
+        pytest.param(*QUICK, id="quick"),
         *(
-            pytest.param(files, "interpreted", which, marks=mark, id=f"{files[0]}-{which}")
+            pytest.param(files, "interpreted", marks=pytest.mark.compiled, id=files[0])
             for files in GROUPS
-            for which, mark in (("not slow", pytest.mark.compiled), ("slow", pytest.mark.slow))
         ),
     ],
 )
-def test_portable_kernels(files: list[str], names: str, which: str) -> None:
+def test_portable_kernels(files: list[str], names: str) -> None:
     """The tests of these names pass, in a process of their own: Triton reads TRITON_INTERPRET as a
     kernel is defined.
     """
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", names, "-m", which]
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", names, "-m", "not slow"]
     command = [sys.executable, "-m", "pytest", *options, *(f"tests/{file}" for file in files)]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     finished = subprocess.run(

@@ -49,7 +49,7 @@ def find(
         n,
         *STRIDES,
         2,
-        C=constants,
+        SMALL=constants,
     )
     return gradient
 

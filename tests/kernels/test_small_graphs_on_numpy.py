@@ -68,7 +68,7 @@ def solve(
         2,
         SIZES=sizes is not None,
         CHECK=check,
-        C=constants,
+        SMALL=constants,
     )
     return d, found
 

@@ -23,7 +23,6 @@ from tri_apsp.configs import (
     product_registers,
 )
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
-from tri_apsp.engines.arithmetic import arithmetic_constants, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
@@ -48,7 +47,6 @@ from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
-from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.counting import _counting_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
@@ -497,14 +495,6 @@ def counting_product(tiles: dict[str, int]) -> Variant:
     return _variant(_counting_kernel, torch.int32, 90, tiles, a_ptr="*i8", b_ptr="*i8")
 
 
-def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
-    """The arithmetic ceiling; int16 in words."""
-    tiles = shapes(dtype)[shape]
-    constants = arithmetic_constants(tiles, dtype)
-    words = torch.int32 if dtype == torch.int16 else dtype
-    return _variant(_arithmetic_kernel, words, capability, constants)
-
-
 def star(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the first value of every axis as one case, and all that differ from it in one."""
     first = tuple(axis[0] for axis in axes)
@@ -620,7 +610,6 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
     "exponents encode": (encode_exponents, star(EXPONENT_DTYPES, [90], [False, True])),
     "exponents sample": (sample_exponents, star(EXPONENT_DTYPES, [90])),
     "exponents count_edges": (count_edges, star(EXPONENT_DTYPES, [90])),
-    "arithmetic": (arithmetic, star([torch.float32, torch.int32, torch.int16], CAPABILITIES)),
     "nvidia of one vertex": (
         of_one_vertex,
         [(kernel,) for kernel in (*SUM_KERNELS, "argmin", "closure")],

@@ -72,7 +72,7 @@ class TestOnGpu(SystemContract):
             papers.solve(weights, "simple", config=config)
 
 
-@pytest.mark.skipif(not INTERPRETED, reason="runs in a process of its own, with TRITON_INTERPRET=1")
+@cases.interpreted
 class TestInterpreted(SystemContract):
     engine, device = "portable", "cpu"
     methods = ("vectorised",)
@@ -110,13 +110,13 @@ class TestInterpreted(SystemContract):
             papers.solve(torch.zeros(3, 3), **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
-class TestOthersInterpreted(TestInterpreted):
-    methods = ("harish_narayanan", "pseudo_blocked")
-
-
-def test_every_system_in_plain_triton_is_interpreted() -> None:
-    assert {*TestInterpreted.methods, *TestOthersInterpreted.methods} == {*IN_TRITON}
+@cases.interpreted
+@pytest.mark.parametrize("name", [name for name in IN_TRITON if name != "vectorised"])
+def test_other_systems_interpreted(name: str) -> None:
+    weights = cases.negative_graph(18)
+    config = Config(engine="portable")
+    found = papers.solve(cases.tensor(weights, torch.int16), name, config=config)
+    cases.assert_distances(found.distances, weights)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="the interpreter runs some of the systems on the CPU")

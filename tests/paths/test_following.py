@@ -13,7 +13,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import InputError
-from tri_apsp.paths import next_hops, paths
+from tri_apsp.paths import find_next_hops, find_paths
 
 
 def solve(weights: torch.Tensor) -> tri_apsp.Result:
@@ -63,10 +63,11 @@ def test_a_long_path() -> None:
     n = 3000
     predecessors = torch.arange(-1, n - 1, dtype=torch.int32).repeat(1, 1)
     zero = torch.zeros(1, dtype=torch.int64)
-    assert paths(predecessors, zero, zero + n - 1, zero == 0).vertices.tolist() == list(range(n))
+    found = find_paths(predecessors, zero, zero + n - 1, zero == 0)
+    assert found.vertices.tolist() == list(range(n))
     square = torch.full((1, n, n), -1, dtype=torch.int32)
     square[0, 0] = predecessors
-    assert next_hops(square)[0, 0].tolist() == [-1] + [1] * (n - 1)
+    assert find_next_hops(square)[0, 0].tolist() == [-1] + [1] * (n - 1)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])

@@ -139,15 +139,6 @@ def test_not_unless_asked_for() -> None:
         result.next_hops()
 
 
-def test_more_vertices_than_int32_numbers_are_refused() -> None:
-    n = 1 << 31
-    with pytest.raises(
-        InputError,
-        match="n must be at most 2147483647, the largest int32, but is 2147483648; leave",
-    ):
-        solve(torch.zeros(1).expand(n, n))
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_distances_and_sums_agree_with_scipy(data: st.DataObject) -> None:

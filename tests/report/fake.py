@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from tri_apsp.device import Device
-from tri_apsp.report.rows import ENVIRONMENT, StudyRows
+from tri_apsp.report.rows import ORIGIN, StudyRows
 from tri_apsp.report.study import Point, Study, Target
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -25,8 +25,8 @@ def target(engine: str) -> Target:
 
 
 def rows_of(study: Study, folder: Path) -> StudyRows:
-    """Return the rows of a study in a folder, with an environment of fixed texts."""
-    origin = dict.fromkeys(ENVIRONMENT, "some")
+    """Return the rows of a study in a folder, with an origin of fixed texts."""
+    origin = dict.fromkeys(ORIGIN, "some")
     return StudyRows(folder / f"{study.name}.csv", study.parameters, study.metrics, origin)
 
 

@@ -11,9 +11,8 @@ pytest.importorskip("matplotlib")
 
 from report.fake import CPU
 
-from tri_apsp import device
 from tri_apsp.errors import EngineError
-from tri_apsp.report.counters import counted_traffic, main, parse
+from tri_apsp.report.counters import counted_traffic, parse
 from tri_apsp.tune.tasks import TuningTask
 
 TASK = TuningTask("nvidia", "solve", "float32", "nonnegative", 64)
@@ -76,22 +75,3 @@ def test_why_nothing_was_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     with pytest.raises(EngineError, match="not on the PATH"):
         counted_traffic(TASK, ["a"], CPU, 60)
-
-
-def test_each_method_is_one_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(device.torch.cuda, "profiler", None, raising=False)
-    monkeypatch.setattr("tri_apsp.report.counters.profiled", lambda where: _Range(seen))
-    main(["cpu", "cpu", "40", "float32", "kleene", "floyd_warshall"])
-    assert seen == ["begin", "end"] * 2
-
-
-class _Range:
-    def __init__(self, seen: list[str]) -> None:
-        self._seen = seen
-
-    def __enter__(self) -> None:
-        self._seen.append("begin")
-
-    def __exit__(self, *error: object) -> None:
-        self._seen.append("end")

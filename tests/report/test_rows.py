@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tri_apsp.errors import InputError
-from tri_apsp.report.rows import ENVIRONMENT, StudyRows
+from tri_apsp.report.rows import ORIGIN, StudyRows
 from tri_apsp.report.study import Point
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -18,7 +18,7 @@ TASK = TuningTask("cpu", "product", "float32", "any", 1000)
 
 
 def rows_of(folder: Path) -> StudyRows:
-    origin = dict.fromkeys(ENVIRONMENT, "some")
+    origin = dict.fromkeys(ORIGIN, "some")
     return StudyRows(folder / "some.csv", ("edge", "warps"), ("joules",), origin)
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib")
 
 from report.fake import CPU
 
-from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.api import shortest_paths
 from tri_apsp.device import describe
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report.__main__ import main
@@ -80,24 +80,6 @@ def test_a_call_is_timed_only_if_it_is_right() -> None:
     """On the small graphs of a check, and on the timed graph."""
     assert screen(0) == (OutcomeKind.correct, True)
     assert screen(100) == screen(TASK.n) == (OutcomeKind.wrong_result, False)
-
-
-def test_the_two_sub_closures_may_not_run_side_by_side() -> None:
-    """A22 must know the paths through A11 before it is closed: Henriod's question."""
-    weights = erdos_renyi(100, 0.06, seed=0).to_weights(torch.float32)
-    d = weights.clone()
-    a, b, c, e = d[:50, :50], d[:50, 50:], d[50:, :50], d[50:, 50:]
-    a.copy_(shortest_paths(a).distances)
-    e.copy_(shortest_paths(e).distances)
-    b.copy_(min_plus(a, b))
-    c.copy_(min_plus(c, a))
-    e.copy_(min_plus(c, b, e))
-    c.copy_(min_plus(e, c))
-    b.copy_(min_plus(b, e))
-    a.copy_(min_plus(b, c, a))
-    expected = shortest_paths(weights).distances
-    assert int((d != expected).sum()) == 2055
-    assert bool((d >= expected).all())
 
 
 @pytest.mark.parametrize(

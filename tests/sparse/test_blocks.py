@@ -73,7 +73,7 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
 def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(
-        InputError, match=r"`out` needs zarr .*; run pip install zarr, or name another"
+        InputError, match=r"`out` needs zarr .*; run pip install zarr, or give another file name"
     ):
         distance_blocks(WEIGHTS, out=tmp_path / "d.zarr")
 
@@ -173,7 +173,7 @@ def test_a_damaged_file(tmp_path: Path, damaged: str, state: str) -> None:
     file = tmp_path / damaged
     file.write_bytes(file.read_bytes()[:-1] if "last" in state else state.encode())
     what = "is shorter than it was" if damaged == "d.npy" else "is another file"
-    with pytest.raises(InputError, match=rf"{what}; remove it and 'd\.npy\.partial', or name"):
+    with pytest.raises(InputError, match=rf"{what}; remove it and 'd\.npy\.partial', or give"):
         distance_blocks(WEIGHTS, out=path)
 
 

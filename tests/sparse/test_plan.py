@@ -16,7 +16,7 @@ import tri_apsp
 from tri_apsp import Config, InputError, TooLargeError, no_edge
 from tri_apsp.graphs import EdgeList, generate
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
-from tri_apsp.sparse.choice import choose, dense_or_sparse, may_stay_sparse
+from tri_apsp.sparse.choice import choose, may_stay_sparse, reason_for_sparse
 
 INF = float("inf")
 CPU, GPU = torch.device("cpu"), torch.device("cuda")  # which need not be there
@@ -56,12 +56,12 @@ def test_methods_of_rows(device: torch.device, n: int, edges: int, rows: int, me
         (GPU, 2000, 1, True, 2000**3 / (150 * 8)),
     ],
 )
-def test_dense_or_sparse(
+def test_reason_for_sparse(
     device: torch.device, n: int, rows: int, has_lists: bool, most: float
 ) -> None:
-    assert dense_or_sparse(n, int(most), rows, device, has_lists=has_lists).sparse == (most > 0)
+    assert bool(reason_for_sparse(n, int(most), rows, device, has_lists=has_lists)) == (most > 0)
     for edges in (int(most) + 1, None):
-        assert not dense_or_sparse(n, edges, rows, device, has_lists=has_lists).sparse
+        assert not reason_for_sparse(n, edges, rows, device, has_lists=has_lists)
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ def test_random_graphs_of_any_sign(n: int, edges: int, seed: int, method: str) -
 
 
 def test_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.device.free_memory", lambda _: 10**9)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda _: 10**9)
     graph = sparse_graph(generate("chain", 1_000_000))
     for count in (1000, 100_000):
         message = f"distances from {count} sources to 1000000 vertices must fit the memory"

@@ -94,16 +94,12 @@ class FaultyEngine(CpuEngine):
             updates[0].c[-1, -1, -1] -= 1
 
 
-def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-    return FaultyEngine(spec, config)
-
-
 def prepare(task: TuningTask, device: torch.device) -> Measurement:
-    return Measurement(task, device, make)
+    return Measurement(task, device, FaultyEngine)
 
 
 def prepare_wrong(task: TuningTask, device: torch.device) -> Measurement:
-    def wrong(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+    def wrong(spec: MatrixSpec, config: CompleteConfig) -> Engine:
         return FaultyEngine(spec, bad("wrong result"))
 
     return Measurement(task, device, wrong)

@@ -35,8 +35,8 @@ def bad(act: str) -> CompleteConfig:
     return dataclasses.replace(config, product=dataclasses.replace(config.product, **changes))
 
 
-def make_faulty(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-    engine = make(name, spec, config)
+def make_faulty(spec: MatrixSpec, config: CompleteConfig) -> Engine:
+    engine = make(spec, config)
     assert isinstance(config, GpuConfig)
     code = config.product.group_m
     product = engine.product

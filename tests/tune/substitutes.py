@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import ClassVar
 
 import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
+from tri_apsp.engines import Block, MatrixSpec, Update, block
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned import KERNELS
@@ -39,10 +38,6 @@ class Substitute(CpuEngine):
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         self.configs.append(config)
         super().__init__(spec, dataclasses.replace(config, product=TILES))
-
-
-def make_of(engine: type[Substitute]) -> Callable[[str, MatrixSpec, CompleteConfig], Engine]:
-    return lambda name, spec, config: engine(spec, config)
 
 
 class Faulty(Substitute):

@@ -72,7 +72,7 @@ def test_the_winner_of_a_final(ms: dict[str, float | None], cutoff: int, changed
     found = final(Baselines(TUNED, UNTUNED, incumbent), **ms)
     assert found is not None
     assert (found.config["cutoff"], found.changed) == (cutoff, changed)
-    assert found.gained == (cutoff != UNTUNED.cutoff)
+    assert found.is_tuned == (cutoff != UNTUNED.cutoff)
     assert (found.default_ms, found.before_ms) == (
         ms["untuned"],
         ms["incumbent" if "incumbent" in ms else "tuned"],

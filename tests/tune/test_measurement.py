@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 import pytest
-from tune.substitutes import CPU, Faulty, Substitute, complete, make_of, task_of
+from tune.substitutes import CPU, Faulty, Substitute, complete, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
 from tri_apsp.engines import Block, Engine, Update
@@ -35,7 +35,7 @@ class FaultyAtSizes(Faulty):
 
 def test_the_size_of_the_task_and_an_odd_one_are_compared_too() -> None:
     small, large = (
-        Measurement(task_of("cpu", "product", n=n), CPU, make_of(FaultyAtSizes)) for n in (144, 600)
+        Measurement(task_of("cpu", "product", n=n), CPU, FaultyAtSizes) for n in (144, 600)
     )
     config = dataclasses.replace(complete(task_of("cpu", "product")), cutoff=77)
     assert small.check(config).kind is OutcomeKind.correct
@@ -57,7 +57,7 @@ class Slower(Substitute):
 
 def test_a_final_interleaves_forward_and_back() -> None:
     task = task_of("cpu", "product")
-    measurement = Measurement(task, CPU, make_of(Slower))
+    measurement = Measurement(task, CPU, Slower)
     configs = [dataclasses.replace(complete(task), cutoff=cutoff) for cutoff in (64, 128, 256)]
     Slower.runs.clear()
     outcomes = measurement.final(configs, 2, 60.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -38,8 +39,9 @@ class FakeWorker:
 
     def screen(self, task: TuningTask, config: CompleteConfig, is_slow: object) -> Outcome:
         assert self.busy.acquire(blocking=False), "a worker measures one at a time"
-        self.calls.append("screen")
+        time.sleep(0.02)  # in which another thread would find it busy
         self.busy.release()
+        self.calls.append("screen")
         return correct(1.0)
 
     def final(

@@ -19,7 +19,6 @@ from tune.substitutes import (
     Stray,
     Substitute,
     complete,
-    make_of,
     task_of,
 )
 
@@ -52,7 +51,7 @@ def substituted(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_correct_engine_passes(engine: str, kernel: str, dtype: str, sign: str, n: int) -> None:
     task = task_of(engine, kernel, dtype, sign, n)
-    measurement = Measurement(task, CPU, make_of(Substitute))
+    measurement = Measurement(task, CPU, Substitute)
     assert measurement.verify(complete(task)).kind is OutcomeKind.correct
 
 
@@ -60,7 +59,7 @@ def test_a_correct_engine_passes(engine: str, kernel: str, dtype: str, sign: str
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
 def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faulty]) -> None:
     task = task_of(engine, kernel)
-    measurement = Measurement(task, CPU, make_of(faulty))
+    measurement = Measurement(task, CPU, faulty)
     assert measurement.check(complete(task)).kind is OutcomeKind.correct
     with pytest.raises(WrongResultError):
         measurement.check(dataclasses.replace(complete(task), cutoff=77))
@@ -68,7 +67,7 @@ def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faul
 
 def test_an_error_of_a_checked_call_is_a_wrong_result() -> None:
     task = task_of("cpu", "solve", "int32")  # of floats, it could be rounding
-    measurement = Measurement(task, CPU, make_of(NegativeCycle))
+    measurement = Measurement(task, CPU, NegativeCycle)
     with pytest.raises(WrongResultError, match=r"negative|must fit"):
         measurement.check(dataclasses.replace(complete(task), cutoff=77))
 
@@ -87,7 +86,7 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
         default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64
     )
     problem = WORKLOADS[task.record.workload](task, CPU, small_sizes(task)[0], small=True)
-    problem.operation(config, make_of(Closes)).run()
+    problem.operation(config, Closes).run()
     assert sizes == [272, problem.n - 272]
     problem.check()
 
@@ -98,12 +97,12 @@ def test_only_whole_solves_block() -> None:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
         whole = WORKLOADS[task.record.workload](task, CPU, 64, small=False).operation(
-            config, make_of(Substitute)
+            config, Substitute
         )
         solves = kernel in ("solve", "exponents")
         assert whole.blocks == (solves or (engine == "nvidia" and kernel in ("closure", "batch")))
         part = WORKLOADS[task.record.workload](task, CPU, 64, small=False).operation(
-            complete(task), make_of(Substitute)
+            complete(task), Substitute
         )
         assert part.blocks == solves
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tuned_files import entry_of, file_of
 
 from tri_apsp import Config, GpuTiles, device, tuned
 from tri_apsp.configs import CompleteConfig, to_fields
@@ -17,7 +18,6 @@ from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
 CUDA = torch.device("cuda", 0)
-RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
 _EXPONENTS = GpuTiles(128, 128, 128, num_warps=8, num_stages=5)
 CONFIGS: dict[str, dict[str, Any]] = {
     "product": to_fields(Config(product=GpuTiles(64, 128, 8, num_stages=2))),
@@ -52,7 +52,6 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     monkeypatch.setattr(store.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(store, "_CHECKOUT", found["shipped"])
     monkeypatch.setattr(misses, "WARNED", set())
-    monkeypatch.setattr(misses, "_tried", set())
     tuned.reload()
     yield found
     tuned.reload()
@@ -84,8 +83,7 @@ def entry() -> Callable[..., Entry]:
             name: value | values if isinstance(value, dict) else values.get(name, value)
             for name, value in (config or CONFIGS[kernel]).items()
         }
-        times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 2.0)
-        return Entry(sign=sign, n=n, batch=batch, config=fields, **times, evaluated=7)
+        return entry_of(n, fields, sign, batch)
 
     return make
 
@@ -101,7 +99,7 @@ def made() -> Callable[..., TunedFile]:
         device: Device = GPU,
         **header: Any,
     ) -> TunedFile:
-        return tuned.new_file(engine, kernel, "float32", device, entries, **{**RUN, **header})
+        return file_of(engine, kernel, "float32", device, *entries, **header)
 
     return make
 

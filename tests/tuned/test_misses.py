@@ -126,6 +126,6 @@ def test_another_policy_is_refused(monkeypatch):
     for call in (tri_apsp.shortest_paths, tri_apsp.select, lambda x: tri_apsp.min_plus(x, x)):
         with pytest.raises(
             InputError,
-            match=r"^TRI_APSP_TUNE must be one of warn, auto, off, require, but is 'yes'; ",
+            match=r"^TRI_APSP_TUNE must be one of warn, off, require, but is 'yes'; ",
         ):
             call(weights)

@@ -29,7 +29,7 @@ def names(folder: Path) -> set[str]:
 
 
 def test_a_saved_file_is_found(gpu, entry, made, directories):
-    file = made(entry(1024, block_m=128), driver="570.1")
+    file = made(entry(1024, block_m=128), budget_seconds=60.0)
     path = tuned.save(file, directories["user"])
     assert path == directories["user"] / "a-gpu" / "nvidia-product-float32.json"
     assert tuned.load(path) == tuned.load(str(path)) == file

@@ -43,7 +43,7 @@ REFUSED = {
     "binary": (lambda text: b"\xff\xfe\x00\x80", "breaks its schema .file: Invalid JSON"),
     "no object": (lambda text: "[1]", "must follow tuning/README.md"),
     "NaN": (
-        lambda text: text.replace('"p50_ms": 2.0', '"p50_ms": NaN'),
+        lambda text: text.replace('"p50_ms": 1.0', '"p50_ms": NaN'),
         "must follow tuning/README.md.*entries.0.p50_ms",
     ),
     "other schema": (change(schema_version=2), "schema .schema_version: Input should be 1"),
@@ -74,7 +74,7 @@ REFUSED = {
     ),
     "another folder": (
         change(slug="b-gpu"),
-        "must be b-gpu/nvidia-product-float32.json, which it is for, but is a-gpu/nvidia-product",
+        "must lie at b-gpu/nvidia-product-float32.json, but lies at a-gpu/nvidia-product",
     ),
     "fewer units": (change(units=50), "100 units, compute capability 9.0.*50 units"),
     "another architecture": (
@@ -85,7 +85,7 @@ REFUSED = {
         change(kernel_hash="0" * 64),
         "must be tuned for the present sources of its kernel, .*00000000",
     ),
-    "another dtype": (change(dtype="int32"), "must be a-gpu/nvidia-product-int32.json, which"),
+    "another dtype": (change(dtype="int32"), "must lie at a-gpu/nvidia-product-int32.json, but"),
 }
 
 

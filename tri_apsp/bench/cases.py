@@ -2,16 +2,16 @@
 SciPy.
 """
 
-import io
+import pickle
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.errors import EngineError
 from tri_apsp.messages import counted
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
@@ -45,7 +45,7 @@ class Case:
     sign: Sign = SIGNS[0]
 
     def __str__(self) -> str:
-        """Return the case in a few words, for progress."""
+        """Return the case in a few words, for messages."""
         batch = f", {counted(self.batch, 'graph')}" if self.batch > 1 else ""
         return f"{dtype_name(self.dtype)} {self.sign}, n = {self.n}{batch}"
 
@@ -112,7 +112,7 @@ def scipy_distances(case: Case) -> tuple[torch.Tensor, float]:
     and its seconds.
 
     Raises:
-        RuntimeError: if SciPy's process fails, such as for lack of memory.
+        EngineError: SciPy's process fails, such as for lack of memory.
 
     Cost: batch * n^3 operations on one core; the memory that `scipy_bytes` returns.
     """
@@ -127,14 +127,17 @@ def solve_by_scipy(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
 
     Zeros and infinities count as no edge. Errors and cost as for scipy_distances.
     """
-    graphs, command = io.BytesIO(), module_command("tri_apsp.bench.scipy_process")
-    np.save(graphs, weights)
     # A session of its own, since Ctrl-C reaches every process of the terminal's.
     ended = subprocess.run(
-        command, input=graphs.getbuffer(), stdout=subprocess.PIPE, start_new_session=True
+        module_command("tri_apsp.bench.scipy_process"),
+        input=pickle.dumps(weights, protocol=5),  # which copies an array once
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
     if ended.returncode:
-        raise RuntimeError(f"SciPy's process ended with exit status {ended.returncode}")
-    answer = io.BytesIO(ended.stdout)
-    distances = np.load(answer)
-    return distances, float(np.load(answer))
+        raise EngineError(
+            "SciPy's process must run to its end, but ended with exit status "
+            f"{ended.returncode}, as for lack of memory; give it fewer or smaller graphs."
+        )
+    distances, seconds = pickle.loads(ended.stdout)
+    return distances, seconds

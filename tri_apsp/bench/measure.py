@@ -91,7 +91,6 @@ def measure(
     scipy_up_to: int,
     clock_hz: float | None,
     reachability: bool = False,
-    show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[BenchRow]:
     """Yield a row for the product and for each method, for each case; and one for reachability, for
     each size and batch.
@@ -107,23 +106,19 @@ def measure(
             as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
         reachability: measure the transitive closure too; and no product of a case without methods.
-        show: receives what is done now, in a few words; an empty text before a row is yielded.
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
     closed: set[tuple[int, int]] = set()
     for case, methods in runs:
-        time_call = partial(_row, case, device, repeat, clock_hz, show)
+        time_call = partial(_row, case, device, repeat, clock_hz)
         if methods or not reachability:
             if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
-                show(f"{case}: SciPy")
                 baselines[case.graphs] = scipy_distances(case)
             expected, scipy_seconds = baselines.get(case.graphs, (None, None))
-            show(f"{case}: weights")
-            for call in _checked_calls(case.weights(device), methods, config, expected, show):
+            for call in _checked_calls(case.weights(device), methods, config, expected):
                 yield time_call(call, scipy_seconds)
         if reachability and (case.n, case.batch) not in closed:
             closed.add((case.n, case.batch))
-            show(f"{case}: reachability, check")
             yield time_call(_checked_closure(case, config, device), None)
 
 
@@ -132,17 +127,12 @@ def _row(
     device: torch.device,
     repeat: int,
     clock_hz: float | None,
-    show: Callable[[str], None],
     call: _CheckedCall,
     scipy_seconds: float | None,
 ) -> BenchRow:
     """Time `call` on the graphs of `case`."""
-    show(f"{case}: {call.operation}, warm-up")
     warm_up(call.run, device)
-    seconds = []
-    for run in range(repeat):
-        show(f"{case}: {call.operation}, run {run + 1} of {repeat}")
-        seconds.append(timed(call.run, device)[1])
+    seconds = [timed(call.run, device)[1] for _ in range(repeat)]
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
     rate = case.operations / p50
     limit = (
@@ -150,7 +140,6 @@ def _row(
         if call.tensor_cores
         else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
     )
-    show("")
     return BenchRow(
         operation=call.operation,
         dtype=dtype_name(call.dtype),
@@ -173,14 +162,12 @@ def _checked_calls(
     methods: Sequence[str],
     config: Config,
     expected: torch.Tensor | None,
-    show: Callable[[str], None],
 ) -> Iterator[_CheckedCall]:
     """Yield the call of each operation after a first call returned the right result.
 
     `expected` are the distances, if known. If not, the first method is checked for two sources of
-    each graph, and the others must agree with it. `show` receives what is done now.
+    each graph, and the others must agree with it.
     """
-    show("min_plus, check")
     _check_product(min_plus(weights, weights), weights)
     engine = engines.choose(weights.device, dtype=weights.dtype)
     by_exponents = tries_exponents(weights, weights)
@@ -194,7 +181,6 @@ def _checked_calls(
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:
-        show(f"{method}, check")
         run = partial(solve_by, method, weights, config)
         result = run()
         if expected is None:
@@ -213,7 +199,7 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Check
     edges = closures.edges_of(case, device)
     closures.check(closures.solve(edges, config), case)
     engine = engines.choose(device, config)
-    counts = boolean.make(engine, case.n, device).counts
+    counts = boolean.make(engine, case.n, device).counts_paths
     return _CheckedCall(
         "reachability",
         torch.bool,

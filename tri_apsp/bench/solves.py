@@ -28,8 +28,8 @@ def solve_with(
 ) -> Result:
     """Solve by an engine that `adapt` has changed."""
 
-    def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-        engine = engines.make(name, spec, config)
+    def make(spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        engine = engines.make(spec, config)
         adapt(engine)
         return engine
 

@@ -22,10 +22,15 @@ T = TypeVar("T")
 RUNS = 5
 """Most runs that timed_again takes the median of."""
 
-SHORT_SECONDS = 1.0
-"""A call that takes less is repeated, and timed then: its first run also pays for first allocations
-and an idle clock.
-"""
+# A call that takes less, or whose graph has no more vertices, is repeated, and timed then: its
+# first run also pays for first allocations, an idle clock, and kernels that were not compiled.
+_SHORT_SECONDS, _SMALL = 1.0, 512
+
+SECONDS = (
+    f"the median of up to {RUNS} runs after a first run; for more than {_SMALL} vertices the first "
+    f"run alone, if it takes longer than {_SHORT_SECONDS:g} s"
+)
+"""What timed_warm returns, for help texts."""
 
 # An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under
 # load.
@@ -61,12 +66,27 @@ def timed_again(call: Callable[[], T], device: torch.device) -> tuple[T, float, 
     return result, median(seconds), len(seconds)
 
 
-def timed_warm(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """Return the result of `call`, and its seconds without compilation: those of its first run only
-    if that takes long.
+def timed_warm(
+    call: Callable[[], T],
+    device: torch.device,
+    n: int,
+    *,
+    first: Callable[[], T] | None = None,
+    may_repeat: Callable[[T], bool] = lambda result: True,
+) -> tuple[T, float, int]:
+    """Return the result of a call, its seconds, and of how many runs after the first these are the
+    median; 0: they are those of the first run.
+
+    Args:
+        n: vertices of its graph.
+        first: replaces the first run, such as by one that reports its progress.
+        may_repeat: whether the call can run again after it returned this.
     """
-    result, seconds = timed(call, device)
-    return (result, seconds) if seconds > SHORT_SECONDS else timed_again(call, device)[:2]
+    result, seconds = timed(first or call, device)
+    if not may_repeat(result) or (seconds > _SHORT_SECONDS and n > _SMALL):
+        return result, seconds, 0
+    del result  # the next run needs its memory
+    return timed_again(call, device)
 
 
 def warm_up(call: Callable[[], object], device: torch.device) -> None:

@@ -1,15 +1,13 @@
 """python -m tri_apsp bench"""
 
 import argparse
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TypeVar
 
 import torch
 
 from tri_apsp import engines
-from tri_apsp.bench import batches, closures
+from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import TITLES, BenchRow, line, measure
@@ -17,18 +15,15 @@ from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
-from tri_apsp.console.progress import activity
-from tri_apsp.device import check_memory, describe, require_memory, resolve
+from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
+from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
-AnyRow = TypeVar("AnyRow", BenchRow, batches.BatchRow)
-
 _SCIPY_UP_TO = 2048
-_SMALL = " ".join(map(str, batches.SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_SYSTEM = "all"
 _REACHABILITY = "reachability"
@@ -36,26 +31,6 @@ _REACHABILITY = "reachability"
 _REPEATED = (
     *("n", "batch", "dtype", "sign", "method", "system"),
     *("device", "engine", "repeat", "scipy_up_to"),
-)
-# The weights, two results, the copy, and what a loop of torch operations takes.
-_BATCH_MATRICES = 6
-_LEGEND = (
-    (
-        "median ms",
-        "of whole checked calls of shortest_paths on complete graphs; graphs/s: batch / median",
-    ),
-    ("/ copy", "median ms / that of a copy of the weights, on the same device"),
-    ("sizes %", "how much longer a call with `sizes` takes"),
-    (
-        "torch ms",
-        "a loop of n operations torch.minimum over the whole batch, with the same checks; ratio: "
-        "to median ms",
-    ),
-    (
-        "scipy ms",
-        "a loop of scipy.sparse.csgraph.floyd_warshall over the graphs, dense, in float64; in "
-        "proportion to 256 of them",
-    ),
 )
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
@@ -71,8 +46,7 @@ _DESCRIPTION = (
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, "
     "p50_seconds, p80_seconds, ops_per_second, bound_fraction, scipy_seconds, ratio (to SciPy); "
-    "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, "
-    "p50_seconds, sizes_seconds, copy_seconds, torch_seconds, scipy_seconds"
+    "null: not known or not applicable"
 )
 
 
@@ -118,14 +92,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"systems of papers to measure beside --method, on a GPU: {_EVERY_SYSTEM} that take "
         f"the dtype, or some of {', '.join(SYSTEMS)}; default: none",
     )
-    parser.add_argument(
-        "--batches",
-        action="store_true",
-        help="measure batches of small graphs instead, each --n with each --batch: whole calls of "
-        "shortest_paths, with and without sizes, beside a copy, a loop of torch operations and a "
-        f"loop of SciPy; default: --n {_SMALL}, and --batch 256 4096, on a GPU also 65536; takes "
-        "no --method, --system and --scipy-up-to",
-    )
     add_device(parser)
     parser.add_argument(
         "--repeat",
@@ -152,18 +118,7 @@ def run(args: argparse.Namespace) -> None:
             "--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; "
             "leave it out."
         )
-    if not args.batches:
-        _run_operations(args, resolve(args.device), Config(engine=args.engine))
-        return
-    if args.method != _METHODS or args.system or args.scipy_up_to != _SCIPY_UP_TO:
-        raise InputError(
-            "--batches measures shortest_paths by method auto alone, but --method, --system or "
-            "--scipy-up-to is given; leave it out."
-        )
-    _run_batches(args, resolve(args.device), Config(engine=args.engine))
-
-
-def _run_operations(args: argparse.Namespace, device: torch.device, config: Config) -> None:
+    device, config = resolve(args.device), Config(engine=args.engine)
     sizes, counts = args.n or SIZES[device.type], args.batch or [1]
     if len(counts) not in (1, len(sizes)):
         raise InputError(
@@ -187,18 +142,41 @@ def _run_operations(args: argparse.Namespace, device: torch.device, config: Conf
     ]
     given = vars(args) | {"n": sizes, "batch": args.batch or [1], "device": device}
     command = command_line("tri_apsp", "bench", **{name: given[name] for name in _REPEATED})
-    with activity() as show:
-        rows = measure(
-            runs,
-            device,
-            config=config,
-            repeat=args.repeat,
-            scipy_up_to=args.scipy_up_to,
-            clock_hz=clock_hz,
-            reachability=reachability,
-            show=show,
-        )
-        _print_rows(rows, command, device, fields, TITLES, line, json=args.json)
+    rows = measure(
+        runs,
+        device,
+        config=config,
+        repeat=args.repeat,
+        scipy_up_to=args.scipy_up_to,
+        clock_hz=clock_hz,
+        reachability=reachability,
+    )
+    _print_rows(rows, command, device, fields, json=args.json)
+
+
+def _print_rows(
+    rows: Iterable[BenchRow],
+    command: str,
+    device: torch.device,
+    fields: Sequence[tuple[str, str]],
+    *,
+    json: bool,
+) -> None:
+    """Print a table row by row, below the machine and `fields`, or one JSON object at the end."""
+    cpu = torch.device("cpu")
+    if json:
+        machine = {str(place): device_facts(place) for place in (cpu, device)}
+        found = [asdict(row) for row in rows]
+        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
+        return
+    places = [("cpu", device_line(cpu))]
+    if device.type != "cpu":
+        places.append(("device", device_line(device)))
+    print_fields([*places, ("versions", versions_line()), ("command", command), *fields])
+    print()
+    print(TITLES)
+    for row in rows:
+        print(line(row), flush=True)
 
 
 def _systems(args: argparse.Namespace, case: Case) -> list[str]:
@@ -224,49 +202,3 @@ def _check(
     if runs_scipy(case, scipy_up_to):
         remedy = "lower --scipy-up-to, --n or --batch"
         require_memory(f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy)
-
-
-def _run_batches(args: argparse.Namespace, device: torch.device, config: Config) -> None:
-    sizes, counts = args.n or list(batches.SIZES), args.batch or list(batches.BATCHES[device.type])
-    dtypes = [DTYPES_BY_NAME[name] for name in args.dtype]
-    every_n, every_count = zip(*itertools.product(sizes, counts), strict=True)
-    cases = list(cases_of(every_n, every_count, dtypes, args.sign))
-    for case in cases:
-        engines.choose(device, config, case.dtype)
-        check_memory(case.n, case.batch, case.dtype, device, matrices=_BATCH_MATRICES)
-    given = {"n": sizes, "batch": counts, "device": device}
-    names = ("dtype", "sign", "engine", "repeat")
-    command = command_line(
-        "tri_apsp", "bench", "--batches", **given, **{name: getattr(args, name) for name in names}
-    )
-    with activity() as show:
-        rows = batches.measure_batches(cases, device, config=config, repeat=args.repeat, show=show)
-        fields = [("figures", f"medians of {args.repeat} runs"), *_LEGEND]
-        _print_rows(rows, command, device, fields, batches.TITLES, batches.line, json=args.json)
-
-
-def _print_rows(
-    rows: Iterable[AnyRow],
-    command: str,
-    device: torch.device,
-    fields: Sequence[tuple[str, str]],
-    titles: str,
-    line: Callable[[AnyRow], str],
-    *,
-    json: bool,
-) -> None:
-    """Print a table row by row, below the machine and `fields`, or one JSON object at the end."""
-    cpu = torch.device("cpu")
-    if json:
-        machine = {str(place): device_facts(place) for place in (cpu, device)}
-        found = [asdict(row) for row in rows]
-        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
-        return
-    places: list[tuple[str, str]] = [("cpu", device_line(cpu))]
-    if device.type != "cpu":
-        places.append(("device", device_line(device)))
-    print_fields([*places, ("versions", versions_line()), ("command", command), *fields])
-    print()
-    print(titles)
-    for row in rows:
-        print(line(row), flush=True)

@@ -40,8 +40,8 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
         "graph",
         metavar="GRAPH",
         help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which "
-        "needs --format. Of parallel edges only the lightest counts, and loops only if they are "
-        "negative, also in the number of edges that is shown",
+        "needs --format. Of parallel edges only the lightest counts, of loops only negative ones; "
+        "the number of edges shown follows this",
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"

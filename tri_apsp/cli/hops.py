@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tri_apsp.api import hops
-from tri_apsp.bench.timing import timed_warm
+from tri_apsp.bench.timing import SECONDS, timed_warm
 from tri_apsp.cli.graph import (
     add_dtype,
     add_graph,
@@ -44,15 +44,16 @@ from tri_apsp.sparse.measures import (
 
 _KEYS = (
     "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no "
-    "pair), seconds of each result"
+    f"pair), seconds of each result ({SECONDS}; one time for all that follow from the same "
+    "distances)"
 )
-# Each measure, and whether it follows from the totals of the distances from each vertex; else of
-# those to it.
-_MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
-    "diameter": (diameter_of, False),
-    "eccentricities": (eccentricities_of, True),
-    "mean_distance": (mean_distance_of, False),
-    "closeness": (closeness_of, False),
+# Each measure by the totals of the distances: eccentricities by those from each vertex, closeness
+# by those to it, the others by either.
+_MEASURES: dict[str, Callable[[Totals], Any]] = {
+    "diameter": diameter_of,
+    "eccentricities": eccentricities_of,
+    "mean_distance": mean_distance_of,
+    "closeness": closeness_of,
 }
 _FILES = "--eccentricities", "--closeness"
 
@@ -132,17 +133,19 @@ def run(args: argparse.Namespace) -> None:
     if not asked and args.out is None:
         asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
+    found = dict[bool, tuple[Totals, float]]()
     with numbered_from(given.base):
         for name in asked:
-            measure_of, backward = _MEASURES[name]
-            with progress(not args.json) as report:
-                measure = partial(
-                    totals, graph, weighted=args.weighted, backward=backward, report=report
-                )
-                found, seconds[name] = timed_warm(measure, device)
-            values[name] = measure_of(found)
+            from_source = "eccentricities" in asked and name != "closeness"
+            if from_source not in found:
+                call = partial(totals, graph, weighted=args.weighted, from_source=from_source)
+                with progress(not args.json) as report:
+                    first = partial(call, report=report)
+                    found[from_source] = timed_warm(call, device, graph.n, first=first)[:2]
+            of_all, seconds[name] = found[from_source]
+            values[name] = _MEASURES[name](of_all)
         if args.out is not None:
-            rows, seconds["hops"] = timed_warm(partial(_hops, graph, sources), device)
+            rows, seconds["hops"], _ = timed_warm(partial(_hops, graph, sources), device, graph.n)
             write_distances(rows, args.out)
     for option in _FILES:
         name = option.removeprefix("--")

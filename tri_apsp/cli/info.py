@@ -91,7 +91,7 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
     uses = [tuned.use_of(path, file, describe(device)) for device in devices]
     used = [use for use in uses if use.reason is None]
     if used and all(use.is_substitute for use in used):
-        held += ", of another GPU, for what has no entry of this one"
+        held += ", of another GPU; used where this GPU has no entry"
     return held, None if used else f"not used here: {uses[-1].reason}"
 
 

@@ -1,7 +1,6 @@
 """python -m tri_apsp solve"""
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,14 +8,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Result
-from tri_apsp.bench.timing import (
-    RUNS,
-    SHORT_SECONDS,
-    compile_kernels,
-    compile_sparse,
-    timed,
-    timed_again,
-)
+from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
     add_graph,
@@ -38,23 +30,20 @@ from tri_apsp.console.progress import progress
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError
-from tri_apsp.graphs import warn_of_rounding, whole_end
+from tri_apsp.graphs import integer_limit, warn_of_rounding
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.messages import counted
+from tri_apsp.plan import Progress
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
+from tri_apsp.sparse.plan import SparsePlan
 
-# Vertices of a graph that is solved again even if its first run takes long.
-_SMALL = 512
-_SECONDS = (
-    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the "
-    f"first run alone if it takes longer than {SHORT_SECONDS:g} s"
-)
 _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
-    f"(whether large products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
+    "(whether large products were tried by exponents), device, dtype, seconds (of the solve, "
+    f"without compilation: {SECONDS}), "
     "ops_per_second (n^3 / seconds, null for a sparse method), reachable_pairs, max_distance, "
     "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
     "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
@@ -89,7 +78,15 @@ def run(args: argparse.Namespace) -> None:
     }
     with numbered_from(base, MARK):
         weights, compilation = _compiled(weights, options)
-        result, seconds, runs = _timed_solve(weights, options, show_progress=not args.json)
+        call = partial(_solve, weights, options)
+        with progress(not args.json) as report:
+            result, seconds, runs = timed_warm(
+                call,
+                device,
+                n,
+                first=partial(call, progress=report),
+                may_repeat=lambda result: result.distances is not weights,
+            )
     facts, fields = write_result(result, args, base, written)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
@@ -133,37 +130,19 @@ def _compiled(
     """Return the graph as its plan takes it, and the seconds to compile the kernels of the plan."""
     request = Request.of(weights, **options)
     plan = plan_of(request)
-    if isinstance(plan, DensePlan):
-        dense = request.as_batch().weights[0]
-        return dense, compile_kernels(dense, plan)
-    graph = request.by_edges
-    return graph, compile_sparse(graph, predecessors=options["predecessors"])
-
-
-def _timed_solve(
-    weights: torch.Tensor | SparseGraph, options: dict[str, Any], *, show_progress: bool
-) -> tuple[Result, float, int]:
-    """Return the result, the seconds, and of how many runs after the first these are the median.
-
-    The number is 0 if the seconds are those of the first run. Later runs find kernels loaded and
-    memory allocated, as those of bench do. A small graph always has some, since its first run may
-    take long for kernels that were not compiled before.
-    """
-    call, device = partial(_solve, weights, options), weights.device
-    with progress(show_progress) as report:
-        result, seconds = timed(partial(call, progress=report), device)
-    in_place = result.distances is weights
-    if in_place or (seconds > SHORT_SECONDS and result.distances.shape[-1] > _SMALL):
-        return result, seconds, 0
-    del result  # the next runs need its memory
-    return timed_again(call, device)
+    if isinstance(plan, SparsePlan):
+        graph = request.by_edges
+        return graph, compile_sparse(graph, predecessors=options["predecessors"])
+    assert isinstance(plan, DensePlan)  # a file holds one graph, so that none is packed
+    dense = request.as_batch().weights[0]
+    return dense, compile_kernels(dense, plan)
 
 
 def _solve(
     weights: torch.Tensor | SparseGraph,
     options: dict[str, Any],
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Solve in memory beside the weights, so that an error can name a whole negative cycle; in
     place if memory is short.
@@ -181,5 +160,5 @@ def _solve(
 
 def _warn_of_rounding(longest: float | None, dtype: torch.dtype) -> None:
     # From this end on, an integer may be the one to which the next is rounded.
-    if dtype.is_floating_point and isinstance(longest, int) and longest >= whole_end(dtype):
+    if dtype.is_floating_point and isinstance(longest, int) and longest >= integer_limit(dtype):
         warn_of_rounding(dtype, f"the longest distance is {longest}")

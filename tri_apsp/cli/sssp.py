@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from tri_apsp.api import shortest_paths
-from tri_apsp.bench.timing import timed_warm
+from tri_apsp.bench.timing import SECONDS, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
     add_dtype,
@@ -28,7 +28,8 @@ from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
 _KEYS = (
-    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), "
+    "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each: "
+    f"{SECONDS}), "
     "reachable_pairs, max_distance, sum_distances, unbounded_pairs (through a negative cycle), "
     "negative_cycle (its vertices, or null)"
 )
@@ -99,7 +100,8 @@ def run(args: argparse.Namespace) -> None:
         named = JOHNSON if args.method == "auto" else args.method
         for method in ROW_METHODS if args.all_methods else [named]:
             try:
-                result, seconds = timed_warm(partial(call, method=method), device)
+                solve = partial(call, method=method)
+                result, seconds, _ = timed_warm(solve, device, graph.n)
             except InputError as error:
                 if args.all_methods and method == "elimination":
                     left_out = f"left out: {str(error).split(';')[0]}"

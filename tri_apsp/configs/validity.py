@@ -3,7 +3,7 @@ launchers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -169,6 +169,33 @@ EXPONENTS_PART = 32
 
 EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """The dtypes that products by exponents take, on GPUs of compute capability 9.x."""
+
+
+class Exponents(NamedTuple):
+    """The numbers of products by exponents with slices of one length, as kernels.shared.exponents
+    states them.
+
+    Attributes:
+        UNITS: u: a distance that is 1 greater has an exponent that is 2 u less, and a score that is
+            u less.
+        WINDOW: how far above the least of its slice a value may be.
+        REACH: how far above r + c the least sum of a slice may be, so that T shows it.
+        ZERO: Z: the value whose score is 0. The scores of two values 0, u Z each, and the greatest
+            w, 127, are less than 2^15 in sum: so for u = 5 any Z up to 3264 would do.
+    """
+
+    UNITS: int
+    WINDOW: int
+    REACH: int
+    ZERO: int = 2700
+
+
+def exponents_of(slice_length: int) -> Exponents:
+    """Return the numbers for slices of at most 512 values of k; kernels.shared.exponents derives
+    WINDOW and REACH.
+    """
+    units = 4 if slice_length <= 128 else 5
+    return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
 def exponents_bytes(tiles: GpuTiles) -> int:

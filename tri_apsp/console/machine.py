@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 import tri_apsp
-from tri_apsp.device import byte_size, cuda_count, describe, installed_version, triton_version
+from tri_apsp.device import cuda_count, describe, installed_version, triton_version
+from tri_apsp.memory import byte_size
 from tri_apsp.messages import counted
 
 

@@ -1,12 +1,9 @@
-"""Argument types, options that several command lines take, and folders that options name."""
+"""Argument types, and options that several command lines take."""
 
 import argparse
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from tri_apsp.engines import ENGINES
-from tri_apsp.errors import InputError
 
 
 def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:
@@ -36,19 +33,3 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
-
-
-def make_folder(directory: Path, option: str) -> None:
-    """Create the folder that `option` names.
-
-    Raises:
-        InputError: the folder cannot be made or written.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=directory).close()
-    except OSError as error:
-        raise InputError(
-            f"{option} must name a folder that can be written, but {directory} cannot "
-            f"({error.strerror}); give another."
-        ) from None

@@ -1,11 +1,11 @@
-"""Results on stdout, as a JSON object or a few aligned lines, and in CSV files; formats of amounts
-and commands.
+"""Results on stdout, as a JSON object or a few aligned lines; formats of amounts, times and
+commands; CSV files.
 """
 
 import csv
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,16 @@ def amount(rate: float) -> str:
         if rate >= factor:
             return f"{rate / factor:.3g} {prefix}"
     return f"{rate:.3g}"
+
+
+def number(value: float) -> str:
+    """Format a number to three digits, or to the next integer."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Format a time with its unit, to three digits: "31.4 ms"."""
+    return f"{number(seconds)} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
 def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,15 +92,6 @@ def cell(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
-
-
-def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows under all columns that any of them has."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -1,6 +1,4 @@
-"""Progress on a terminal: a bar for solves that take a second or longer, and a line that says what
-is done now.
-"""
+"""Progress on a terminal: a bar for solves that take a second or longer."""
 
 import os
 import sys
@@ -32,22 +30,6 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
         **terminal_shape(),
     ) as bar:
         yield lambda fraction: bar.update(int(100 * fraction) - bar.n)
-
-
-@contextmanager
-def activity() -> Iterator[Callable[[str], None]]:
-    """Yield a callback for what is done now, which replaces a line on stderr, or clears it for an
-    empty text.
-
-    It shows nothing where stderr is no terminal.
-    """
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(bar_format="{desc}", leave=False, file=sys.stderr, **terminal_shape()) as line:
-        yield lambda text: line.set_description_str(text) if text else line.clear()
 
 
 def terminal_shape() -> dict[str, int]:

@@ -43,10 +43,9 @@ def shortest_path(
 
     Returns:
         The distances: float64 of shape indices.shape + (n,), (n, n) for all vertices; inf where
-            there is no path. With
-        `return_predecessors`, a tuple of these and the predecessors: int32 of the same shape, the
-            vertex before j on a
-        shortest path from i to j, -9999 where there is no path and where i is j.
+        there is no path. With `return_predecessors`, a tuple of these and the predecessors: int32
+        of the same shape, the vertex before j on a shortest path from i to j, -9999 where there is
+        no path and where i is j.
 
     Raises:
         InputError: a ValueError: a graph that is not square or not of real numbers, -inf as a
@@ -117,10 +116,9 @@ def dijkstra(
 
     Returns:
         As shortest_path. With `min_only`: the distances as float64 of shape (n,); with
-            `return_predecessors` a tuple of these,
-        the predecessors and the nearest sources, both int32 of shape (n,), -9999 where no source
-        has a path. The predecessor of a source is -9999. Of several nearest sources, it is the one
-        to which the predecessors lead.
+        `return_predecessors` a tuple of these, the predecessors and the nearest sources, both int32
+        of shape (n,), -9999 where no source has a path. The predecessor of a source is -9999. Of
+        several nearest sources, it is the one to which the predecessors lead.
 
     Raises:
         InputError, NegativeCycleError, TooLargeError: as shortest_path; InputError also for a limit

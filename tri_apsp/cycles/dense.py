@@ -5,9 +5,10 @@ cycle of weight 0 look negative: then the graph is solved again with potentials 
 negative. Or integers were clamped: then a distance does not fit the dtype.
 
 To mark the pairs that a negative cycle affects, the graph is solved without them. A vertex with a
-negative closed walk lies in a strongly connected component with a negative cycle, and so does all
-of that component. A walk from i to j meets such a vertex v if i reaches v and v reaches j. A pair
-without such a walk keeps all its paths when these vertices are removed. So:
+negative closed walk lies in a strongly connected component with a negative cycle, and every vertex
+of such a component has a negative closed walk. A walk from i to j meets such a vertex v if i
+reaches v and v reaches j. A pair without such a walk keeps all its paths when these vertices are
+removed. So:
 
     solve the graph; while a diagonal value is negative:
         components of the graph                                # from its reachability
@@ -64,7 +65,7 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
     missing = no_edge(weights.dtype)
     check_graphs(weights, None, value_range(weights, missing))
     reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
-    with memory_for_matrices(batch, 2):
+    with memory_for_matrices(weights, 2):
         found = sources.to(weights.device)
         while len(found):
             reached[found] = True
@@ -124,7 +125,7 @@ class DenseCycles:
         if not found and not distances.is_floating_point():
             raise_out_of_range(distances.dtype, "a path weighs too little")
         matrices = matrices_of_marking(self._batch.weights.dtype)
-        with memory_for_matrices(self._batch, matrices):
+        with memory_for_matrices(self._batch.weights, matrices):
             if found:
                 self._remove_components(found)
             return self._reweighted() if self._potentials else self._batch

@@ -15,8 +15,8 @@ from tri_apsp.value_range import largest_magnitude
 # A cycle of floats is negative if it weighs less than this many units in the last place of the
 # largest weight, for each edge.
 _UNITS = 4
-# Rounding of a sum of a few potentials, relative to them; that of a long cycle may be some times as
-# large.
+# Rounding of a sum of a few potentials, relative to them; that of a long cycle may be several times
+# as large.
 _RELATIVE = 2.0**-51
 # The smallest potential of integers, whose sums with weights fit int64. A path to it is below the
 # range of every dtype.

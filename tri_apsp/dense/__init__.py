@@ -1,1 +1,3 @@
-"""The steps of a solve, one module each; run.py puts them in their order."""
+"""The dense plan and its steps, which run.py puts in their order; packed graphs, min_plus and
+warm-up.
+"""

@@ -11,15 +11,15 @@ from contextvars import ContextVar
 
 import torch
 
-from tri_apsp.configs import EXPONENT_DTYPES
+from tri_apsp.configs import EXPONENT_DTYPES, exponents_of
 from tri_apsp.dense.plan import DensePlan
-from tri_apsp.device import describe, fits_memory
+from tri_apsp.device import describe
 from tri_apsp.engines import Engine
 from tri_apsp.gpu.edge_count import queue_edge_count
+from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
-from tri_apsp.value_range import value_range
-from tri_apsp.values import Bounds
+from tri_apsp.value_range import ValueRange, value_range
 
 # Smaller products gain nothing: in int16, one of 1024 by exponents takes 35 us on an H100, a direct
 # one 37 us on an H200.
@@ -42,12 +42,12 @@ _FEWEST_LIGHT = 0.95
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16
 # a direct one of 2048 of each takes 0.3 ms, to which counting edges would add 0.05 ms per matrix.
 _LEAST_ALONE = 4096
-# A result is certain up to _WINDOW above the sum of the least values of A and B, with slices of
-# 128, which is the default. A product of two given matrices is tried where more than _FEWEST_SUMS
-# sums per result are that low; then one in 10^7 results has none, if the values are independent.
-_WINDOW, _FEWEST_SUMS = 23, 16
-# A least value of _ZERO or more counts as _ZERO - 1, so that results far above are never certain.
-_ZERO = 2700
+# The numbers for slices of 128, the default. A result is certain up to WINDOW above the sum of the
+# least values of A and B, which are clamped to ZERO - 1: results far above are never certain.
+_NUMBERS = exponents_of(128)
+# A product of two given matrices is tried where more than this many sums per result are within the
+# window; then one in 10^7 results has none, if the values are independent.
+_FEWEST_SUMS = 16
 # Rows of each matrix in which edges are counted: the mean of 16 edges per vertex with a power law
 # is then known to 3%.
 _ROWS = 2048
@@ -60,7 +60,7 @@ _GIVEN: ContextVar[int | None] = ContextVar("threshold of products by exponents"
 
 
 @contextmanager
-def with_threshold(threshold: int) -> Iterator[None]:
+def with_exponents_threshold(threshold: int) -> Iterator[None]:
     """Within it, the solves of this thread have this threshold (see solve_threshold), whatever
     their weights; 0: none computes a product by exponents, nor does min_plus.
     """
@@ -78,7 +78,7 @@ def direct_products() -> AbstractContextManager[None]:
     The distances are the same. Otherwise products by exponents are chosen by the values: see
     Result.exponents.
     """
-    return with_threshold(0)
+    return with_exponents_threshold(0)
 
 
 def are_supported(engine: str, like: torch.Tensor) -> bool:
@@ -175,7 +175,7 @@ def solve_threshold(edges_per_vertex: float | None, highest: float | int | None)
 
 
 def product_threshold(
-    engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]
+    engine: str, a: torch.Tensor, b: torch.Tensor, ranges: Sequence[ValueRange]
 ) -> int | None:
     """Return l as solve_threshold does, if the product of two given matrices should be tried by
     exponents; else None.
@@ -183,30 +183,34 @@ def product_threshold(
     A result is certain if it is at most 23 above the sum of the least values. Let s be the share of
     all sums that are that low, if the values are spread evenly between the least and the greatest;
     if shares p and q of the values of A and B are edges, a result has k p q s such sums on average.
-    Other values may be misjudged, which on an H200 in int16 costs at most 2% of the time for k =
-    4096 if a sample of the results shows it, and 10% if it does not; 0.5 and 3% for 8192.
+    Other values may be misjudged. On an H200 in int16, that costs at most this share of the time:
+
+        k       if a sample of the results shows it     if it does not
+        4096    2%                                      10%
+        8192    0.5%                                    3%
 
     Args:
         engine: the name of an engine.
         a, b: (batch, m, k) and (batch, k, n).
-        bounds: of a, b and all else that the result is computed from.
+        ranges: the value ranges below no_edge of a, b and all else that the result is computed
+            from.
 
     Cost: reads at most 2048 rows of each matrix, for which the host blocks; nothing below 4096
-    rows, columns or k, nor where the bounds decide.
+    rows, columns or k, nor where the ranges decide.
     """
     (batch, m, depth), n = a.shape, b.shape[2]
     if min(m, n, depth) < _LEAST_ALONE or _GIVEN.get() is not None or not are_supported(engine, a):
         return None
-    (lowest_a, highest_a), (lowest_b, highest_b) = bounds[:2]
+    of_a, of_b = ranges[:2]
     if (
-        highest_a is None
-        or highest_b is None
-        or min(bound.lowest for bound in bounds) < 0
-        or max(lowest_a, lowest_b) >= _ZERO
+        of_a.highest_below is None
+        or of_b.highest_below is None
+        or min(each.lowest for each in ranges) < 0
+        or max(of_a.lowest, of_b.lowest) >= _NUMBERS.ZERO
     ):
         return None
-    span_a, span_b = highest_a - lowest_a, highest_b - lowest_b
-    is_exact, sums = span_a + span_b <= _WINDOW, depth * _share_of_low_sums(span_a, span_b)
+    span_a, span_b = of_a.highest_below - of_a.lowest, of_b.highest_below - of_b.lowest
+    is_exact, sums = span_a + span_b <= _NUMBERS.WINDOW, depth * _share_of_low_sums(span_a, span_b)
     if not is_exact and sums <= _FEWEST_SUMS:
         return None
     if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):
@@ -218,10 +222,11 @@ def product_threshold(
 
 
 def _share_of_low_sums(span_a: float, span_b: float) -> float:
-    """Return the share of all x + y with x = 0, ..., span_a and y = 0, ..., span_b that are at most
-    _WINDOW.
+    """Return the share of all x + y with x = 0, ..., span_a and y = 0, ..., span_b that are within
+    the window.
     """
-    low = sum(min(_WINDOW - x, span_b) + 1 for x in range(int(min(_WINDOW, span_a)) + 1))
+    window = _NUMBERS.WINDOW
+    low = sum(min(window - x, span_b) + 1 for x in range(int(min(window, span_a)) + 1))
     return low / ((span_a + 1) * (span_b + 1))
 
 

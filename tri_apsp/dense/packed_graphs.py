@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from tri_apsp.arguments import check_size_values, check_weights
+from tri_apsp import engines
+from tri_apsp.arguments import SIZE_DTYPES, check_size_values, check_weights
 from tri_apsp.configs import Config
 from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
 from tri_apsp.dense.run import run
-from tri_apsp.engines import choose
 from tri_apsp.engines.packing import pack_into, unpacked
 from tri_apsp.errors import (
     ApspError,
@@ -35,12 +35,11 @@ from tri_apsp.semirings import DTYPES, dtype_name, no_edge, solved_dtype
 _SMALLEST, _POWERS_UP_TO, _STEPS = 8, 64, 4
 # The most values of padded graphs that are solved together.
 _VALUES = 1 << 27
-_OFFSET_DTYPES = (torch.int64, torch.int32)
 _FEWER = "solve fewer graphs at a time"
 
 
 @dataclass(frozen=True)
-class _Group:
+class _SizeGroup:
     """Graphs that are solved together.
 
     Attributes:
@@ -68,19 +67,19 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or matrices.shape[1] != matrices.shape[2]
     ):
         raise error_for(matrices, torch.Tensor)(
-            f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension "
+            f"`matrices` must be a tensor (batch, n, n), but is {shown(matrices)}; add a dimension "
             "if need be."
         )
     if (
         not isinstance(sizes, torch.Tensor)
         or sizes.shape != matrices.shape[:1]
-        or sizes.dtype not in _OFFSET_DTYPES
+        or sizes.dtype not in SIZE_DTYPES
     ):
         raise error_for(sizes, torch.Tensor)(
             f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each "
-            f"graph, but is {_kind(sizes)}; give torch.tensor(sizes)."
+            f"graph, but is {shown(sizes)}; give torch.tensor(sizes)."
         )
-    _require_kernels(matrices.device)
+    engines.choose(matrices.device)  # which raises if no kernel can run
     host = sizes.cpu().to(torch.int64)
     check_size_values(host, matrices.shape[1])
     offsets = torch.zeros(len(host) + 1, dtype=torch.int64)
@@ -100,7 +99,7 @@ def unpack(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """See tri_apsp.unpack."""
     starts, sizes = _checked(values, offsets, "values")
-    _require_kernels(values.device)
+    engines.choose(values.device)  # which raises if no kernel can run
     fill = _checked_fill(fill, values.dtype)
     n = int(sizes.max(initial=0))
     device = values.device
@@ -136,14 +135,6 @@ def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
     return found
 
 
-def _require_kernels(device: torch.device) -> None:
-    """Raise EngineError if `device` is a GPU whose kernels cannot run, because Triton is not
-    installed.
-    """
-    if device.type != "cpu":
-        choose(device, Config(engine="portable"))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PackedPlan(Plan):
     """How packed graphs are solved: in groups of similar size, each a padded batch.
@@ -153,7 +144,7 @@ class PackedPlan(Plan):
         options: what the caller wants of the distances.
     """
 
-    groups: tuple[tuple[_Group, DensePlan], ...] = field(repr=False)
+    groups: tuple[tuple[_SizeGroup, DensePlan], ...] = field(repr=False)
     options: Options = field(repr=False)
 
 
@@ -175,7 +166,7 @@ def plan_packed(
 
     dtype = solved_dtype(weights.dtype)
 
-    def plan(group: _Group | None) -> DensePlan:
+    def plan(group: _SizeGroup | None) -> DensePlan:
         shape = (0, 0, 0) if group is None else (len(group.graphs), group.n, group.n)
         like = torch.empty(1, dtype=dtype, device=weights.device)  # one value in memory
         batch = check_weights(like.expand(shape) if 0 not in shape else like.new_empty(shape))
@@ -185,17 +176,23 @@ def plan_packed(
 
     groups = tuple((group, plan(group)) for group in _groups(starts, sizes, weights.device))
     largest = groups[-1][1] if groups else plan(None)
-    itemsize = weights.itemsize + (torch.int32.itemsize if options.predecessors else 0)
     return PackedPlan(
         way="packed",
         method=largest.method,
         engine=largest.engine,
         config=largest.config,
         reason=largest.reason,
-        memory=len(weights) * itemsize + max((plan.memory for _, plan in groups), default=0),
+        memory=_result_bytes(weights, options)
+        + max((plan.memory for _, plan in groups), default=0),
         groups=groups,
         options=options,
     )
+
+
+def _result_bytes(weights: torch.Tensor, options: Options) -> int:
+    """Return the bytes of packed distances, and of predecessors if they are wanted."""
+    index = torch.int32.itemsize if options.predecessors else 0
+    return len(weights) * (solved_dtype(weights.dtype).itemsize + index)
 
 
 def run_packed(weights: torch.Tensor, plan: PackedPlan) -> Result:
@@ -207,7 +204,7 @@ def run_packed(weights: torch.Tensor, plan: PackedPlan) -> Result:
     device = weights.device
     dtype = solved_dtype(weights.dtype)
     wanted = plan.options.predecessors
-    size = len(weights) * (dtype.itemsize + (torch.int32.itemsize if wanted else 0))
+    size = _result_bytes(weights, plan.options)
     with memory_for("distances of packed graphs", size, device, _FEWER):
         distances = weights.new_empty(len(weights), dtype=dtype)
         found = weights.new_empty(len(weights), dtype=torch.int32) if wanted else None
@@ -247,7 +244,7 @@ def packed_gradient(
     result = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
     for group in _groups(starts, sizes, weights.device):
 
-        def padded(values: torch.Tensor, fill: float, group: _Group = group) -> torch.Tensor:
+        def padded(values: torch.Tensor, fill: float, group: _SizeGroup = group) -> torch.Tensor:
             return unpacked(values, group.starts, group.sizes, group.n, fill)
 
         matrices = 4 if predecessors is None else 5  # with the result
@@ -267,7 +264,7 @@ def packed_gradient(
 
 
 def _renumbered(
-    error: ApspError, group: _Group, padded: torch.Tensor, plan: DensePlan
+    error: ApspError, group: _SizeGroup, padded: torch.Tensor, plan: DensePlan
 ) -> ApspError:
     """Return an error of a group with the number that the caller gives to the graph."""
     if isinstance(error, NegativeCycleError):
@@ -288,7 +285,7 @@ def _renumbered(
     return error
 
 
-def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iterator[_Group]:
+def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iterator[_SizeGroup]:
     """Yield groups of graphs of similar sizes, the smallest first."""
     buckets = _padded_sizes(sizes)
     order = np.argsort(buckets, kind="stable")
@@ -300,7 +297,7 @@ def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iter
         for first in range(0, len(members), step):
             some = members[first : first + step]  # ascending, as the order is stable
             moved = [torch.from_numpy(array[some]).to(device) for array in (starts, sizes)]
-            yield _Group(some, moved[0], moved[1], n)
+            yield _SizeGroup(some, moved[0], moved[1], n)
 
 
 def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
@@ -319,31 +316,31 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
     if not isinstance(values, torch.Tensor) or values.layout != torch.strided or values.dim() != 1:
         raise error_for(values, torch.Tensor)(
             f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one "
-            f"graph after another, but is {_kind(values)}; make one with tri_apsp.pack."
+            f"graph after another, but is {shown(values)}; make one with tri_apsp.pack."
         )
     remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
     if (
         not isinstance(offsets, torch.Tensor)
-        or offsets.dtype not in _OFFSET_DTYPES
+        or offsets.dtype not in SIZE_DTYPES
         or offsets.dim() != 1
         or not len(offsets)
     ):
         raise error_for(offsets, torch.Tensor)(
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each "
-            f"graph begin and the last end, but is {_kind(offsets)}; {remedy}."
+            f"graph begin and the last end, but is {shown(offsets)}; {remedy}."
         )
     if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
         raise InputError(
             f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are "
             f"on {offsets.device}; move them."
         )
-    bounds = offsets.cpu().numpy().astype(np.int64)
-    if bounds[0] != 0 or bounds[-1] != len(values):
+    on_host = offsets.cpu().numpy().astype(np.int64)
+    if on_host[0] != 0 or on_host[-1] != len(values):
         raise InputError(
             f"`offsets` must begin with 0 and end with {len(values)}, the length of `{name}`, but "
-            f"begin with {bounds[0]} and end with {bounds[-1]}; correct them."
+            f"begin with {on_host[0]} and end with {on_host[-1]}; correct them."
         )
-    lengths = np.diff(bounds)
+    lengths = np.diff(on_host)
     sizes = np.sqrt(np.maximum(lengths, 0)).round().astype(np.int64)
     wrong = np.flatnonzero(sizes * sizes != lengths)
     if len(wrong):
@@ -352,11 +349,4 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
             "`offsets` must leave a square number of values to each graph, but leave "
             f"{lengths[graph]} to graph {graph}; correct them."
         )
-    return bounds[:-1], sizes
-
-
-def _kind(value: object) -> str:
-    """Return what was given, in a few words."""
-    if not isinstance(value, torch.Tensor):
-        return type(value).__name__
-    return f"{tuple(value.shape)} of {dtype_name(value.dtype)}"
+    return on_host[:-1], sizes

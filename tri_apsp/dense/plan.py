@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from tri_apsp import engines, tuned
-from tri_apsp.arguments import DenseBatch, check_method, check_numbering
+from tri_apsp.arguments import DenseBatch, check_method
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import matrices_of_marking
 from tri_apsp.methods import METHODS, Method, auto, require_used
-from tri_apsp.plan import Options, Plan
+from tri_apsp.plan import BY_NAME, Options, Plan
 
-_GIVEN = "asked for by name"
 _PLANS: dict[Any, DensePlan] = {}
 # The most plans kept.
 _MAX_PLANS = 1024
@@ -29,7 +28,7 @@ class DensePlan(Plan):
         algorithm: the method itself.
         options: what the caller wants of the distances.
         call: the lookup of the configuration; None if it is given, for weights of either sign.
-        given: method and configuration as the caller gave them.
+        given: the method as the caller gave it, and the configuration asked for.
         nonnegative: whether no weight is negative; taken for granted until the values are read.
         in_place: whether the solve works in the memory of the weights.
         matrices: what the call allocates, in matrices of the size of the weights.
@@ -47,10 +46,13 @@ class DensePlan(Plan):
     threshold: int | None = None
 
     def for_any_sign(self) -> DensePlan:
-        """Return the plan for weights of which some may be negative."""
+        """Return the plan for weights of which some may be negative.
+
+        A solve in one launch keeps its configuration, since the values are read after it.
+        """
         if not self.nonnegative:
             return self
-        if self.call is None:
+        if self.call is None or self.way == "one launch":
             return dataclasses.replace(self, nonnegative=False)
         call = self.call._replace(sign="any")
         method, config, reason = _choose(call, *self.given)
@@ -62,7 +64,6 @@ class DensePlan(Plan):
             reason=reason,
             call=call,
             nonnegative=False,
-            way=self.way if _is_one_block(method, config, call.n) else "dense",
         )
 
     def by_exponents(self, threshold: int | None) -> DensePlan:
@@ -87,8 +88,7 @@ def plan_dense(
         options: checked.
 
     Raises:
-        InputError: no such method; too many vertices for predecessors; a configuration that cannot
-            run.
+        InputError: no such method; a configuration that cannot run.
         EngineError: the engine that `config` names, or every engine, cannot run on the device.
 
     Cost: some microseconds if an earlier call had the same arguments.
@@ -127,9 +127,9 @@ def _plan(batch: DenseBatch, method: str, config: Config | None, options: Option
         batch=batch.count,
         nonnegative=options.check,
     )
-    chosen, complete, reason = _choose(call, method, config)
+    chosen, complete, reason = _choose(call, method, wanted)
     plan = plan_with(batch, chosen, complete, options=options, reason=reason)
-    return dataclasses.replace(plan, call=call, given=(method, config))
+    return dataclasses.replace(plan, call=call, given=(method, wanted))
 
 
 def plan_with(
@@ -139,7 +139,7 @@ def plan_with(
     *,
     algorithm: Method | None = None,
     options: Options = Options(),
-    reason: str = _GIVEN,
+    reason: str = BY_NAME,
 ) -> DensePlan:
     """Return the plan of a method with a complete configuration, for weights of either sign.
 
@@ -150,13 +150,8 @@ def plan_with(
         algorithm: the method itself; None: that of METHODS.
         options: checked.
         reason: why the method was chosen.
-
-    Raises:
-        InputError: too many vertices for predecessors.
     """
     weights, algorithm = batch.weights, algorithm or METHODS[method]
-    if options.predecessors:
-        check_numbering(batch)
     engine_type = engines.type_of(config.engine)
     in_place = options.overwrite and engine_type.can_solve_in_place(weights)
     matrices = (0 if in_place else 1) + algorithm.workspace
@@ -168,7 +163,7 @@ def plan_with(
     one_launch = (
         _is_one_block(method, config, batch.n)
         and not options.overwrite
-        and engine_type.takes(weights, batch.sizes, check=options.check)
+        and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
     )
     return DensePlan(
         way="one launch" if one_launch else "dense",
@@ -195,10 +190,9 @@ def _choose(
     """Return the method by name or by the rules of methods.auto, a complete configuration, and the
     reason.
     """
-    config = tuned.with_forced(config)
     found = tuned.config_for_call(call, config)
     if method != "auto":
-        return method, found, _GIVEN
+        return method, found, BY_NAME
     rule = auto.choose(call.n, found)
     by_name = config is not None and config.method is not None
-    return rule.method, found, _GIVEN if by_name else auto.reason(rule, found)
+    return rule.method, found, BY_NAME if by_name else auto.reason(rule, found)

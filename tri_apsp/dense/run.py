@@ -14,31 +14,30 @@ from tri_apsp.dense.exponents import by_exponents, queue_edges_per_vertex, solve
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
 from tri_apsp.device import current, synchronize
-from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
 from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.methods import Method, Observer
-from tri_apsp.paths.predecessors import predecessors as find_predecessors
-from tri_apsp.plan import Options
+from tri_apsp.paths.predecessors import find_predecessors
+from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import no_edge
-from tri_apsp.value_range import value_range
-from tri_apsp.values import Bounds, check_graphs, padding_of
+from tri_apsp.value_range import ValueRange, clear_padding, padding_of, value_range
+from tri_apsp.values import check_graphs
 
 # Whether the last weights of a dtype on a device had a negative value: the next ones are expected
 # to be alike.
 _NEGATIVE: dict[tuple[torch.device, torch.dtype], bool] = {}
 
-Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
-"""Makes an engine, as tri_apsp.engines.make does."""
-
-Progress = Callable[[float], None]
-"""Receives the fraction of a solve that is done; each call synchronizes with the device."""
-
 
 class Attempt(NamedTuple):
-    """The distances (batch, n, n) of one solve, or as far as it went until a diagonal value became
-    negative; predecessors, if they were asked for; and the plan, for the values that were read.
+    """What one solve returns.
+
+    Attributes:
+        distances: (batch, n, n); if a diagonal value became negative, as far as the solve went.
+        is_negative: whether a diagonal value is negative, see verify.
+        predecessors: (batch, n, n); None if they were not asked for, or if is_negative.
+        plan: of the solve, for the sign of the weights if they were checked.
     """
 
     distances: torch.Tensor
@@ -67,7 +66,7 @@ def run(
     *,
     sources: torch.Tensor | None = None,
     progress: Progress | None = None,
-    make: Make = engines.make,
+    make: MakeEngine = engines.make,
 ) -> Result:
     """Solve graphs; where a diagonal value becomes negative, find out why, and go on if that is
     possible.
@@ -85,7 +84,7 @@ def run(
     """
     options, device = plan.options, batch.weights.device
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
-    with memory_for_matrices(batch, plan.matrices), current(device):
+    with memory_for_matrices(batch.weights, plan.matrices), current(device):
         if sources is not None:
             batch = without_unreached(batch, sources)
         solved, first = solve_once(batch), None
@@ -96,7 +95,7 @@ def run(
                     cycles.raise_without_weights(solved.distances)
                 instead = cycles.next_batch(solved.distances)
                 del solved  # frees its memory
-                with memory_for_matrices(instead, plan.matrices):
+                with memory_for_matrices(instead.weights, plan.matrices):
                     solved = solve_once(instead)
             first = cycles.finish(solved.distances, solved.predecessors)
         distances, predecessors = solved.distances, solved.predecessors
@@ -112,20 +111,24 @@ def run(
     return Result(distances, solved.plan, predecessors, first, sources)
 
 
-def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: Make) -> Attempt:
+def _solve(
+    batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: MakeEngine
+) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
     make_engine = partial(_engine, batch, make)
     if plan.way == "one launch":
-        distances, bounds, is_negative, engine = _solve_in_one_launch(
+        distances, checked, is_negative, engine = _solve_in_one_launch(
             batch, plan, partial(make_engine, plan, weights)
         )
+        if checked is not None and checked.lowest < 0:
+            plan = plan.for_any_sign()
         if is_negative:
             return Attempt(distances, True, None, plan)
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
-        matrix, read_bounds = stage(
+        matrix, read_values = stage(
             batch,
             engines.type_of(plan.engine),
             in_place=plan.in_place,
@@ -138,18 +141,18 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
         # negative.
         pending = queue_edges_per_vertex(plan, distances) if options.check else None
         engine = make_engine(plan, matrix, plan.nonnegative)
-        # Before the bounds, which may be invalid: reading the count frees its result buffer.
+        # Before the values, which may be invalid: reading the count frees its result buffer.
         edges_per_vertex = None if pending is None else pending()
-        bounds = read_bounds()
-        if bounds is not None and bounds.lowest < 0:
+        checked = read_values()
+        if checked is not None and checked.lowest < 0:
             plan = plan.for_any_sign()
             engine = make_engine(plan, matrix, False)
-        elif bounds is not None:
-            plan = plan.by_exponents(solve_threshold(edges_per_vertex, bounds.highest))
+        elif checked is not None:
+            plan = plan.by_exponents(solve_threshold(edges_per_vertex, checked.highest_below))
             engine = by_exponents(engine, plan.threshold)
         compile_solve(batch, plan, matrix)
         early = EarlyCheck(engine)
-        checks = early if bounds is not None and bounds.lowest < 0 else None
+        checks = early if checked is not None and checked.lowest < 0 else None
         try:
             method = plan.algorithm
             method.solve(matrix, engine, _observer(batch, plan, engine, checks, progress))
@@ -157,32 +160,32 @@ def _solve(batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: 
         except NegativeDiagonalError:
             return Attempt(distances, True, None, plan)
         distances = distances if plan.in_place else distances.contiguous()
-        del matrix, read_bounds  # frees a padded matrix before verification may allocate
-        if bounds is not None and not verify(
-            distances, bounds, engine, lambda closed: method.solve(closed, engine, Observer())
+        del matrix, read_values  # frees a padded matrix before verification may allocate
+        if checked is not None and not verify(
+            distances, checked, engine, lambda closed: method.solve(closed, engine, Observer())
         ):
             return Attempt(distances, True, None, plan)
-    found = find_predecessors(batch, distances, bounds, engine) if options.predecessors else None
+    found = find_predecessors(batch, distances, checked, engine) if options.predecessors else None
     return Attempt(distances, False, found, plan)
 
 
 def stage(
     batch: DenseBatch, engine: type[Engine], *, in_place: bool, check: bool, matrices: float
-) -> tuple[torch.Tensor, Callable[[], Bounds | None]]:
-    """Return the initial matrix of a solve, and a function that returns the bounds of the weights,
-    which a GPU may still be computing.
+) -> tuple[torch.Tensor, Callable[[], ValueRange | None]]:
+    """Return the initial matrix of a solve, and a function that returns the value range of the
+    weights, which a GPU may still be computing.
 
     Args:
         batch: the weights.
         engine: the class of the engine that will solve.
         in_place: use the memory of the weights, which change once they are checked.
-        check: check the values; without it, the bounds are None.
+        check: check the values; without it, the value range is None.
         matrices: how many matrices of the size of the copy the solve needs, the copy included.
 
     Returns:
         (batch, m, m) with m >= n: a copy of the weights, or the weights themselves, with no
-        positive diagonal and with no_edge in all padding. The function blocks until the bounds are
-        computed, and is called at most once.
+        positive diagonal and with no_edge in all padding. The function blocks until the value range
+        is computed, and is called at most once.
 
     Raises:
         InputError, DistanceRangeError: as check_graphs, if in place, before the weights change;
@@ -195,24 +198,24 @@ def stage(
             matrix,
             lambda: None if pending is None else check_graphs(weights, sizes, pending.read()[0]),
         )
-    infinity, bounds = no_edge(weights.dtype), None
+    infinity, checked = no_edge(weights.dtype), None
     padding = None if sizes is None else padding_of(weights, sizes)
     if check and padding is None:
-        bounds = check_graphs(weights, sizes, engine.value_ranges([weights], infinity)[0])
+        checked = check_graphs(weights, sizes, engine.value_ranges([weights], infinity)[0])
     elif check:
-        bounds = check_graphs(weights, sizes, value_range(weights, infinity, padding=padding))
+        checked = check_graphs(weights, sizes, value_range(weights, infinity, padding=padding))
     weights.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     if padding is not None:
-        weights.masked_fill_(padding[:, :, None], infinity)
-        weights.masked_fill_(padding[:, None, :], infinity)
-    return weights, lambda: bounds
+        clear_padding(weights, padding)
+    return weights, lambda: checked
 
 
 def _solve_in_one_launch(
     batch: DenseBatch, plan: DensePlan, make: Callable[[bool], Engine]
-) -> tuple[torch.Tensor, Bounds | None, bool, Engine]:
+) -> tuple[torch.Tensor, ValueRange | None, bool, Engine]:
     """Return the distances (batch, n, n) of graphs that one closure solves; with a check, for which
-    the host blocks, the bounds of the weights and whether a diagonal value is negative; the engine.
+    the host blocks, the value range of the weights and whether a diagonal value is negative; and
+    the engine.
 
     On invalid values the result of the kernel is meaningless, which costs less than blocking for a
     check before it. It is meaningless too where an engine solves by sign and a negative weight was
@@ -228,24 +231,24 @@ def _solve_in_one_launch(
     """
     weights, check = batch.weights, plan.options.check
     engine_type = engines.type_of(plan.engine)
-    by_sign = check and engine_type.by_sign(weights)
+    by_sign = check and engine_type.solves_by_sign(weights)
     nonnegative = by_sign and not _expects_negative(weights)
     engine = make(nonnegative)
     distances, pending = engine.queue_solve(weights, check=check)
     if pending is None or not check:
         return distances, None, False, engine
     weights_range, distances_range = pending.read()
-    bounds = check_graphs(weights, batch.sizes, weights_range)
+    checked = check_graphs(weights, batch.sizes, weights_range)
     if by_sign:
-        _NEGATIVE[weights.device, weights.dtype] = bounds.lowest < 0
-    if nonnegative and bounds.lowest < 0:
+        _NEGATIVE[weights.device, weights.dtype] = checked.lowest < 0
+    if nonnegative and checked.lowest < 0:
         del distances  # frees its memory
         engine = make(False)
         distances, pending = engine.queue_solve(weights)
         assert pending is not None
         _, distances_range = pending.read()
-    is_fine = verify(distances, bounds, engine, engine.closure, found=distances_range)
-    return distances, bounds, not is_fine, engine
+    is_fine = verify(distances, checked, engine, engine.closure, found=distances_range)
+    return distances, checked, not is_fine, engine
 
 
 def _expects_negative(weights: torch.Tensor) -> bool:
@@ -302,15 +305,15 @@ def _compile(
     matrix = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
     sizes = None if sizes_dtype is None else torch.empty(shape[0], dtype=sizes_dtype, device="meta")
     spec = MatrixSpec(shape[-1], dtype, device, nonnegative, sizes)
-    engine = by_exponents(engines.type_of(config.engine)(spec, config), threshold)
+    engine = by_exponents(engines.make(spec, config), threshold)
     with compiling_side_by_side():
         early = EarlyCheck(engine)
         total = shape[0] * method.operations(n)
         check = None if nonnegative else early
         method.solve(matrix, engine, Observer(total, check, None, total // 16))
         early.finish()
-        bounds = Bounds(0 if nonnegative else -1, None)
-        verify(matrix[:, :n, :n].contiguous(), bounds, engine, engine.closure)
+        weights_range = ValueRange(0 if nonnegative else -1, 0)
+        verify(matrix[:, :n, :n].contiguous(), weights_range, engine, engine.closure)
 
 
 def _observer(
@@ -332,8 +335,8 @@ def _report(progress: Progress, device: torch.device, fraction: float) -> None:
 
 
 def _engine(
-    batch: DenseBatch, make: Make, plan: DensePlan, matrix: torch.Tensor, nonnegative: bool
+    batch: DenseBatch, make: MakeEngine, plan: DensePlan, matrix: torch.Tensor, nonnegative: bool
 ) -> Engine:
     n, dtype, device = matrix.shape[-1], matrix.dtype, matrix.device
     spec = MatrixSpec(n, dtype, device, nonnegative, batch.sizes)
-    return make(plan.engine, spec, plan.config)
+    return make(spec, plan.config)

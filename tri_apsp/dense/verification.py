@@ -9,7 +9,7 @@ import torch
 from tri_apsp.engines import Engine
 from tri_apsp.semirings import DistanceRange, distance_range, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, row_blocks
-from tri_apsp.values import Bounds, raise_out_of_range
+from tri_apsp.values import raise_out_of_range
 
 
 class NegativeDiagonalError(Exception):
@@ -54,17 +54,18 @@ def _is_negative(pending: PendingRanges | None) -> bool:
 
 def verify(
     distances: torch.Tensor,
-    bounds: Bounds,
+    weights_range: ValueRange,
     engine: Engine,
     close: Callable[[torch.Tensor], None],
     *,
     found: ValueRange | None = None,
 ) -> bool:
-    """Check solved distances, and set every value from `beyond` on to no_edge.
+    """Check solved distances. Beside negative weights, integers that mean "no edge" are not all
+    no_edge, but at least distance_range(dtype, negative=True).beyond: they are set to no_edge.
 
     Args:
         distances: (batch, n, n), changed in place. A padded vertex is one that no edge touches.
-        bounds: of the weights.
+        weights_range: the value range of the weights below no_edge.
         engine: of the solve.
         close: solves a matrix in place, as `distances` was solved; called only if reachability is
             in doubt.
@@ -83,7 +84,7 @@ def verify(
     """
     if distances.numel() == 0:
         return True
-    negative = bounds.lowest < 0
+    negative = weights_range.lowest < 0
     allowed = distance_range(distances.dtype, negative=negative)
     if found is None or (
         allowed.beyond != no_edge(distances.dtype) and found.highest >= allowed.beyond
@@ -96,9 +97,9 @@ def verify(
             raise_out_of_range(distances.dtype, f"a path weighs less than {allowed.lowest}")
     if found.highest < allowed.beyond:
         return True
-    if _may_be_too_far(found, allowed, bounds.highest):
+    if _may_be_too_far(found, allowed, weights_range.highest_below):
         exact = engine.value_ranges([distances], allowed.beyond)[0]
-        if _may_be_too_far(exact, allowed, bounds.highest):
+        if _may_be_too_far(exact, allowed, weights_range.highest_below):
             _check_reachability(distances, allowed, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):

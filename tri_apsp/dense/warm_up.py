@@ -10,8 +10,9 @@ from typing import Any, SupportsIndex
 import torch
 
 from tri_apsp.dense.run import solve
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.memory import check_memory
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
@@ -54,10 +55,8 @@ def warmup(
     given_dtypes = [dtypes] if isinstance(dtypes, torch.dtype) else _list(dtypes, "dtypes")
     for dtype in given_dtypes:
         no_edge(dtype)  # refuses others
-    shapes = [
-        _shape(size)
-        for size in ([sizes] if isinstance(sizes, SupportsIndex) else _list(sizes, "sizes"))
-    ]
+    is_one = isinstance(sizes, SupportsIndex) and not getattr(sizes, "ndim", 0)
+    shapes = [_shape(size) for size in ([sizes] if is_one else _list(sizes, "sizes"))]
     found = resolve(str(device))
     solves = [
         partial(_solve, shape, dtype, found, predecessors)
@@ -87,7 +86,7 @@ def _solve(
         solve_this()
 
 
-def _list(values: Iterable[Any], name: str) -> list[Any]:
+def _list(values: Any, name: str) -> list[Any]:
     if not isinstance(values, Iterable):
         raise InputTypeError(
             f"`{name}` must be one value or a list of them, but is {shown(values)}; give a list."

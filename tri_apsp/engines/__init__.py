@@ -1,11 +1,13 @@
 """The engines, and which of them can run here. An engine is imported when it is first used."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
 import torch
 
+from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update, block
@@ -17,11 +19,13 @@ __all__ = [
     "ENGINES",
     "Block",
     "Engine",
+    "MakeEngine",
     "MatrixSpec",
     "Tolerance",
     "Update",
     "block",
     "choose",
+    "choose_unconfigured",
     "make",
     "type_of",
     "unusable_because",
@@ -119,9 +123,22 @@ def choose(
     )
 
 
-def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-    """Return engine `name`, ready for one solve; this launches and allocates nothing."""
-    return type_of(name)(spec, config)
+def choose_unconfigured(device: torch.device, dtype: torch.dtype | None = None) -> str:
+    """Return the engine of a call without an argument `config`: the one that `tuned.using` forces,
+    else as choose().
+    """
+    return choose(device, tuned.with_forced(None), dtype)
+
+
+def make(spec: MatrixSpec, config: CompleteConfig) -> Engine:
+    """Return the engine of a configuration, ready for one solve; this launches and allocates
+    nothing.
+    """
+    return type_of(config.engine)(spec, config)
+
+
+MakeEngine = Callable[[MatrixSpec, CompleteConfig], Engine]
+"""Makes an engine, as make() does."""
 
 
 @cache

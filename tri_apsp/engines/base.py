@@ -18,7 +18,14 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.semirings import floor, no_edge
-from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, value_range
+from tri_apsp.value_range import (
+    KnownRanges,
+    PendingRanges,
+    ValueRange,
+    clear_padding,
+    padding_of,
+    value_range,
+)
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
@@ -146,16 +153,14 @@ class Staging:
             and with no_edge in all padding; and with `check` the value range below no_edge, in
             which 0 may count as one of the weights and NaN as -inf.
         """
-        infinity = no_edge(weights.dtype)
         matrix = weights.clone(memory_format=torch.contiguous_format)
-        diagonal = matrix.diagonal(dim1=-2, dim2=-1)
-        padding = None
-        if sizes is not None:
-            padding = torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
-            matrix.masked_fill_(padding[:, :, None], infinity)
-            matrix.masked_fill_(padding[:, None, :], infinity)
+        padding = None if sizes is None else padding_of(weights, sizes)
+        if padding is not None:
+            clear_padding(matrix, padding)
+        infinity = no_edge(weights.dtype)
+        # Before the diagonal changes, whose values may be invalid.
         found = KnownRanges(cls.value_ranges([matrix], infinity)) if check else None
-        diagonal.clamp_(max=0)
+        diagonal = matrix.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
         if padding is not None:
             diagonal.masked_fill_(padding, infinity)
         return matrix, found
@@ -196,13 +201,15 @@ class OneLaunch(ABC):
 
     @classmethod
     @abstractmethod
-    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
+    def can_queue_solve(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
+    ) -> bool:
         """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
 
     @classmethod
-    def by_sign(cls, weights: torch.Tensor) -> bool:
-        """Return whether queue_solve of an engine that is made for weights of which none is
-        negative is of no use for others.
+    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+        """Return whether queue_solve of an engine made for non-negative weights gives meaningless
+        results for others.
         """
         return False
 
@@ -219,11 +226,10 @@ class OneLaunch(ABC):
                 CUDA graph.
 
         Returns:
-            The distances, a new contiguous tensor, meaningless for a negative weight if the engine
-            solves by_sign() and was made for weights of which none is; and with `check` two value
-            ranges below no_edge: of the weights, in which NaN may count as -inf, and a size outside
-            [0, n] counts as the lowest value of the dtype; and of the distances with their
-            diagonal.
+            The distances, a new contiguous tensor, for a negative weight perhaps meaningless (see
+            solves_by_sign). With `check` also two value ranges below no_edge: of the weights, in
+            which NaN may count as -inf, and a size outside [0, n] counts as the lowest value of the
+            dtype; and of the distances with their diagonal.
         """
 
 
@@ -232,13 +238,15 @@ class Tolerance(NamedTuple):
 
     A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A
     cycle through vertices at a distance d may weigh 0 if its sum is no more than `cycle_relative` *
-    |d| + `cycle_absolute`.
+    |d| + `cycle_absolute`. `has_absolute` is whether `absolute` and `cycle_absolute` may be other
+    than 0: for floats of which some may be negative.
     """
 
     relative: float
     absolute: float | torch.Tensor
     cycle_relative: float
     cycle_absolute: float | torch.Tensor
+    has_absolute: bool
 
 
 class PathOperations(ABC):
@@ -275,14 +283,13 @@ class PathOperations(ABC):
         source.
         """
 
-    def predecessors_if_nonnegative(
+    def predecessors_by_product(
         self, weights: torch.Tensor, distances: torch.Tensor, tolerance: Tolerance
     ) -> torch.Tensor | None:
-        """Return predecessors() for weights of unknown sign by a faster way for weights without
-        negatives.
+        """Return predecessors() by a way that is faster and, for floats, needs non-negative
+        weights, which it checks.
 
-        None: there is no such way, or a weight is negative. `tolerance` is that for weights without
-        negatives.
+        None: there is no such way, or a weight is negative. `tolerance` is without `has_absolute`.
         """
         return None
 

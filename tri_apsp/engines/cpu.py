@@ -78,7 +78,9 @@ class CpuEngine(Engine):
         run_tasks(self._closure, tasks, blocks.size * d.shape[2], self._threads)
 
     @classmethod
-    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
+    def can_queue_solve(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
+    ) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
     def queue_solve(
@@ -149,7 +151,7 @@ class CpuEngine(Engine):
     ) -> torch.Tensor:
         value = distances.numpy().dtype.type
         lowest = -float("inf") if distances.is_floating_point() else self.floor
-        relative, absolute, *cycle = (value(float(margin)) for margin in tolerance)
+        relative, absolute, *cycle = (value(float(part)) for part in tolerance[:4])
         constants = value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1])
         batch, n, _ = distances.shape
         sizes = (

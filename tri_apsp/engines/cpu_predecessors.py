@@ -44,13 +44,13 @@ def find_predecessors(
     """Return the predecessors [batch, n, n] of graphs, given their weights, distances and sizes;
     see Engine.predecessors.
     """
-    no_edge, _, margins, cycle = constants
+    no_edge, _, tolerance, cycle = constants
     pred = np.empty(d.shape, np.int32)
     if d.shape[1] > _SMALL:
         for item, size in enumerate(sizes):
             _find_in_graph(pred[item], w[item], d[item], int(size), constants, threads)
         return pred
-    numbers = no_edge, *margins, *cycle
+    numbers = no_edge, *tolerance, *cycle
     tasks = [
         (pred[part], w[part], d[part], sizes[part], *numbers)
         for part in (slice(first, first + _GRAPHS) for first in range(0, len(d), _GRAPHS))
@@ -69,12 +69,12 @@ def _find_in_graph(
         small_w, small_d = (np.ascontiguousarray(matrix[None, :n, :n]) for matrix in (w, d))
         pred[:n, :n] = find_predecessors(small_w, small_d, np.array([n]), constants, threads)[0]
         return
-    no_edge, lowest, margins, cycle = constants
+    no_edge, lowest, tolerance, cycle = constants
     masks = np.empty((-(-n // COLUMNS), n), np.int64)
     starts = np.zeros(n + 1, np.intp)
     marks = list(zip(masks, range(0, n, COLUMNS), strict=True))
     tasks: list[CpuTask]
-    tasks = [(mask, starts[1:], w, d, n, column, no_edge, *margins) for mask, column in marks]
+    tasks = [(mask, starts[1:], w, d, n, column, no_edge, *tolerance) for mask, column in marks]
     run_tasks(mark_tight, tasks, 4 * n**2, threads)
     np.cumsum(starts, out=starts)
     lightest = np.full(n, no_edge)
@@ -87,7 +87,7 @@ def _find_in_graph(
     run_tasks(list_sources, tasks, 4 * n**2, threads)
     flags = np.zeros(n, np.uint8)
     lists = starts, ends, sources, weights, lightest
-    numbers = no_edge, lowest, *margins, *cycle
+    numbers = no_edge, lowest, *tolerance, *cycle
     tasks = [(pred, flags, w, d, n, i, *lists, *numbers) for i in range(0, n, lanes(d.dtype))]
     run_tasks(search_strip, tasks, 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
@@ -97,17 +97,17 @@ def _find_in_graph(
     list_targets(sources, weights, starts, masks, w, n)
 
     def find(i: int) -> None:
-        fewest_edges_of_row(pred, w, d, n, i, starts, sources, weights, no_edge, *margins)
+        fewest_edges_of_row(pred, w, d, n, i, starts, sources, weights, no_edge, *tolerance)
 
     run_tasks(find, [(int(i),) for i in unsafe], int(starts[n]) * len(unsafe) // 2, threads)
 
 
 def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:
     """Return how long the last edge of a path to each vertex may be."""
-    no_edge, lowest, margins, _ = constants
+    no_edge, lowest, tolerance, _ = constants
     bounds = np.full((threads, n), lowest)
     tasks = [
-        (bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, no_edge, *margins)
+        (bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, no_edge, *tolerance)
         for part in range(threads)
     ]
     run_tasks(bound_edges, tasks, 8 * n**2, threads)

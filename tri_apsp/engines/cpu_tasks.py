@@ -33,7 +33,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 def is_shared(work: int, threads: int) -> bool:
-    """Return whether run_tasks() divides so much work among threads."""
+    """Return whether run_tasks() divides this much work among threads."""
     return threads > 1 and work >= _SHARED_WORK
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from tri_apsp.configs import EXPONENT_DTYPES, EXPONENTS_PART, GpuTiles
+from tri_apsp.configs import EXPONENT_DTYPES, EXPONENTS_PART, GpuTiles, exponents_of
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.engines.triton_base import has_wide_strides, in_parts, shape_of, strides_of
@@ -97,31 +97,6 @@ def recorded_products() -> Iterator[list[Remaining]]:
         yield found
     finally:
         _RECORDED.reset(token)
-
-
-class Exponents(NamedTuple):
-    """The numbers of products by exponents with slices of one length, as kernels.shared.exponents
-    states them.
-
-    Attributes:
-        UNITS: u: a distance that is 1 greater has an exponent that is 2 u less, and a score that is
-            u less.
-        WINDOW: how far above the least of its slice a value may be.
-        REACH: how far above r + c the least sum of a slice may be, so that T shows it.
-        ZERO: Z: the value whose score is 0. The scores of two values 0, u Z each, and a byte are
-            less than 2^15.
-    """
-
-    UNITS: int
-    WINDOW: int
-    REACH: int
-    ZERO: int = 2700
-
-
-def exponents_of(slice_length: int) -> Exponents:
-    """Return the numbers for slices of at most 512 values of k."""
-    units = 4 if slice_length <= 128 else 5
-    return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
 class Remaining(NamedTuple):

@@ -25,9 +25,7 @@ from tri_apsp.engines.triton_base import (
     TritonEngine,
     in_parts,
     product_launcher,
-    programs,
-    shape_of,
-    strides_of,
+    tile_count,
 )
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -40,7 +38,7 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
-from tri_apsp.value_range import PendingRanges
+from tri_apsp.value_range import PendingRanges, padding_of
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each
 # value is then loaded more often.
@@ -53,21 +51,20 @@ _TILES_PER_PROGRAM = 3
 # faster: on an H200 in float32 a call takes 187 instead of 217 us at n = 512, but 533 instead of
 # 316 us at n = 1024.
 _TILES_OF_HALF_SIZE = 8
-# If a panel has so few tiles that each can be divided between this many programs, it is; a part has
-# at least _MIN_PART rows.
+# A panel tile is divided between 4 or 2 programs if there are enough programs; a part has at least
+# _MIN_PART rows.
 _PARTS = (4, 2)
 _MIN_PART = 16
 # A solve in one launch is the same for weights of every sign in these dtypes: without negative
 # weights its closure would have a fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
-_MOST_VERTICES_OF_GRADIENT = 64
-# Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by
-# the terms of one product: n^3 operations, but few launches. On an H100, in float32, the search
-# takes 1.4 ms at n = 128 and at n = 2048, the product 0.3 ms at n = 1024 and 1.3 ms at n = 2048;
-# products of values of 8 bytes take three times as long. For smaller graphs, gradients need no
+_GRADIENT_MAX_VERTICES = 64
+# Predecessors of graphs of up to this many vertices, by bytes per value, are found by the terms of
+# one product: n^3 operations, but few launches. On an H100, in float32, the search takes 1.4 ms at
+# n = 128 and at n = 2048, the product 0.3 ms at n = 1024 and 1.3 ms at n = 2048; products of values
+# of 8 bytes take three times as long. Gradients of up to _GRADIENT_MAX_VERTICES vertices need no
 # predecessors.
-_LEAST_OF_PRODUCT = 65
-_MOST_OF_PRODUCT = {4: 1536, 8: 1024}
+_PRODUCT_MAX_VERTICES = {4: 1536, 8: 1024}
 # A search for terms with fewer tiles than this per multiprocessor uses smaller tiles.
 _ARGMIN_TILES_PER_UNIT = 2
 # Pairs of vertices per program of the kernel that checks them.
@@ -118,7 +115,7 @@ class NvidiaEngine(TritonEngine):
         per_unit = _TILES_PER_UNIT.get(
             strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT
         )
-        fills = programs(shapes, tiles) * batch >= per_unit * self._device.units
+        fills = tile_count(shapes, tiles) * batch >= per_unit * self._device.units
         return tiles if fills else self.config.small_product
 
     def product_of_blocks(self, update: Update, needed: torch.Tensor, edge: int) -> None:
@@ -139,28 +136,12 @@ class NvidiaEngine(TritonEngine):
             self._device,
             NEEDED_TILE=edge,
         )
-        operands, shape, strides = update[:3], shape_of(update), strides_of(update)
-        grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, update.c)
-        launch(
-            grid,
-            *operands,
-            *shape,
-            int(update.fresh),
-            *update.skip,
-            *strides,
-            *operands,
-            *(0, 0, 0, 0),  # of the second product, which there is not
-            *strides,
-            locks,
-            whole_tiles,
-            split_k,
-            needed,
-        )
+        self._launch_product(launch, update, None, tiles, needed)
 
     def _grid(
-        self, shapes: list[Shape], tiles: GpuTiles, c: Block
+        self, shapes: list[Shape], tiles: GpuTiles, c: Block, needed: torch.Tensor | None
     ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
-        count = programs(shapes, tiles) * c.shape[0]
+        count = tile_count(shapes, tiles) * c.shape[0]
         words = (
             tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)
         )  # of C, per thread
@@ -171,7 +152,7 @@ class NvidiaEngine(TritonEngine):
             locks_for(c, self._device.units * resident),
             whole,
             parts,
-            c,
+            c if needed is None else needed,
         )
 
     def closure(self, d: Block) -> None:
@@ -197,13 +178,15 @@ class NvidiaEngine(TritonEngine):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
     @classmethod
-    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
+    def can_queue_solve(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
+    ) -> bool:
         return is_readable(weights) and (
             check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize]
         )
 
     @classmethod
-    def by_sign(cls, weights: torch.Tensor) -> bool:
+    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
         return (
             weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
         )
@@ -230,7 +213,7 @@ class NvidiaEngine(TritonEngine):
                 batch, _arrivals(n, tile, count) + 2 * count, sizes is not None
             )
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
-        nonnegative = self.spec.nonnegative and self.by_sign(weights)
+        nonnegative = self.spec.nonnegative and self.solves_by_sign(weights)
         launch = _closure_launcher(
             _solve_kernel,
             weights.dtype,
@@ -295,7 +278,7 @@ class NvidiaEngine(TritonEngine):
         self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor
     ) -> torch.Tensor | None:
         batch, n, _ = weights.shape
-        if n > _MOST_VERTICES_OF_GRADIENT:
+        if n > _GRADIENT_MAX_VERTICES:
             return None
         result = torch.empty_like(gradient)
         launch, graphs = _small_launcher(_small_gradients_kernel, weights.dtype, _size_of(n))
@@ -313,7 +296,7 @@ class NvidiaEngine(TritonEngine):
             return found
         for small in (False, True):
             launch, tiles = _argmin_launcher(a.dtype, nonnegative, small, self._device.capability)
-            count = programs([(m, n, depth)], tiles) * batch
+            count = tile_count([(m, n, depth)], tiles) * batch
             if count >= _ARGMIN_TILES_PER_UNIT * self._device.units:
                 break
         launch((count, 1, 1), found, a, b, m, n, depth, depth)
@@ -323,29 +306,25 @@ class NvidiaEngine(TritonEngine):
         self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
     ) -> torch.Tensor:
         found = None
-        # An absolute tolerance of 0 means that no weight of floats is negative; integers may have
-        # any sign.
-        if isinstance(tolerance.absolute, int) and tolerance.absolute == 0:
-            found = self.predecessors_if_nonnegative(weights, distances, tolerance)
+        if not tolerance.has_absolute:
+            found = self.predecessors_by_product(weights, distances, tolerance)
         return super().predecessors(weights, distances, tolerance) if found is None else found
 
-    def predecessors_if_nonnegative(
+    def predecessors_by_product(
         self, weights: torch.Tensor, distances: Block, tolerance: Tolerance
     ) -> torch.Tensor | None:
         """Find them as the terms of the product D W."""
         batch, n, _ = distances.shape
-        if not _LEAST_OF_PRODUCT <= n <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
+        most = _PRODUCT_MAX_VERTICES.get(weights.itemsize, 0)
+        if not _GRADIENT_MAX_VERTICES < n <= most:
             return None
         edges = weights.clone(memory_format=torch.contiguous_format)
         if self.spec.sizes is not None:
-            outside = torch.arange(n, device=weights.device) >= self.spec.sizes[:, None]
-            edges.masked_fill_(
-                outside[:, :, None], self.no_edge
-            )  # columns outside reach only pairs without a path
+            # Columns of padding lead only to vertices without a path.
+            edges.masked_fill_(padding_of(weights, self.spec.sizes)[:, :, None], self.no_edge)
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
-        found = self._argmin(
-            distances, edges, nonnegative=True
-        )  # the sign of integers does not matter
+        # The sign of integers does not matter.
+        found = self._argmin(distances, edges, nonnegative=True)
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
         launch = cached_launcher(
@@ -497,7 +476,7 @@ def _small_launcher(
     """
     of_gradients = kernel is _small_gradients_kernel
     constants = (small_gradients_constants if of_gradients else small_graphs_constants)(dtype, size)
-    return Launcher(kernel, constants | more), constants["C"].GRAPHS
+    return Launcher(kernel, constants | more), constants["SMALL"].GRAPHS
 
 
 def _size_of(n: int) -> int:

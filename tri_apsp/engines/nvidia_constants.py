@@ -205,7 +205,7 @@ def small_graphs_constants(
     )
     # At 168 registers per thread, six programs of two warps fit a multiprocessor; more programs of
     # fewer are no faster.
-    return {"C": constants, "num_warps": warps} | ({"maxnreg": 168} if warps == 2 else {})
+    return {"SMALL": constants, "num_warps": warps} | ({"maxnreg": 168} if warps == 2 else {})
 
 
 def _powers(count: int, step: tuple[int, int, int]) -> list[list[int]]:

@@ -22,7 +22,7 @@ from tri_apsp.engines.base import (
     block,
 )
 from tri_apsp.engines.triton_gradients import TritonGradients
-from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
+from tri_apsp.engines.triton_predecessors import find_predecessors, predecessors_workspace
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
@@ -47,8 +47,8 @@ _STRIPE_TILE = 64
 
 
 class TritonEngine(TritonGradients, Engine):
-    """Launches on the current stream of the current device; only predecessors() and value_ranges()
-    block the host.
+    """Launches on the current stream of the current device; the host blocks only in predecessors(),
+    predecessors_by_product(), value_ranges() and read() of a pending value range.
     """
 
     config: GpuConfig
@@ -113,7 +113,9 @@ class TritonEngine(TritonGradients, Engine):
         return matrix, reader if check else None
 
     @classmethod
-    def takes(cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool) -> bool:
+    def can_queue_solve(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, check: bool
+    ) -> bool:
         # The kernels of these launches do not check sizes.
         return check and sizes is None and is_readable(weights)
 
@@ -141,7 +143,7 @@ class TritonEngine(TritonGradients, Engine):
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
-        return workspace(weights)
+        return predecessors_workspace(weights)
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         values = 2 * like.shape[0] * rows * columns
@@ -231,8 +233,24 @@ class TritonEngine(TritonGradients, Engine):
         launch = product_launcher(
             type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device)
         )
-        for operands in in_parts(*first[:3], *(second or first)[:3]):
-            grid, more = self._grid(shapes, tiles, operands[0])
+        self._launch_product(launch, first, second, tiles)
+
+    def _launch_product(
+        self,
+        launch: Launcher,
+        first: Update,
+        second: Update | None,
+        tiles: GpuTiles,
+        needed: torch.Tensor | None = None,
+    ) -> None:
+        """Launch one product, or two; `needed` is for launches of product_of_blocks of the nvidia
+        engine.
+        """
+        # Without a second product, its shape is empty, and its other arguments are not read.
+        shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
+        other = second or first
+        for operands in in_parts(*first[:3], *other[:3]):
+            grid, more = self._grid(shapes, tiles, operands[0], needed)
             launch(
                 grid,
                 *operands[:3],
@@ -242,15 +260,15 @@ class TritonEngine(TritonGradients, Engine):
                 *strides_of(first),
                 *operands[3:],
                 *shapes[1],
-                int((second or first).fresh),
-                *strides_of(second or first),
+                int(other.fresh),
+                *strides_of(other),
                 *more,
             )
 
     def _multiply_copies(self, update: Update) -> None:
-        """Compute an update whose rows are too far apart, by contiguous copies of its parts."""
+        """Compute an update with row strides beyond int32, by contiguous copies of its parts."""
         c, a, b = update[:3]
-        assert update.skip == (0, 0), "only solves skip, and their rows are not that far apart"
+        assert update.skip == (0, 0), "only solves skip, and their row strides fit int32"
         for c_part, b_columns in zip(
             torch.split(c, _PART, 2), torch.split(b, _PART, 2), strict=True
         ):
@@ -263,12 +281,12 @@ class TritonEngine(TritonGradients, Engine):
             c_part.copy_(copy)
 
     def _grid(
-        self, shapes: list[Shape], tiles: GpuTiles, c: Block
+        self, shapes: list[Shape], tiles: GpuTiles, c: Block, needed: torch.Tensor | None
     ) -> tuple[tuple[int, int, int], tuple[torch.Tensor | int, ...]]:
         """Return the grid of products of `shapes` for each graph of C, and the further arguments of
         their kernel.
         """
-        return (programs(shapes, tiles), c.shape[0], 1), ()
+        return (tile_count(shapes, tiles), c.shape[0], 1), ()
 
 
 @cache  # as cached_launcher, by fewer arguments: a small solve is bound by launches
@@ -307,7 +325,7 @@ def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
         yield [operand[start : start + step] for operand in operands]
 
 
-def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
+def tile_count(shapes: list[Shape], tiles: GpuTiles) -> int:
     """Return how many tiles the products have."""
     return sum(-(-m // tiles.block_m) * -(-n // tiles.block_n) for m, n, _ in shapes)
 

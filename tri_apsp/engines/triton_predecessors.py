@@ -56,7 +56,7 @@ _CONSTANTS: dict[Any, dict[str, int]] = {
 _ONE_WARP = predecessors._search_lists_kernel, fewest_edges._fewest_edges_kernel
 
 
-def workspace(weights: torch.Tensor) -> float:
+def predecessors_workspace(weights: torch.Tensor) -> float:
     """Return the memory of find_predecessors() beside its result, in matrices of the size of
     `weights`.
     """
@@ -80,7 +80,7 @@ def find_predecessors(
     """
     if not distances.numel():
         return torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
-    return _Search(weights, distances, sizes, tolerance).run()
+    return _PredecessorSearch(weights, distances, sizes, tolerance).run()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Strip:
     predecessors: torch.Tensor
 
 
-class _Search:
+class _PredecessorSearch:
     """The search for the predecessors of one call: tensors that its launches share, and the
     launches in their order.
     """
@@ -104,11 +104,12 @@ class _Search:
         self.weights, self.distances, self.sizes = weights, distances, sizes
         self.batch, self.n, _ = distances.shape
         self.relative = tolerance.relative
-        self.margins = distances  # not read for integers
+        # absolute, cycle_relative and cycle_absolute; not read for integers.
+        self.tolerance = distances
         if distances.is_floating_point():
-            self.margins = distances.new_empty(3)
-            for margin, value in zip(self.margins, tolerance[1:], strict=True):
-                margin.copy_(value) if isinstance(value, torch.Tensor) else margin.fill_(value)
+            self.tolerance = distances.new_empty(3)
+            for part, value in zip(self.tolerance, tolerance[1:4], strict=True):
+                part.copy_(value) if isinstance(value, torch.Tensor) else part.fill_(value)
         self.strides = self.n, *weights.stride()
         self.pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
         self.flags = self.pred.new_zeros(self.batch, self.n)
@@ -131,7 +132,7 @@ class _Search:
             self.flags,
             self.weights,
             self.distances,
-            self.margins,
+            self.tolerance,
             *self.strides,
         )
         loops = self.flags == int(predecessors.POSSIBLE_LOOP.value)
@@ -153,7 +154,7 @@ class _Search:
             batch * n,
             n,
         )
-        graph = self.weights, like, self.margins
+        graph = self.weights, like, self.tolerance
         self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
         masks, counts = self.pred.new_empty((2, batch, n, blocks))
         self.launch(
@@ -197,7 +198,7 @@ class _Search:
                 strip.predecessors,
                 self.weights,
                 self.distances,
-                self.margins,
+                self.tolerance,
                 i0,
                 width,
                 *self.strides,
@@ -210,7 +211,7 @@ class _Search:
         """
         width, n = strip.width, self.n
         of_strip = strip.predecessors, strip.distances, reachable
-        limits = self.margins, self.capacity, self.blocks, width
+        common = self.tolerance, self.capacity, self.blocks, width
         listed = (
             triton.cdiv(width, _LANE_BYTES // reachable.itemsize) * triton.cdiv(n, _GROUP),
             self.batch,
@@ -223,7 +224,7 @@ class _Search:
             self.sources,
             self.lengths,
             self.ends,
-            *limits,
+            *common,
             n,
         )
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), self.batch, 1
@@ -234,7 +235,7 @@ class _Search:
             self.weights,
             self.sizes,
             self.ends,
-            *limits,
+            *common,
             *self.strides,
         )
 
@@ -249,7 +250,7 @@ class _Search:
             strip.predecessors,
             self.weights,
             self.distances,
-            self.margins,
+            self.tolerance,
             strip.i0,
             strip.width,
             *self.strides,
@@ -315,7 +316,7 @@ class _Search:
             ends,
             self.weights,
             self.distances,
-            self.margins,
+            self.tolerance,
             int(listed),
             row_count,
             *self.strides,

@@ -107,8 +107,8 @@ def cached_launcher(kernel: Any, **constants: Any) -> Launcher:
 
 @contextmanager
 def compiling_side_by_side() -> Iterator[None]:
-    """Compile and load the kernels of launches inside a `with` side by side; leaving it waits for
-    them.
+    """Compile and load the kernels of launches inside a `with` side by side; leaving it blocks
+    until all are loaded.
 
     Triton compiles mostly without holding the interpreter's lock; another process compiles the C
     code that launches a kernel.

@@ -8,7 +8,7 @@ the added vertices.
 import torch
 from torch.nn.functional import pad
 
-from tri_apsp.device import fits_memory
+from tri_apsp.memory import fits_memory
 from tri_apsp.semirings import no_edge
 
 ALIGNMENT = 16

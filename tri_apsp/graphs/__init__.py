@@ -1,6 +1,6 @@
 """Graphs: reading and writing files, converting from other libraries, generating random ones."""
 
-from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, whole_end
+from tri_apsp.graphs.cast import cast_weights, integer_limit, warn_of_rounding
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edge_index import from_edge_index
@@ -49,12 +49,12 @@ __all__ = [
     "from_scipy",
     "generate",
     "grid_of",
+    "integer_limit",
     "load_graph",
     "read_graph",
     "read_sparse_graph",
     "sparse_rows",
     "warn_of_rounding",
-    "whole_end",
     "write_distances",
     "write_graph",
     "write_predecessors",

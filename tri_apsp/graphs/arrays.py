@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from tri_apsp.arguments import check_dtype
-from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
+from tri_apsp.memory import require_memory
 from tri_apsp.semirings import from_bool, remedy_for
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.arguments import check_square, check_tensor
-from tri_apsp.device import check_memory
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
+from tri_apsp.memory import check_memory
 from tri_apsp.messages import warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 from tri_apsp.value_range import value_range
@@ -85,7 +85,7 @@ class Cast:
             warn_of_rounding(self._dtype, f"a weight is {self._rounded}")
 
 
-def whole_end(dtype: torch.dtype) -> int:
+def integer_limit(dtype: torch.dtype) -> int:
     """Return the number below which a float dtype holds every integer: 2**24 or 2**53."""
     return round(2 / torch.finfo(dtype).eps)
 
@@ -96,8 +96,8 @@ def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
     """
     remedy = "float64 or int64" if dtype == torch.float32 else "int64"
     warn_caller(
-        f"{dtype_name(dtype)} is exact for integers below {whole_end(dtype)} only, but {found}; "
-        f"use {remedy} for exact distances.",
+        f"{dtype_name(dtype)} is exact for integers below {integer_limit(dtype)} only, but "
+        f"{found}; use {remedy} for exact distances.",
         RoundingWarning,
     )
 
@@ -107,20 +107,20 @@ def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
     None if there is none.
     """
     limits = torch.finfo if values.is_floating_point() else torch.iinfo
-    end = whole_end(result.dtype)
-    if limits(values.dtype).max <= end or (
+    limit = integer_limit(result.dtype)
+    if limits(values.dtype).max <= limit or (
         values.is_floating_point() and values.dtype.itemsize <= result.dtype.itemsize
     ):
         return None
-    # From 2**53 on a float64 is whole, whether or not the number that it was rounded from is.
+    # From 2**53 on a float64 is an integer, whether or not the number that it was rounded from is.
     within = (
         values != no_edge(values.dtype)
         if not values.is_floating_point()
-        else values.abs() < whole_end(torch.float64)
+        else values.abs() < integer_limit(torch.float64)
     )
-    # An integer that is beyond `end` but exact is no reason to warn; neither is a fraction,
+    # An integer that is beyond `limit` but exact is no reason to warn; neither is a fraction,
     # which is rounded as always.
-    large = values[within & (values.abs() > end)]
+    large = values[within & (values.abs() > limit)]
     wrong = large[(large == large.trunc()) & (large.to(result.dtype).to(large.dtype) != large)]
     return int(wrong[0]) if wrong.numel() else None
 
@@ -149,10 +149,10 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
             )
         # Before the conversion to int64, which would wrap.
         _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)
-    whole = finite.to(torch.int64)
+    integers = finite.to(torch.int64)
     limit = no_edge(dtype)
-    _refuse_outside(whole, (whole < -limit) | (whole >= limit), dtype)
-    return whole.to(dtype).masked_fill_(missing, limit)
+    _refuse_outside(integers, (integers < -limit) | (integers >= limit), dtype)
+    return integers.to(dtype).masked_fill_(missing, limit)
 
 
 def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dtype) -> None:
@@ -191,10 +191,10 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
     """
     if values.dtype.kind == "f":
         reals = values.astype(np.float64, copy=False)
-        # Every float64 from 2**53 on is whole, whether or not the number that it was rounded from
-        # is.
-        whole = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
-        return reals.astype(np.int64) if whole else reals
+        # Every float64 from 2**53 on is an integer, whether or not the number that it was rounded
+        # from is.
+        integers = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
+        return reals.astype(np.int64) if integers else reals
     limit = no_edge(torch.int64)
     if values.size and (int(values.min()) <= -limit or int(values.max()) >= limit):
         return values.astype(np.float64)

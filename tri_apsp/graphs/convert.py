@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, widen
 from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import TypeAlias
 
 import torch
 
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense
 from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import no_edge
 
 # Values per block of rows when edges are counted or listed.

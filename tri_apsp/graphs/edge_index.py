@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from tri_apsp.arguments import as_integer, check_dtype, check_tensor
-from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, widen
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import no_edge
 
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
@@ -56,7 +57,8 @@ class EdgeList:
             object.__setattr__(self, name, vertices)
             if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
                 edge = int(((vertices < 0) | (vertices >= self.n)).argmax())
-                raise outside_error(self.n, int(self.sources[edge]), int(self.targets[edge]))
+                source, target = int(self.sources[edge]), int(self.targets[edge])
+                raise outside_error(self.n, source, target, self.base)
         weights = widen(self.weights)
         object.__setattr__(self, "weights", weights)
         if weights.dtype.kind == "f" and not (weights > -np.inf).all():
@@ -132,11 +134,13 @@ class EdgeList:
             )
 
 
-def outside_error(n: int, source: int, target: int) -> InputError:
-    """Return the error of an edge from or to another vertex than the n of its graph."""
+def outside_error(n: int, source: int, target: int, base: int = 0) -> InputError:
+    """Return the error of an edge from or to another vertex than the n of its graph; `base`: the
+    number of the first in the message.
+    """
     return InputError(
-        f"each edge must join vertices in [0, {n}), but one leads from {source} to {target}; "
-        "correct it, or enlarge the graph."
+        f"each edge must join vertices in [{base}, {base + n}), but one leads from {base + source} "
+        f"to {base + target}; correct it, or enlarge the graph."
     )
 
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.arguments import as_integer
-from tri_apsp.device import check_memory, require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 
 _LIGHTEST, _HEAVIEST = 1, 16

@@ -13,11 +13,11 @@ from typing import BinaryIO
 import numpy as np
 import torch
 
-from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source
 from tri_apsp.graphs.text import Text, parse_edges, write_rows
+from tri_apsp.memory import check_memory
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.arguments import check_dtype
-from tri_apsp.device import check_device, check_memory, require_memory
+from tri_apsp.arguments import check_device, check_dtype
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph
 from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
+from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
@@ -179,7 +179,6 @@ def sparse_graph(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
-    name: str = "graph",
 ) -> SparseGraph:
     """Return the sparse graph of what a caller gave, which stays unchanged.
 
@@ -193,7 +192,6 @@ def sparse_graph(
         dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for
             files and bool.
         device: None keeps that of a tensor, and takes the CPU for others.
-        name: what messages call the graph.
 
     Raises:
         InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the
@@ -212,27 +210,25 @@ def sparse_graph(
         given: SparseGraph = graph
         if dtype is not None and dtype != given.dtype:
             lists = given.by_source
-            given = given.with_weights(
-                _cast(lists.owners(), lists.vertices, lists.weights, dtype, name)
-            )
+            given = given.with_weights(_cast(lists.owners(), lists.vertices, lists.weights, dtype))
         return given if device is None else given.to(device)
     if isinstance(graph, DenseGraph):
         graph = graph.weights
     if isinstance(graph, torch.Tensor):
-        n, sources, targets, weights = _entries(graph, name)
+        n, sources, targets, weights = _entries(graph)
         place = device or graph.device
     else:
         edges = graph
         if not isinstance(graph, EdgeList):
             if not is_sparse(graph):
                 raise InputTypeError(
-                    f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense "
+                    "`graph` must be a sparse torch tensor, a SciPy sparse array or dense "
                     f"weights (n, n) of torch, but is {type(graph).__name__}; read a file with "
                     "read_sparse_graph, or convert a graph of NetworkX with "
                     "networkx.to_scipy_sparse_array, and an array with from_numpy."
                 )
-            edges = edges_of_sparse(graph, f"`{name}`")
-            dtype = dtype_of(graph.dtype, dtype, f"`{name}`", SPARSE_DTYPES)
+            edges = edges_of_sparse(graph, "`graph`")
+            dtype = dtype_of(graph.dtype, dtype, "`graph`", SPARSE_DTYPES)
         n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
         arrays = edges.sources, edges.targets, edges.weights
         sources, targets, weights = (
@@ -240,13 +236,13 @@ def sparse_graph(
         )
     if n > _MAX_VERTICES:
         raise InputError(
-            f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
+            f"`graph` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
         )
     _check_memory(n, len(weights), weights.dtype, place)
     outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
     if bool(outside.any()):
         raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
-    weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
+    weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype)
     return canonical(n, sources.to(place), targets.to(place), weights)
 
 
@@ -261,23 +257,21 @@ def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) 
     )
 
 
-def _entries(
-    graph: torch.Tensor, name: str
-) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
+def _entries(graph: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return n, and the sources, targets and weights of the entries of a tensor."""
-    check_device(graph, name)
+    check_device(graph, "graph")
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise InputError(
-            f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph."
+            f"`graph` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph."
         )
     if graph.requires_grad:
         raise InputError(
-            f"`{name}` must not require a gradient, which only shortest_paths of dense weights "
-            f"has; give {name}.detach()."
+            "`graph` must not require a gradient, which only shortest_paths of dense weights has; "
+            "give graph.detach()."
         )
     if graph.dtype == torch.int16 and graph.layout == torch.strided:
         graph = cast_weights(graph, torch.int32)
-    check_dtype(graph, name, (*SPARSE_DTYPES, torch.bool))
+    check_dtype(graph, "graph", (*SPARSE_DTYPES, torch.bool))
     n = graph.shape[0]
     if graph.layout in (torch.sparse_csr, torch.sparse_csc):
         offsets, others = (
@@ -285,7 +279,7 @@ def _entries(
             if graph.layout == torch.sparse_csr
             else (graph.ccol_indices(), graph.row_indices())
         )
-        _check_compressed(n, offsets, others, name)
+        _check_compressed(n, offsets, others)
         graph = graph.to_sparse(layout=torch.sparse_coo)
     if graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
         # indices() and values() would require coalesced entries.
@@ -297,8 +291,8 @@ def _entries(
         weights = graph[sources, targets]
     else:
         raise InputError(
-            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
-            f"but has layout {graph.layout}; convert it with {name}.to_dense().to_sparse_csr()."
+            "`graph` must be dense, or sparse in both dimensions with layout csr, csc or coo, "
+            f"but has layout {graph.layout}; convert it with graph.to_dense().to_sparse_csr()."
         )
     if weights.dtype == torch.bool:
         sources, targets, weights = (
@@ -309,7 +303,7 @@ def _entries(
     return n, sources, targets, weights
 
 
-def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name: str) -> None:
+def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor) -> None:
     """Check what torch checks only where asked to."""
     lengths = offsets.long().diff()
     consistent = bool((lengths >= 0).all()) and (
@@ -317,18 +311,14 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name:
     )
     if not consistent:
         raise InputError(
-            f"the offsets of `{name}` must rise from 0 to the number of entries, {len(others)}, "
+            f"the offsets of `graph` must rise from 0 to the number of entries, {len(others)}, "
             f"but do not, as happens where {dtype_name(offsets.dtype)} is too small for them; "
             "build the tensor with int64 indices."
         )
 
 
 def _cast(
-    sources: torch.Tensor,
-    targets: torch.Tensor,
-    weights: torch.Tensor,
-    dtype: torch.dtype,
-    name: str,
+    sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype
 ) -> torch.Tensor:
     """Return weights of another dtype, all of which are checked."""
     limit = no_edge(weights.dtype)
@@ -340,7 +330,7 @@ def _cast(
         if floating:
             raise weight_error(weight, source, target)
         raise InputError(
-            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` "
+            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `graph` "
             f"has {weight} from {source} to {target}; {remedy_beyond(weights.dtype)}."
         )
     if weights.dtype == dtype:

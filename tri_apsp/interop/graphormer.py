@@ -11,9 +11,9 @@ import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.arguments import as_integer
-from tri_apsp.device import check_memory
 from tri_apsp.graphs import from_edge_index
 from tri_apsp.graphs.edge_index import matrix_indices
+from tri_apsp.memory import check_memory
 
 # Matrices of int64 that encodings take beside the edge paths.
 _MATRICES = 12

@@ -2,7 +2,7 @@
 that is asked for.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ class _Missing:
 
 
 _MISSING = _Missing()
-_WHOLE, _REAL = {int, np.int64}, {float, np.float64}
+_INTEGERS, _REALS = {int, np.int64}, {float, np.float64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +26,14 @@ class Edges:
         sources, targets: (edges,) of int64, places of nodes in the order of the graph.
         weights: (edges,) of float64; 1 where the attribute is missing.
         missing: whether an edge lacks the attribute.
-        whole: whether all weights that are there are of an integer type.
+        integers: whether all weights that are there are of an integer type.
     """
 
     sources: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
     missing: bool
-    whole: bool
+    integers: bool
 
 
 class ConvertedGraph:
@@ -56,12 +56,6 @@ class ConvertedGraph:
 
     def __len__(self) -> int:
         return len(self.nodes)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        return iter(self.nodes)
-
-    def __contains__(self, node: object) -> bool:
-        return node in self.index
 
     def is_directed(self) -> bool:
         return bool(self.original.is_directed())
@@ -91,7 +85,7 @@ class ConvertedGraph:
             rows, columns = np.concatenate((rows, columns)), np.concatenate((columns, rows))
             values *= 2
         kinds = set(map(type, values))
-        if strange := kinds - _WHOLE - _REAL - {_Missing}:
+        if strange := kinds - _INTEGERS - _REALS - {_Missing}:
             raise _left_to_networkx(f"a weight is of type {strange.pop().__name__}")
         try:
             weights = np.array([1 if x is _MISSING else x for x in values], np.float64)
@@ -100,9 +94,9 @@ class ConvertedGraph:
         longest = float(np.abs(weights).max(initial=0)) * len(self)
         if not np.isfinite(longest):
             raise _left_to_networkx("a weight is NaN, or a path of these weights exceeds a float")
-        if kinds & _WHOLE and longest > 2.0**53:
+        if kinds & _INTEGERS and longest > 2.0**53:
             raise _left_to_networkx("a path of integer weights might exceed 2**53")
-        return Edges(rows, columns, weights, _Missing in kinds, not kinds & _REAL)
+        return Edges(rows, columns, weights, _Missing in kinds, not kinds & _REALS)
 
 
 def _left_to_networkx(reason: str) -> NotImplementedError:

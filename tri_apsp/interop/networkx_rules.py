@@ -56,58 +56,38 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     return True
 
 
+# From these numbers of nodes on, this backend is faster than NetworkX 3.6.1, on two cores of an AMD
+# EPYC 9004 with the cpu engine:
+# - than algorithms that NetworkX runs edge by edge in Python, by a part of their names, and than
+#   others of weighted graphs;
+# - than a breadth-first search, and Floyd-Warshall by NumPy, if at most this share of n^2 edges is
+#   there: edges are converted one by one here, while a breadth-first search of many ends early.
+_LEAST_NODES = {"floyd": 30, "dijkstra": 100, "bellman": 100, "johnson": 100}
+_LEAST_NODES_WEIGHTED, _LEAST_NODES_IF_QUICK, _MOST_DENSITY = 100, 150, 1 / 8
+
+
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True, or that NetworkX is expected to be quicker; NetworkX asks this where the backend
     was not named.
 
-    Both times are estimated from the numbers of nodes and edges. Not counted: the first call of a
-    process takes about two seconds longer, to import torch and load the engine.
+    Not counted: the first call of a process takes about two seconds longer, to import torch and
+    load the engine.
     """
     arguments = _arguments(name, args, kwargs)
     graph = _original(arguments["G"])
     n, edges = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
-    here, there = _seconds_here(name, n, edges), _seconds_of_networkx(name, arguments, n, edges)
-    return (
-        here < there
-        or f"NetworkX is expected to be quicker with {n} nodes ({there:.1g} s, here {here:.1g} s)"
-    )
-
-
-# The constants of both estimates are fitted to calls on two cores of an AMD EPYC 9004, with the cpu
-# engine and NetworkX 3.6.1, for graphs of 30 to 1000 nodes.
-
-
-def _seconds_here(name: str, n: int, edges: int) -> float:
-    """Return the time of a call: of conversion, solve, and output of n^2 paths, dictionary entries,
-    or numbers.
-
-    Args:
-        edges: those of an undirected graph counted twice.
-    """
-    if (
-        name == "johnson"
-        or name in ("all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance")
-        or name.endswith("_path")
-    ):
-        output = 0.7e-6
-    elif name == "floyd_warshall" or name.endswith("_path_length"):
-        output = 0.25e-6
+    algorithm = arguments.get("method") or name
+    weight = arguments.get("weight", arguments.get("distance"))
+    weighted = algorithm == name and weight is not None
+    otherwise = _LEAST_NODES_WEIGHTED if weighted else None
+    least = next((_LEAST_NODES[part] for part in _LEAST_NODES if part in algorithm), otherwise)
+    if least is not None and not algorithm.endswith("numpy"):
+        runs = n >= least
     else:
-        output = 0.03e-6
-    return 1.5e-3 + 0.3e-6 * edges + 0.03e-9 * n**3 + output * n**2
-
-
-def _seconds_of_networkx(name: str, arguments: dict[str, Any], n: int, edges: int) -> float:
-    """Return the time that NetworkX takes, by its algorithm."""
-    method, weight = arguments.get("method"), arguments.get("weight", arguments.get("distance"))
-    weighted = name == "johnson" or "dijkstra" in name or "bellman" in name or weight is not None
-    if name == "floyd_warshall_numpy" or method == "floyd-warshall-numpy":
-        return 1e-9 * n**3
-    if "floyd_warshall" in name or method == "floyd-warshall":
-        return 100e-9 * n**3
-    if not weighted or method == "unweighted":  # breadth-first, which ends early in a dense graph
-        return 0.4e-6 * n**2
-    return 0.3e-6 * n * (n + edges)  # Dijkstra's algorithm; Bellman-Ford takes longer
+        few_edges = edges <= _MOST_DENSITY * n**2
+        # To write the paths of a breadth-first search takes as long here as there.
+        runs = n >= _LEAST_NODES_IF_QUICK and few_edges and name != "all_pairs_shortest_path"
+    return runs or f"NetworkX is expected to be quicker with {n} nodes and {edges} edges"
 
 
 def _original(graph: Any) -> Any:

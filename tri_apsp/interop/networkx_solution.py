@@ -10,10 +10,11 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.api import shortest_paths
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.interop.networkx_graph import ConvertedGraph
+from tri_apsp.memory import check_memory
 
 # Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later
 # distances and temporaries.
@@ -28,17 +29,17 @@ class Solution:
         nodes: of the graph, in its order.
         distances: (n, n) of float64, inf where there is no path.
         predecessors: (n, n) of int32 as in tri_apsp.Result, or None if they were not asked for.
-        whole: whether distances are integers in Python.
+        integers: whether distances are integers in Python.
     """
 
     nodes: list[Hashable]
     distances: npt.NDArray[np.float64]
     predecessors: npt.NDArray[np.int32] | None
-    whole: bool
+    integers: bool
 
     def numbers(self, values: npt.NDArray[np.float64]) -> list[Any]:
         """Return finite values as Python numbers of the type of the distances."""
-        result: list[Any] = (values.astype(np.int64) if self.whole else values).tolist()
+        result: list[Any] = (values.astype(np.int64) if self.integers else values).tolist()
         return result
 
     def row(self, source: int) -> list[Any]:
@@ -143,5 +144,5 @@ def solve(
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     before = None if result.predecessors is None else result.predecessors.cpu().numpy()
-    whole = n == 1 or (edges.whole and not (edges.missing and isinstance(missing, float)))
-    return Solution(graph.nodes, result.distances.cpu().numpy(), before, whole)
+    integers = n == 1 or (edges.integers and not (edges.missing and isinstance(missing, float)))
+    return Solution(graph.nodes, result.distances.cpu().numpy(), before, integers)

@@ -8,27 +8,15 @@ joins graphs of different sizes; `padded` returns it as (batch, n, n, ...).
 from typing import Any
 
 import torch
+from torch_geometric.data import Batch
+from torch_geometric.transforms import BaseTransform
 
 from tri_apsp.api import pack, shortest_paths, unpack
 from tri_apsp.arguments import as_integer
-from tri_apsp.errors import ApspError, InputError
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import from_edge_index
 from tri_apsp.interop.graphormer import encodings
-from tri_apsp.messages import remedy_of_extra, shown
-
-
-class MissingPackageError(ApspError, ImportError):
-    """PyTorch Geometric is not installed."""
-
-
-try:
-    from torch_geometric.data import Batch
-    from torch_geometric.transforms import BaseTransform
-except ImportError as error:
-    raise MissingPackageError(
-        "tri_apsp.interop.pyg needs torch_geometric, but it is not installed; "
-        f"{remedy_of_extra('pyg')}."
-    ) from error
+from tri_apsp.messages import shown
 
 
 class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
@@ -36,8 +24,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
     a `Batch`.
 
     Args:
-        max_distance: larger distances, and those without a path, become this, of integers its whole
-            part; None: they stay, and no_edge of the dtype, which is inf for floats, is no path.
+        max_distance: larger distances, and those without a path, become this, rounded down for
+            integers; None: they stay, and no path is no_edge of the dtype, which is inf for floats.
         edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes
             them; None: each weighs 1.
         name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
@@ -72,11 +60,10 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         weights, sizes = from_edge_index(data.edge_index, edge_weight, **_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
-            whole = not distances.is_floating_point()
             most = (
-                min(int(self.max_distance), torch.iinfo(distances.dtype).max)
-                if whole
-                else self.max_distance
+                self.max_distance
+                if distances.is_floating_point()
+                else min(int(self.max_distance), torch.iinfo(distances.dtype).max)
             )
             distances = distances.clamp(max=most)
         _add(data, self.name, *pack(distances, sizes))

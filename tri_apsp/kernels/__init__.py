@@ -3,16 +3,20 @@
 Every kernel computes on min-plus matrices: a sum takes the place of a product, and a minimum that
 of a sum. One folder per engine, one file per kernel:
 
-    portable/   plain Triton: product, closure, panels
-    nvidia/     Gluon: product, closure, and solve (a whole solve in one launch), with their helpers
-    shared/     plain Triton, launched by both GPU engines: initial_matrix, value_range, copy, paths
+    portable/   plain Triton: products, closure, panels
+    nvidia/     Gluon: products, closure, a whole solve in one launch, many small graphs
+    shared/     plain Triton: what both GPU engines launch (matrices, value ranges, paths,
+                gradients, bits), the kernels of sparse graphs, and the encoding of products by
+                exponents
     cpu/        Numba
 
 A reader who knows Triton's tutorial of the matrix product begins with portable/product.py and
-portable/tiles.py, then reads nvidia/tiles.py and nvidia/product.py.
+portable/tiles.py. In nvidia/ follow product.py, tiles.py, tile_closure.py, closure.py and solve.py;
+then small_graphs.py and exponents.py, in any order.
 
 Arguments are pointers, then sizes, then strides (`stride_am` is that of A from row to row,
 `stride_ab` from graph to graph of a batch), then constexprs in capitals; a kernel for two products
-takes the first three for each. NO_EDGE is the value of "no path" (inf for floats), and FLOOR the
-least value that a matrix may hold.
+takes the first three for each. A comment behind an argument may include those just above it that
+have none. NO_EDGE is the value of "no path" (inf for floats), and FLOOR the least value that a
+matrix may hold.
 """

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tri_apsp.configs import TILE_FIELDS, Config
 from tri_apsp.engines.base import Block, Engine
+from tri_apsp.plan import Progress
 
 ALL_BUT_TILES = tuple(
     field.name for field in fields(Config) if field.name not in ("engine", "method", *TILE_FIELDS)
@@ -22,20 +23,20 @@ class Observer:
         total: operations of the whole solve.
         check: called with a diagonal block that a step, except the last, has closed; raises if it
             shows a negative cycle.
-        report: called with the fraction of the operations that are queued.
-        every: least operations between two calls of `check` or `report`.
+        progress: called with the fraction of the operations that are queued.
+        every: least operations between two calls of `check` or `progress`.
     """
 
     def __init__(
         self,
         total: int = 0,
         check: Callable[[Block], None] | None = None,
-        report: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
         every: int = 0,
     ) -> None:
         self._total = max(total, 1)
         self._check = check
-        self._report = report
+        self._progress = progress
         self._every = every
         self._done = 0
         self._called = 0
@@ -50,8 +51,8 @@ class Observer:
         self._called = self._done
         if self._check is not None and closed is not None and self._done < self._total:
             self._check(closed)
-        if self._report is not None:
-            self._report(min(self._done / self._total, 1.0))
+        if self._progress is not None:
+            self._progress(min(self._done / self._total, 1.0))
 
 
 class Method(ABC):

@@ -15,7 +15,7 @@ from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.product import product
 from tri_apsp.dense.run import solve as solve_dense
-from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
+from tri_apsp.dispatch import has_functorch_wrapper, needs_operation, operation_error
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed_graphs import solve_packed
 from tri_apsp.ops.refusals import Gradient, Operation, refuse_hidden_derivatives
@@ -24,7 +24,7 @@ from tri_apsp.plan import Options
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import solved_dtype
-from tri_apsp.transitive_closure import closure
+from tri_apsp.transitive_closure import reachability_of
 
 Tensor = torch.Tensor
 
@@ -49,11 +49,8 @@ def shortest_paths(request: Request) -> Result:
         f"method={request.method!r}": request.needs_sparse,
     }
     for option in [name for name, is_given in refused.items() if is_given]:
-        raise InputError(
-            f"`{option}` must not be given with weights that require a gradient, or under "
-            "torch.compile or a transform of torch.func; leave it out, or call .detach() on "
-            "weights that require a gradient."
-        )
+        remedy = "leave it out, or call .detach() on weights that require a gradient."
+        raise operation_error(option, remedy)
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     marks = options.negative_cycles == "mark" and weights.requires_grad
     wanted = options.predecessors or marks
@@ -395,7 +392,7 @@ def reachability(adjacency: Tensor) -> Tensor:
 
 @library.custom_op("tri_apsp::reachability", mutates_args=())
 def _reachability(adjacency: Tensor) -> Tensor:
-    return closure(adjacency)
+    return reachability_of(adjacency)
 
 
 @_reachability.register_fake

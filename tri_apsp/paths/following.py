@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-# Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64,
-# 16 bytes.
-_AT_A_TIME = 1 << 24
-# Up to so many paths on a CPU are followed one after another.
-_FEW = 64
+# Values of a matrix that find_next_hops() looks up at a time; for each it keeps two vertices of
+# int64, 16 bytes.
+_VALUES_PER_BLOCK = 1 << 24
+# On a CPU, up to this many paths are followed one after another.
+_FEW_PATHS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Paths:
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 
-def paths(
+def find_paths(
     predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
 ) -> Paths:
     """Return the paths to targets[p] from the source of row rows[p].
@@ -49,7 +49,7 @@ def paths(
     Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks
     after each vertex of the longest path.
     """
-    if predecessors.device.type == "cpu" and len(rows) <= _FEW:
+    if predecessors.device.type == "cpu" and len(rows) <= _FEW_PATHS:
         return _few_paths(predecessors, rows, targets, exists)
     lengths = torch.zeros_like(targets)
     for active, _ in _steps(predecessors, rows, targets, exists):
@@ -65,7 +65,7 @@ def paths(
 def _few_paths(
     predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
 ) -> Paths:
-    """As paths(), one path after another: a step of a torch operation takes longer than one of
+    """As find_paths(), one path after another: a step of a torch operation takes longer than one of
     Python.
     """
     vertices, offsets = list[int](), [0]
@@ -94,7 +94,7 @@ def _steps(
         active, rows, vertices = active[further], rows[further], before[further].long()
 
 
-def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
+def find_next_hops(predecessors: torch.Tensor) -> torch.Tensor:
     """Return the first vertex after the source of each path, -1 where there is none.
 
     Args:
@@ -108,7 +108,7 @@ def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
     """
     batch, n, _ = predecessors.shape
     hops = torch.empty_like(predecessors)
-    step = max(1, _AT_A_TIME // max(1, n))
+    step = max(1, _VALUES_PER_BLOCK // max(1, n))
     rows = predecessors.view(batch * n, n)
     for start in range(0, batch * n, step):
         before = rows[start : start + step]

@@ -9,7 +9,7 @@ from tri_apsp.arguments import DenseBatch, check_operands, check_weights
 from tri_apsp.device import current, is_captured
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.memory import memory_for, memory_for_matrices
-from tri_apsp.paths.predecessors import predecessors_without_bounds
+from tri_apsp.paths.predecessors import find_predecessors_of_any_sign
 from tri_apsp.semirings import no_edge
 
 # Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most
@@ -32,8 +32,9 @@ def weights_gradient(
         gradient: (n, n) or (batch, n, n) of a floating dtype.
         weights, distances: of the same shape and dtype.
         sizes: as for shortest_paths, checked.
-        predecessors: of these distances; None: they are found, for which `check` lets the host wait
-            for the sign of the weights, without which a search for them may take longer.
+        predecessors: of these distances; None: they are found.
+        check: whether the host may block until the sign of the distances is computed, without which
+            a search for predecessors may take longer.
 
     Returns:
         The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to
@@ -49,16 +50,16 @@ def weights_gradient(
         return gradient.new_empty(weights.shape)
     engine = _engine(batch)
     if predecessors is None:
-        with memory_for_matrices(batch, 1), current(weights.device):
+        with memory_for_matrices(batch.weights, 1), current(weights.device):
             found = engine.weights_gradient(gradient, batch.weights, distances)
         if found is not None:
             return found.reshape(weights.shape)
     matrices = 1 + max(
         _WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(batch.weights)
     )
-    with memory_for_matrices(batch, matrices), current(weights.device):
+    with memory_for_matrices(batch.weights, matrices), current(weights.device):
         if predecessors is None:
-            predecessors = predecessors_without_bounds(batch, distances, engine, check=check)
+            predecessors = find_predecessors_of_any_sign(batch, distances, engine, check=check)
         return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(
             weights.shape
         )
@@ -66,10 +67,10 @@ def weights_gradient(
 
 def _engine(batch: DenseBatch) -> Engine:
     weights = batch.weights
-    name = engines.choose(weights.device, tuned.with_forced(None), weights.dtype)
+    name = engines.choose_unconfigured(weights.device, weights.dtype)
     config = tuned.find(name, weights.device, weights.dtype, n=batch.n, batch=batch.count)
     spec = MatrixSpec(batch.n, weights.dtype, weights.device, False, batch.sizes)
-    return engines.make(name, spec, config)
+    return engines.make(spec, config)
 
 
 def product_gradients(
@@ -95,14 +96,15 @@ def product_gradients(
     shape = (left.shape[0], left.shape[1], right.shape[2])
     gradient, product = gradient.reshape(shape).contiguous(), result.reshape(shape).contiguous()
     depth, device, dtype = left.shape[2], left.device, left.dtype
-    name = engines.choose(device, tuned.with_forced(None), dtype)
+    name = engines.choose_unconfigured(device, dtype)
     config = tuned.find(name, device, dtype)
-    # A GPU then has less to do for each term. The host waits for it.
+    # Without negative values, a GPU has less to do for each term; the host blocks until their sign
+    # is computed.
     by_sign = dtype == torch.float32 and device.type != "cpu" and not is_captured(device)
     nonnegative = by_sign and all(
         found.lowest >= 0 for found in engines.type_of(name).value_ranges([left, right], None)
     )
-    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
+    engine = engines.make(MatrixSpec(depth, dtype, device, nonnegative), config)
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
     with (
         memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"),

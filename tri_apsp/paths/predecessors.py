@@ -7,47 +7,47 @@ import torch
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.engines import Engine, Tolerance
 from tri_apsp.semirings import no_edge
-from tri_apsp.value_range import largest_magnitude
-from tri_apsp.values import Bounds
+from tri_apsp.value_range import ValueRange, largest_magnitude
 
 # Sums of a few terms differ by about one unit in the last place for each term.
 _UNITS = 4
 
 
-def predecessors(
-    batch: DenseBatch, distances: torch.Tensor, bounds: Bounds | None, engine: Engine
+def find_predecessors(
+    batch: DenseBatch, distances: torch.Tensor, checked: ValueRange | None, engine: Engine
 ) -> torch.Tensor:
     """Return the predecessors (batch, n, n) of solved graphs; see Engine.predecessors.
 
     Args:
         batch: the graphs, with their unchanged weights.
         distances: (batch, n, n), contiguous.
-        bounds: of the weights; None if they were not checked.
+        checked: the value range of the weights; None if they were not checked.
         engine: of the solve.
     """
-    return engine.predecessors(batch.weights, distances, _tolerance(distances, bounds))
+    nonnegative = checked is not None and checked.lowest >= 0
+    tolerance = _tolerance(distances, nonnegative=nonnegative)
+    return engine.predecessors(batch.weights, distances, tolerance)
 
 
-def predecessors_without_bounds(
+def find_predecessors_of_any_sign(
     batch: DenseBatch, distances: torch.Tensor, engine: Engine, *, check: bool
 ) -> torch.Tensor:
-    """As predecessors, for weights of floats whose bounds are not known.
+    """As find_predecessors, for weights of floats whose sign is not known.
 
-    With `check` the host waits for the sign of the distances: if a weight is negative, so is a
-    distance. Without it, the search may take longer.
+    With `check` the host blocks until the sign of the distances is computed: if a weight is
+    negative, so is a distance. Without it, the search may take longer.
     """
     if not check:
-        return predecessors(batch, distances, None, engine)
-    found = engine.predecessors_if_nonnegative(
-        batch.weights, distances, _tolerance(distances, Bounds(0, None))
-    )
+        return find_predecessors(batch, distances, None, engine)
+    tolerance = _tolerance(distances, nonnegative=True)
+    found = engine.predecessors_by_product(batch.weights, distances, tolerance)
     if found is None:
-        bounds = engine.value_ranges([distances], no_edge(distances.dtype))[0]
-        found = predecessors(batch, distances, Bounds(bounds.lowest, bounds.highest_below), engine)
+        (of_distances,) = engine.value_ranges([distances], no_edge(distances.dtype))
+        found = find_predecessors(batch, distances, of_distances, engine)
     return found
 
 
-def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
+def _tolerance(distances: torch.Tensor, *, nonnegative: bool) -> Tolerance:
     """Return how far sums may be from distances that they equal.
 
     Without negative weights, the rounding of a sum is relative to it. With them it is relative to
@@ -56,10 +56,10 @@ def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
     the distance back, are rounded too.
     """
     if not distances.dtype.is_floating_point:
-        return Tolerance(0, 0, 0, 0)
+        return Tolerance(0, 0, 0, 0, has_absolute=False)
     relative = _UNITS * torch.finfo(distances.dtype).eps
     cycle = 2 * distances.shape[-1] * relative
-    if bounds is not None and bounds.lowest >= 0:
-        return Tolerance(relative, 0, cycle, 0)
+    if nonnegative:
+        return Tolerance(relative, 0, cycle, 0, has_absolute=False)
     largest = largest_magnitude(distances)
-    return Tolerance(relative, relative * largest, 0, cycle * largest)
+    return Tolerance(relative, relative * largest, 0, cycle * largest, has_absolute=True)

@@ -13,9 +13,6 @@ from tri_apsp.console.exit_status import (
     interruptible_imports,
     terminated_as_interrupted,
 )
-from tri_apsp.errors import InputError
-from tri_apsp.messages import remedy_of_extra
-from tri_apsp.report.studies import STUDIES
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the
@@ -31,7 +28,9 @@ exit status:
 
 
 def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
-    """Return the parser; `prog` is the command that was typed. It imports no report."""
+    """Return the parser; `prog` is the command that was typed."""
+    from tri_apsp.report.studies import STUDIES
+
     parser = Parser(
         prog=prog,
         description="Measure a study on this machine, or render what was measured, as CSV, plots "
@@ -40,9 +39,9 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    summaries = {name: summary for name, (_, summary) in STUDIES.items()} | {
-        "tuning": "what a sweep found: python -m tri_apsp.tune --report",
-        "index": "the index of all reports, and the figure of rates beside other projects",
+    summaries = {name: study.summary for name, study in STUDIES.items()} | {
+        "tuning": "speed-ups of tuned files, such as python -m tri_apsp.tune writes",
+        "index": "the index of all reports",
     }
     for name, summary in summaries.items():
         report = reports.add_parser(name, help=summary, description=f"{summary}.")
@@ -53,20 +52,14 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
             metavar="DIR",
             help="folder of all reports; default: reports",
         )
-        if name != "index":
-            report.add_argument(
-                "--commit", help="the commit to name on the page; default: that of the checkout"
-            )
         if name == "tuning":
             report.add_argument(
                 "--from",
-                dest="sources",
+                dest="source",
                 type=Path,
-                nargs="+",
                 required=True,
                 metavar="DIR",
-                help="folders that python -m tri_apsp.tune --report DIR wrote; of several results "
-                "of a task, the last one counts",
+                help="folder of the tuned files of one machine, such as tuning/nvidia-h200",
             )
         elif name != "index":
             _add_study_options(report)
@@ -77,6 +70,9 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
     from tri_apsp.console.options import add_device, at_least
     from tri_apsp.semirings import DTYPES_BY_NAME
 
+    parser.add_argument(
+        "--commit", help="the commit to name on the page; default: that of the checkout"
+    )
     add_device(parser)
     parser.add_argument(
         "--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study"
@@ -100,8 +96,9 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.report") -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call
-    the command `prog`.
+    """Run `argv`, or the arguments of the process, and return the exit status.
+
+    `prog`: the command name shown in help and errors.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
@@ -118,18 +115,12 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.repor
 
 
 def _run(args: argparse.Namespace) -> int:
-    try:
-        with interruptible_imports():
-            from tri_apsp.report import index, run, tuning
+    from tri_apsp.report import index, plots, run, tuning
 
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        raise InputError(
-            f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}."
-        ) from None
     if args.report == "index":
-        return index.run(args)
+        print(index.write_index(args.out))
+        return 0
+    plots.require_matplotlib()
     return tuning.run(args) if args.report == "tuning" else run.run_study(args)
 
 

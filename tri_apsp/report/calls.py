@@ -15,6 +15,7 @@ from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.console.output import duration
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.markdown import section, table
@@ -35,7 +36,7 @@ _SMALL = (100, 130)
 _DEGREE = 6
 # A call that takes longer is not repeated. Other calls run this often, until they took this time.
 _LONG_SECONDS = 2.0
-_MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
+_MIN_RUNS, _MAX_RUNS, _MILLISECONDS = 3, 11, 300.0
 _IDLE_SECONDS = 0.2  # a GPU that was idle for less keeps its clock
 
 
@@ -113,13 +114,13 @@ class CallMeasurer(Measurer):
         if not torch.equal(found.to(distances), distances):
             raise WrongResultError("distances differ from those that were expected")
         del found  # the next runs need its memory
-        samples = [first if own is None else own]
+        samples = [1000 * (first if own is None else own)]
         if own is None and first <= _LONG_SECONDS:
             if time.monotonic() - self._busy > _IDLE_SECONDS:
                 warm_up(call, self.device)
             samples = runs_of(call, self.device)
             self._busy = time.monotonic()
-        return times_of(samples)
+        return Times.of(samples)
 
 
 def complete_weights(task: TuningTask, graph: str, device: torch.device) -> torch.Tensor:
@@ -128,16 +129,11 @@ def complete_weights(task: TuningTask, graph: str, device: torch.device) -> torc
 
 
 def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:
-    """Return the seconds of a few runs."""
+    """Return the milliseconds of a few runs."""
     samples: list[float] = []
-    while len(samples) < _MIN_RUNS or (len(samples) < _MAX_RUNS and sum(samples) < _SECONDS):
-        samples.append(timed(call, device)[1])
+    while len(samples) < _MIN_RUNS or (len(samples) < _MAX_RUNS and sum(samples) < _MILLISECONDS):
+        samples.append(1000 * timed(call, device)[1])
     return samples
-
-
-def times_of(samples: Sequence[float]) -> Times:
-    """Return the percentiles of seconds."""
-    return Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist())
 
 
 def to_float64(matrix: torch.Tensor) -> np.ndarray:
@@ -153,16 +149,6 @@ Columns = dict[str, dict[Any, float]]
 def seconds_of(row: StudyRow) -> float:
     """Return the median time of a row."""
     return float(row["p50_ms"]) / 1000
-
-
-def duration(seconds: float) -> str:
-    """Return a time with its unit, to three digits."""
-    return f"{number(seconds)} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
-
-
-def number(value: float) -> str:
-    """Return a number to three digits, or to the next integer."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def by_label(

@@ -1,9 +1,9 @@
-"""What do products by exponents gain? Their rate beside matrix products of torch, and solves of
-families of graphs.
+"""What do products by exponents gain? Their rate compared with matrix products of torch, and solves
+of families of graphs: random, small worlds, power laws and grids.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -12,29 +12,28 @@ from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.console.output import duration
 from tri_apsp.device import Device
+from tri_apsp.graphs import grid_of
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
     SolveCall,
     by_label,
-    duration,
     rate_lines,
     table_of,
-    times_of,
 )
-from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Cases, Group, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import no_edge
-from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
-# The values "call" of the rows; "ordinary" products are direct ones.
-_DIRECT, _EXPONENTS, _MIN_PLUS = "ordinary", "by exponents", "min_plus"
+# The values "call" of the rows.
+_DIRECT, _EXPONENTS, _MIN_PLUS = "direct", "by exponents", "min_plus"
 _TORCH = "torch, bfloat16, powers of two"
 _PRODUCTS = (_TORCH, _MIN_PLUS, _DIRECT)
 _SOURCES = (
@@ -53,6 +52,73 @@ _CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (163
 # From this size on, solves are measured too; smaller ones compute no product by exponents.
 _SOLVED = 8192
 
+
+def _uniform(share: float = 0, degree: int = 0) -> Callable[[int, torch.Generator], torch.Tensor]:
+    """Return a function that draws a share of all edges, or `degree` per vertex, on average."""
+    return lambda n, random: (
+        torch.rand(n, n, generator=random, device=random.device) < (share or degree / n)
+    )
+
+
+def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
+    """Join each vertex with the next 8; one of ten of these edges leads anywhere instead (Watts and
+    Strogatz).
+    """
+    edges, start = (
+        torch.zeros(n, n, dtype=torch.bool, device=random.device),
+        torch.arange(n, device=random.device),
+    )
+    for step in range(1, 9):
+        elsewhere = torch.rand(n, generator=random, device=random.device) < 0.1
+        anywhere = torch.randint(0, n, (n,), generator=random, device=random.device)
+        edges[start, torch.where(elsewhere, anywhere, (start + step) % n)] = True
+    return edges | edges.mT
+
+
+def _power_law(n: int, random: torch.Generator) -> torch.Tensor:
+    """Draw both ends of 8 n edges with probabilities that fall with the square root of the rank
+    (Chung and Lu).
+    """
+    likely = torch.arange(1, n + 1, device=random.device) ** -0.5
+    names = torch.randperm(n, generator=random, device=random.device)
+    edges = torch.zeros(n, n, dtype=torch.bool, device=random.device)
+    edges[
+        tuple(
+            names[torch.multinomial(likely, 8 * n, replacement=True, generator=random)]
+            for _ in range(2)
+        )
+    ] = True
+    return edges | edges.mT
+
+
+def _grid(n: int, random: torch.Generator) -> torch.Tensor:
+    """Join neighbours in a grid."""
+    graph, edges = grid_of(n), torch.zeros(n, n, dtype=torch.bool, device=random.device)
+    edges[
+        torch.from_numpy(graph.sources).to(random.device),
+        torch.from_numpy(graph.targets).to(random.device),
+    ] = True
+    return edges
+
+
+def _shuffled_grid(n: int, random: torch.Generator) -> torch.Tensor:
+    """Number the vertices of a grid in random order."""
+    order = torch.randperm(n, generator=random, device=random.device)
+    return _grid(n, random)[order][:, order]
+
+
+FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
+    "3% of the edges": (_uniform(0.03), (1, 4, 16)),
+    "10% of the edges": (_uniform(0.1), (1, 4, 16)),
+    "50% of the edges": (_uniform(0.5), (1, 4, 16)),
+    "16 edges per vertex": (_uniform(degree=16), (1, 4, 16)),
+    "64 edges per vertex": (_uniform(degree=64), (1,)),
+    "small world": (_small_world, (1, 4, 16)),
+    "power law": (_power_law, (1, 4, 16)),
+    "grid": (_grid, (1, 4, 16)),
+    "shuffled grid": (_shuffled_grid, (1, 4)),
+}
+"""Functions that draw edges, bool (n, n), and the greatest weights that are measured with them."""
 _GRAPHS = {
     f"{family}, weights 1{f' to {most}' if most > 1 else ''}": (edges, most)
     for family, (edges, greatest) in FAMILIES.items()
@@ -61,7 +127,9 @@ _GRAPHS = {
 
 
 def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    """Return a group of products, and one for each graph, whose calls are timed in turns."""
+    """Return a group of products, and one for each graph, whose calls are timed in interleaved
+    rounds.
+    """
     products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
     groups = [Group("Products", task, products)]
     for graph in _GRAPHS if task.n >= _SOLVED else ():
@@ -97,7 +165,7 @@ def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     return solve
 
 
-class _Measurer(CallMeasurer):
+class _ExponentsMeasurer(CallMeasurer):
     """Measures products too, and the share of tiles that direct products compute in solves."""
 
     def __init__(self, device: torch.device) -> None:
@@ -139,8 +207,8 @@ def _product(task: TuningTask, name: str, device: torch.device) -> Outcome:
                 torch.mm(a, b) if name == _TORCH else min_plus(x, y)
 
     warm_up(repeated, device)
-    samples = [timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]
-    return Outcome(OutcomeKind.correct, times_of(samples))
+    samples = [1000 * timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]
+    return Outcome(OutcomeKind.correct, Times.of(samples))
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -176,15 +244,15 @@ def _solves(rows: Sequence[StudyRow]) -> str:
     return table(["", *calls, "times as fast", "uncertain"], lines)
 
 
-STUDIES = (
-    Study(
-        name="exponents",
-        question="What do products by exponents gain?",
-        parameters=("call", "graph"),
-        cases=_CASES,
-        groups_of=_groups,
-        measurer=_Measurer,
-        page=_page,
-        metrics=("uncertain",),
-    ),
+EXPONENTS_STUDY = Study(
+    name="exponents",
+    summary="products and solves by exponents on an NVIDIA GPU, compared with torch and direct "
+    "products",
+    question="What do products by exponents gain?",
+    parameters=("call", "graph"),
+    cases=_CASES,
+    groups_of=_groups,
+    measurer=_ExponentsMeasurer,
+    page=_page,
+    metrics=("uncertain",),
 )

@@ -411,6 +411,7 @@ _CUTOFF_CASES: Cases = {"float32": (("solve", 8192), ("solve", 1024), ("solve", 
 
 def _study(
     name: str,
+    summary: str,
     question: str,
     parameters: Sequence[str],
     cases: Mapping[str, Cases],
@@ -418,12 +419,13 @@ def _study(
     measurer: Callable[[torch.device], Measurer] = WorkerMeasurer,
 ) -> Study:
     page = partial(_page, name)
-    return Study(name, question, tuple(parameters), cases, groups_of, measurer, page)
+    return Study(name, summary, question, tuple(parameters), cases, groups_of, measurer, page)
 
 
-STUDIES = (
+FIELD_STUDIES = (
     _study(
         "block-size",
+        "edges of tiles and blocks, compared with Catinello and Katz & Kider",
         "Which block size?",
         (
             "block_size",
@@ -464,6 +466,7 @@ STUDIES = (
     ),
     _study(
         "threads",
+        "warps per program, or CPU threads, compared with Henriod, Lund & Smith and Catinello",
         "How many threads?",
         (
             "threads",
@@ -509,6 +512,7 @@ STUDIES = (
     ),
     _study(
         "stages",
+        "pipeline depth and slices of k, compared with Lund & Smith",
         "How deep a pipeline?",
         ("product.block_m", "product.block_n", "product.block_k", "product.num_stages"),
         {
@@ -520,6 +524,7 @@ STUDIES = (
     ),
     _study(
         "cutoff",
+        "the recursion cutoff β, compared with Henriod",
         "Where should the recursion stop?",
         ("cutoff", "block_size"),
         {

@@ -1,18 +1,26 @@
-"""Plots in one style, as SVG; the same rows give the same bytes."""
+"""Plots in one style, as SVG; the same rows give the same bytes.
+
+Matplotlib is imported when something is drawn, so that help does without it.
+"""
+
+from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context, rcParams
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
 
+from tri_apsp.errors import InputError
+from tri_apsp.messages import remedy_of_extra
 from tri_apsp.report.markdown import writing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Typed as Any, since the known keys depend on the version of matplotlib.
 _STYLE: Any = {
@@ -66,6 +74,18 @@ class Plot(NamedTuple):
     title: str = ""
 
 
+def require_matplotlib() -> None:
+    """Check that plots can be drawn, before anything is measured for them.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}."
+        )
+
+
 def draw(
     title: str,
     panels: Sequence[Plot],
@@ -85,6 +105,10 @@ def draw(
         x_base: the base of the logarithm by which x is shown; 0: x itself is shown.
         width: the width of a panel in inches.
     """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
+
     legend = max(sum(bool(line.label) for line in panel.lines) for panel in panels)
     across = min(len(panels), 2)
     down = -(-len(panels) // across)
@@ -110,6 +134,8 @@ def draw(
 
 
 def _draw_lines(axes: Axes, lines: Sequence[Line]) -> None:
+    from matplotlib import rcParams
+
     papers, styles = itertools.cycle(_PAPER_STYLES), itertools.cycle(rcParams["axes.prop_cycle"])
     for line in lines:
         style: dict[str, Any] = {"label": line.label}
@@ -133,6 +159,8 @@ def save(made: Figure, path: Path) -> None:
     Raises:
         InputError: the file cannot be written.
     """
+    from matplotlib import rc_context
+
     drawing = path.with_name(f"{path.name}.svg")
     with rc_context(_STYLE), writing(drawing):
         made.savefig(drawing, metadata={"Date": None, "Creator": None})

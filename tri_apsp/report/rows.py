@@ -23,8 +23,8 @@ from tri_apsp.tune.candidates import kernel_fields
 from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.tasks import TuningTask
 
-ENVIRONMENT = ("device", "versions", "commit", "date", "command")
-"""Columns that name the origin of a row; environment() fills them."""
+ORIGIN = ("device", "versions", "commit", "date", "command")
+"""Columns that name the origin of a row; origin_of() fills them."""
 _TASK = ("engine", "kernel", "dtype", "sign", "n", "batch")
 _NUMBERS = ("p20_ms", "p50_ms", "p80_ms", "ops_per_second")
 
@@ -36,7 +36,7 @@ class StudyRows:
         path: a CSV file; it and its folder are made with the first row.
         parameters: all names that the points of the study vary.
         metrics: the names of what is measured besides times.
-        environment: the result of environment() for new rows; None: none is appended.
+        origin: the result of origin_of() for new rows; None: none is appended.
 
     Raises:
         InputError: the file cannot be read, or has other columns or values.
@@ -47,13 +47,13 @@ class StudyRows:
         path: Path,
         parameters: Sequence[str],
         metrics: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
+        origin: Mapping[str, str] | None = None,
     ) -> None:
-        self.path, self._environment = path, environment or {}
+        self.path, self._origin = path, origin or {}
         self._point = (*_TASK, *parameters, "config")
         self._key = ("kernel_hash", "stage", *self._point)
         identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
-        self._columns = (*ENVIRONMENT, *identity, "outcome", "message", *_NUMBERS, *metrics)
+        self._columns = (*ORIGIN, *identity, "outcome", "message", *_NUMBERS, *metrics)
         self._rows = self._read()
         self._found = {self._values(self._key, row): row for row in self._rows}
 
@@ -91,7 +91,7 @@ class StudyRows:
         """
         rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
         measured = {"ops_per_second": rate, **outcome.to_dict(), "outcome": outcome.kind.value}
-        fields = {**measured, **self._environment, **_identity(task, point, stage)}
+        fields = {**measured, **self._origin, **_identity(task, point, stage)}
         row = {name: cell(fields.get(name)) for name in self._columns}
         with writing(self.path), self.path.open("a", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, self._columns, lineterminator="\n")
@@ -140,26 +140,26 @@ def _format_config(task: TuningTask, config: CompleteConfig | None) -> str:
     return " ".join(f"{name}={value}" for name, value in flat_fields(fields).items())
 
 
-def environment(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
-    """Return the columns ENVIRONMENT of a row that is measured now.
+def origin_of(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
+    """Return the columns ORIGIN of a row that is measured now.
 
     Args:
         device: the device to measure on.
         command: the command line.
-        commit: the commit of the sources; None: commit_of_checkout().
+        commit: the commit of the sources; None: that of this checkout.
     """
     cpu = describe(torch.device("cpu"))
     host = f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
     return {
         "device": describe(device).name + ("" if device.type == "cpu" else host),
         "versions": versions_line(),
-        "commit": commit or commit_of_checkout(),
+        "commit": commit or _commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command,
     }
 
 
-def commit_of_checkout() -> str:
+def _commit_of_checkout() -> str:
     """Return the commit of this checkout, with a "+" if files differ from it; "unknown" if this is
     no checkout.
     """

@@ -12,14 +12,15 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.console.output import command_line
-from tri_apsp.device import Device, check_memory, describe, resolve
+from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import EngineError, InputError, TooLargeError
+from tri_apsp.memory import check_memory
 from tri_apsp.report import plots
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import section, table, write_page, writing
 from tri_apsp.report.measuring import measure, missing
-from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
-from tri_apsp.report.studies import study_of
+from tri_apsp.report.rows import ORIGIN, StudyRows, origin_of
+from tri_apsp.report.studies import STUDIES
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.semirings import DTYPES_BY_NAME
 
@@ -37,7 +38,7 @@ def run_study(args: argparse.Namespace) -> int:
         EngineError: the engine cannot run on the device.
         TooLargeError: a size that was asked for does not fit the memory.
     """
-    study = study_of(args.report)
+    study = STUDIES[args.report]
     if args.render_only is None:
         target = _target(args.device, args.engine, args.dtype)
     else:
@@ -71,7 +72,7 @@ def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace
         facts = json.dumps(dataclasses.asdict(target.device), indent=2)
         device.write_text(facts + "\n", encoding="utf-8")
     write_index(args.out)  # refuses another README.md before anything is measured
-    origin = environment(target.torch_device, command, args.commit)
+    origin = origin_of(target.torch_device, command, args.commit)
     rows = StudyRows(path, study.parameters, study.metrics, origin)
     seconds = args.budget or _BUDGETS[target.torch_device.type]
     measure(groups, rows, target.torch_device, seconds, study.measurer)
@@ -116,7 +117,7 @@ def write_study(study: Study, target: Target, rows: StudyRows) -> Path:
     page = study.page(right, target, name)
     for file, drawn in page.figures.items():
         plots.save(drawn, folder / file)
-    end = (_failures(newest), environment_section(newest, rows.path.name))
+    end = (_failures(newest), _origin(newest, rows.path.name))
     blocks = {
         "result": "\n\n".join(filter(None, page.result)),
         "details": "\n\n".join(filter(None, [*page.details, *end])),
@@ -133,14 +134,14 @@ def _failures(rows: Sequence[StudyRow]) -> str:
     return section("Failures", table(["", *columns], failed[:_MAX_FAILURES])) if failed else ""
 
 
-def environment_section(rows: Sequence[StudyRow], raw: str) -> str:
+def _origin(rows: Sequence[StudyRow], raw: str) -> str:
     """Return a section that lists each device, version, commit, date and command of some rows once.
 
     Args:
-        rows: rows with the columns ENVIRONMENT.
+        rows: rows with the columns ORIGIN.
         raw: the name of the CSV file in the page's folder.
     """
-    found = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ENVIRONMENT}
+    found = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ORIGIN}
     commands = "\n".join(f"    {command}" for command in found.pop("command"))
     facts = [f"* {name.capitalize()}: {'; '.join(values)}" for name, values in found.items()]
     return section("Measured with", "\n".join([*facts, f"* Raw rows: [{raw}]({raw})"]), commands)

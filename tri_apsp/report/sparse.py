@@ -135,7 +135,7 @@ def _group(graph: str, calls: Sequence[str], task: TuningTask, *, dense: bool = 
     return Group(graph, task, points, compared=dense, matrices=3 if dense else 0)
 
 
-class _Measurer(CallMeasurer):
+class _SparseMeasurer(CallMeasurer):
     """Compares the first row of each result with that of SciPy's Dijkstra."""
 
     def __init__(self, device: torch.device) -> None:
@@ -168,14 +168,13 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     return Page({name: drawn}, [*large, figure(name, f"Johnson's algorithm: {y_label}")], small)
 
 
-STUDIES = (
-    Study(
-        name="sparse",
-        question="How fast are sparse graphs?",
-        parameters=("call", "graph"),
-        cases=solve_cases(gpu=(4096, 8192, 100_000, 1_000_000), cpu=(2048, 4096, 100_000)),
-        groups_of=_groups,
-        measurer=_Measurer,
-        page=_page,
-    ),
+SPARSE_STUDY = Study(
+    name="sparse",
+    summary="sparse graphs from one source, many and all, compared with SciPy and Malison",
+    question="How fast are sparse graphs?",
+    parameters=("call", "graph"),
+    cases=solve_cases(gpu=(4096, 8192, 100_000, 1_000_000), cpu=(2048, 4096, 100_000)),
+    groups_of=_groups,
+    measurer=_SparseMeasurer,
+    page=_page,
 )

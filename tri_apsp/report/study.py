@@ -204,10 +204,11 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A study of the papers, repeated with this library.
+    """What is measured, with which engines, and how it is shown.
 
     Attributes:
         name: the name on the command line and in the names of files.
+        summary: the help of the command line.
         question: the title of its pages, by which the index lists them.
         parameters: what the points vary: columns of the raw rows.
         cases: the cases measured by default, by engine and dtype; float32, or the only dtype, has
@@ -219,6 +220,7 @@ class Study:
     """
 
     name: str
+    summary: str
     question: str
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]

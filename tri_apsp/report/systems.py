@@ -4,21 +4,19 @@ operations and joules: how fast is each, what limits it, and how much energy doe
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
 import torch
 
 from tri_apsp.api import shortest_paths
-from tri_apsp.bench.bounds import bound, has_bound
+from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import solve_by_scipy
 from tri_apsp.bench.solves import direct_products, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.console.output import amount
+from tri_apsp.console.output import amount, duration, number
 from tri_apsp.device import Device, free_memory
-from tri_apsp.energy import EnergyMeter
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
@@ -27,18 +25,16 @@ from tri_apsp.report.calls import (
     SolveCall,
     by_label,
     complete_weights,
-    duration,
     lines_of,
-    number,
     rate_lines,
     ratios,
     runs_of,
     seconds_of,
     table_of,
-    times_of,
     to_float64,
 )
 from tri_apsp.report.counters import Traffic, counted_traffic
+from tri_apsp.report.energy import EnergyMeter
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.paper_results import BULUC_MFLOP_PER_JOULE, BULUC_SECONDS, LUND_SMITH_SECONDS
 from tri_apsp.report.plots import Line, Plot
@@ -56,18 +52,16 @@ from tri_apsp.report.study import (
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tune.workloads import WrongResultError
 from tri_apsp.tuned.records import Values
 
 _PARAMETERS = ("implementation", "method_parameter")
 _CPU_ENGINE, _SCIPY = "this project, auto, on the CPU", "SciPy, float64, one core"
-_COPY, _ARITHMETIC = "copy", "arithmetic"
+_COPY = "copy"
 _LABELS = {
     "auto": "this project, auto",
     "cpu engine": _CPU_ENGINE,
     "scipy": _SCIPY,
     _COPY: "ceiling: a copy",
-    _ARITHMETIC: "ceiling: the inner loop of the product",
 }
 # The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are
 # int16; with them, the systems of the other papers are left out.
@@ -96,11 +90,6 @@ _PAPERS = {
     ("C1060", "AMD Phenom"): LUND_SMITH_SECONDS,
     ("8800 Ultra", "Core 2 Duo"): BULUC_SECONDS,
 }
-# Lanes of a multiprocessor of compute capability 9, each of which adds once per clock: the peak of
-# Buluç, Gilbert and Budak, without fused multiply-adds.
-_LANES = 128
-
-_ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
 # The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
 _COPIED_BYTES = 4 << 30
 
@@ -180,7 +169,7 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
     return Page(
         {name: drawn},
         [figure(name, "operations/s of each implementation against n"), *times],
-        [section("Speed-ups", *speed_ups), _growth_and_rates(usual, target)],
+        [section("Speed-ups", *speed_ups)],
     )
 
 
@@ -194,42 +183,8 @@ def _paper_times(gpu: bool) -> dict[str, Mapping[int, float]]:
     }
 
 
-def _growth_and_rates(rows: Sequence[StudyRow], target: Target) -> str:
-    """Return the table of t = c n^e, and of the highest rate beside two peaks: that of Buluç,
-    Gilbert and Budak, and the bound of `bench`.
-    """
-    device = target.device
-    bounded = has_bound(device) and device.clock_hz is not None
-    lines = []
-    for (dtype,), found in grouped(rows, "dtype").items():
-        limit = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz)
-        for label, known in by_label(found, _label).items():
-            n = max(known, key=lambda n: n**3 / known[n])
-            rate, shares = n**3 / known[n], ["", ""]
-            if bounded and limit and device.clock_hz and label not in (_CPU_ENGINE, _SCIPY):
-                peak = _LANES * device.units * device.clock_hz
-                shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}"]
-            lines.append(
-                [label, dtype, *_growth(known), n, number(2 * rate / 1e9), amount(rate), *shares]
-            )
-    header = ["", "dtype", "e", "c in s", "best n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
-    return section(
-        "Growth t = c nᵉ, and rates", table([*header, "of their peak", "of our bound"], lines)
-    )
-
-
-def _growth(known: Mapping[int, float]) -> tuple[str, str]:
-    """Return e and c of t = c n^e by least squares on the logarithms; "" for fewer than three n."""
-    if len(known) < 3:
-        return "", ""
-    e, log_c = np.polyfit(np.log(list(known)), np.log(list(known.values())), 1)
-    return f"{e:.2f}", f"{np.exp(log_c):.2g}"
-
-
 def _roofline(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     points = [_point(_COPY), *map(_point, _systems(task))]
-    if task.torch_dtype.itemsize <= 4:  # a tile of wider values does not fit the registers
-        points.insert(1, dataclasses.replace(_point(_ARITHMETIC), sources=_ARITHMETIC_SOURCES))
     return [Group("Roofline", task, tuple(points), cubic=True)]
 
 
@@ -238,7 +193,7 @@ def _systems(task: TuningTask) -> list[str]:
 
 
 class _Rooflines(CallMeasurer):
-    """Measures ceilings, and the time of each call and its bytes."""
+    """Measures a copy, and the time of each call and its bytes."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, complete_weights, _call)
@@ -248,8 +203,6 @@ class _Rooflines(CallMeasurer):
         name, end = str(point.values["implementation"]), time.monotonic() + seconds
         if name == _COPY:
             return _copy(self.device)
-        if name == _ARITHMETIC:
-            return _arithmetic(task, self.device)
         outcome = super().measure(task, point, seconds)
         if (task, name) not in self._counted:  # one process counts the bytes of all systems
             found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
@@ -262,30 +215,12 @@ def _copy(device: torch.device) -> Outcome:
     count = min(_COPIED_BYTES, free_memory(device) // 4)
     source = torch.zeros(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    times = _times(lambda: target.copy_(source), device)
+    copy = partial(target.copy_, source)
+    warm_up(copy, device)
+    times = Times.of(runs_of(copy, device))
     return Outcome(
         OutcomeKind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0}
     )
-
-
-def _arithmetic(task: TuningTask, device: torch.device) -> Outcome:
-    """Measure the inner loop of the product alone: the highest rate of several tiles."""
-    from tri_apsp.engines.arithmetic import arithmetic, shapes  # needs Triton
-
-    found: list[tuple[float, Times]] = []
-    for tiles in shapes(task.torch_dtype):
-        made = arithmetic(task.torch_dtype, device, tiles)
-        if not bool((made.run() == made.expected).all()):
-            raise WrongResultError("minima of the arithmetic ceiling are wrong")
-        times = _times(made.run, device)
-        found.append((1000 * made.operations / times.p50_ms, times))
-    rate, times = max(found, key=lambda one: one[0])
-    return Outcome(OutcomeKind.correct, times, metrics={"ops_per_second": rate})
-
-
-def _times(run: Callable[[], object], device: torch.device) -> Times:
-    warm_up(run, device)
-    return times_of(runs_of(run, device))
 
 
 def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
@@ -293,11 +228,12 @@ def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     for (dtype, n), found in grouped(rows, "dtype", "n").items():
         known = {row["implementation"]: row for row in found}
         copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
-        level = float(known[_ARITHMETIC]["ops_per_second"]) if _ARITHMETIC in known else 0.0
-        calls = [row for row in found if row["implementation"] not in (_COPY, _ARITHMETIC)]
+        device = target.device
+        level = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz) or 0.0
+        calls = [row for row in found if row["implementation"] != _COPY]
         panels.append(_panel(f"n = {n}, {dtype}", calls, copied, level))
         lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
-    header = ["", "dtype", "n", "time", "operations/s", "of arithmetic", "bytes/s, memory"]
+    header = ["", "dtype", "n", "time", "operations/s", "of the bound", "bytes/s, memory"]
     drawn = plots.draw("Rooflines", panels, y_label="operations/s", log_y=True, x_base=10)
     text = "operations/s against operations per byte from memory"
     shown = table([*header, "of a copy", "bytes/s, L2"], lines)
@@ -330,7 +266,7 @@ def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -
         corner, places = level / copied, [line.x[0] for line in lines]
         first, last = min([corner, *places]) / 2, 2 * max([corner, *places])
         lines.append(Line("memory: a copy", [first, corner], [first * copied, level], paper=True))
-        lines.append(Line("arithmetic: the inner loop", [corner, last], [level, level], paper=True))
+        lines.append(Line("arithmetic: the bound", [corner, last], [level, level], paper=True))
     return Plot("operations per byte from memory", lines, title)
 
 
@@ -359,7 +295,7 @@ class _EnergyMeasurer(CallMeasurer):
             def run() -> None:
                 timed(call, self.device)
 
-            read = self._meter.measure(run, 1.0)
+            read = self._meter.measure(run)
         metrics = {
             "joules": read.joules,
             "watts": read.watts,
@@ -400,9 +336,11 @@ _ROOFLINE_CASES: dict[str, Cases] = {
     "nvidia": dict.fromkeys(("float32", "int16"), (("solve", 4096), ("solve", 8192)))
 }
 
-STUDIES = (
+SYSTEM_STUDIES = (
     Study(
         name="implementations",
+        summary="every system of the papers, this project and SciPy, compared with Lund & Smith, "
+        "Buluç and Catinello",
         question="How fast is each system of the papers?",
         parameters=_PARAMETERS,
         cases=solve_cases(
@@ -416,6 +354,8 @@ STUDIES = (
     ),
     Study(
         name="roofline",
+        summary="bytes/s and operations/s of each system and of the GPU, compared with Lund & "
+        "Smith, Buluç and Catinello",
         question="What limits each system?",
         parameters=_PARAMETERS,
         cases=_ROOFLINE_CASES,
@@ -426,6 +366,7 @@ STUDIES = (
     ),
     Study(
         name="energy",
+        summary="joules of solves on an NVIDIA GPU, compared with Buluç",
         question="How much energy does it take?",
         parameters=_PARAMETERS,
         cases={"nvidia": {"float32": tuple(("solve", n) for n in (4096, 8192, 2048, 1024, 512))}},

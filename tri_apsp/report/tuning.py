@@ -1,32 +1,31 @@
-"""What does tuning gain? Tables and a plot of the results of python -m tri_apsp.tune."""
+"""What does tuning gain? Tables and a plot of the tuned files of a machine."""
+
+from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
+from tri_apsp import tuned
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.output import amount, command_line, flat_fields, write_csv
+from tri_apsp.console.output import amount, command_line, duration, flat_fields
 from tri_apsp.errors import InputError
-from tri_apsp.messages import counted
 from tri_apsp.report import plots
-from tri_apsp.report.calls import duration
 from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import figure, section, table, write_page, writing
+from tri_apsp.report.markdown import figure, section, table, write_page
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.rows import commit_of_checkout
-from tri_apsp.report.run import environment_section
 from tri_apsp.report.study import grouped
 
-_NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tri_apsp.tuned.schema import TunedFile
 
 Rows = list[dict[str, Any]]
-"""Results of tasks, as TaskResult.to_dict writes them."""
+"""The entries of tuned files, with the engine, kernel and dtype of the file."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,74 +33,45 @@ def run(args: argparse.Namespace) -> int:
     status.
 
     Raises:
-        InputError: a sweep cannot be read, or a file cannot be written.
+        InputError: a tuned file cannot be read, or a file cannot be written.
     """
-    headers, every = _read(args.sources)
-    device = headers[0]["device"]
-    folder = args.out / device["slug"] / "tuning"
-    with writing(folder / "winners.csv"):
-        write_csv(folder / "winners.csv", [_of_winner(tuned) for tuned in every])
+    files = _read(args.source)
+    every: Rows = [
+        {"engine": file.engine, "kernel": file.kernel, "dtype": file.dtype} | entry.model_dump()
+        for file in files
+        for entry in file.entries
+    ]
+    folder = args.out / files[0].slug / "tuning"
     kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
     plots.save(_drawn(kernels), folder / "speed-up")
-    command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
-    origin = {"device": device["name"], "commit": args.commit or commit_of_checkout()}
-    rows = [
-        origin
-        | {"versions": versions_line(one["versions"]), "date": one["created"]}
-        | {"command": one["command"]}
-        for one in headers
-    ]
-    details = [
-        section("Best configurations", _best(every)),
-        environment_section([*rows, rows[-1] | {"command": command}], "winners.csv"),
-    ]
     shown = figure("speed-up", "speed-up over the default against n")
+    command = command_line("tri_apsp.report", "tuning", "--from", args.source)
+    details = [section("Best configurations", _best(every)), _origin(files, command)]
     blocks = {
         "result": "\n\n".join([shown, _speed_ups(kernels)]),
-        "details": "\n\n".join(filter(None, details)),
+        "details": "\n\n".join(details),
     }
-    title = f"What does tuning gain? {device['name']}"
+    title = f"What does tuning gain? {files[0].gpu}"
     print(write_page(folder / "README.md", title, blocks))
     write_index(args.out)
     return 0
 
 
-def _read(folders: Sequence[Path]) -> tuple[Rows, Rows]:
-    """Return the headers of sweeps, and for each task with a winner the last result which is not
-    only resumed.
+def _read(folder: Path) -> list[TunedFile]:
+    """Return the tuned files in a folder.
 
     Raises:
-        InputError: a sweep cannot be read, they are of different machines, or they tuned nothing.
+        InputError: there are none or of several machines, or one cannot be read.
     """
-    headers: Rows = []
-    found: dict[Any, dict[str, Any]] = {}
-    for folder in folders:
-        path = folder / "sweep.json"
-        try:
-            header = json.loads(path.read_text(encoding="utf-8"))
-            results = header.pop("results")
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(
-                "--from must name what `python -m tri_apsp.tune --report DIR` wrote, but "
-                f"{path} is not ({type(error).__name__}: {error}); tune again."
-            ) from None
-        headers.append(header)
-        for row in results:
-            task = tuple(row[name] for name in ("engine", "kernel", "dtype", "sign", "n", "batch"))
-            if row.get("config") is not None and not (task in found and row["resumed"]):
-                found[task] = row
-    slugs = dict.fromkeys(header["device"]["slug"] for header in headers)
-    if len(slugs) > 1 or not found:
+    files = [tuned.load(path) for path in sorted(folder.glob("*.json"))]
+    slugs = sorted({file.slug for file in files})
+    if len(slugs) != 1:
         raise InputError(
-            "--from must name sweeps of one machine that tuned something, but these are of "
-            f"{', '.join(slugs)} and tuned {counted(len(found), 'task')}; choose others."
+            "--from must name a folder with tuned files of one machine, such as "
+            f"tuning/nvidia-h200, but {folder} has those of {', '.join(slugs) or 'none'}; "
+            "give another."
         )
-    return headers, list(found.values())
-
-
-def _of_winner(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS}
-    return kept | {"config": json.dumps(row["config"])}
+    return files
 
 
 def _drawn(kernels: dict[str, Rows]) -> Figure:
@@ -125,7 +95,7 @@ def _speed_ups(kernels: dict[str, Rows]) -> str:
             f"{geometric_mean(row['speedup'] for row in part):.2f}" if part else ""
             for part in (*parts, every)
         ]
-        stays = sum(not row["gained"] for row in every)
+        stays = sum(row["speedup"] == 1 for row in every)  # of both, the same times
         lines.append([kernel, *means, f"{stays} of {len(every)}"])
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
@@ -150,3 +120,15 @@ def _best(every: Rows) -> str:
         )
     header = ["n", "engine", "kernel", "dtype", "sign", "p50", "operations", "default p50"]
     return table([*header, "speed-up", "configuration"], rows)
+
+
+def _origin(files: Sequence[TunedFile], command: str) -> str:
+    """Return the section of the device, the versions and dates of all runs, and the command."""
+    runs = [entry.run or file.run for file in files for entry in file.entries]
+    versions = dict.fromkeys(
+        versions_line({"torch": run.torch, "cuda": run.cuda, "triton": run.triton}) for run in runs
+    )
+    dates = sorted({str(run.created) for run in runs})
+    facts = {"Device": [files[0].gpu], "Versions": versions, "Tuned on": dates}
+    listed = "\n".join(f"* {name}: {'; '.join(values)}" for name, values in facts.items())
+    return section("Measured with", listed, f"    {command}")

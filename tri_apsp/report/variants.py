@@ -12,6 +12,7 @@ from tri_apsp import tuned
 from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.solves import solve_with
 from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.console.output import number
 from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, Update
 from tri_apsp.graphs import Graph, complete, sparse_rows
@@ -21,7 +22,6 @@ from tri_apsp.report.calls import (
     SolveCall,
     by_label,
     complete_weights,
-    number,
     rate_lines,
     ratios,
     table_of,
@@ -144,7 +144,7 @@ def _variants_page(
 
 
 def _paths(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    """Return a group for each graph, whose two calls are timed in turns."""
+    """Return a group for each graph, whose two calls are timed in interleaved rounds."""
     groups = []
     for graph in _PATHS:
         calls = (_ALONE, _MARKED if graph == _SIGNED else _BOTH)
@@ -229,9 +229,10 @@ def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     return Page({name: drawn}, result, [times])
 
 
-STUDIES = (
+VARIANT_STUDIES = (
     Study(
         name="concurrency",
+        summary="the steps of a level of the recursion side by side, compared with Henriod",
         question="Which steps may run side by side?",
         parameters=("steps",),
         cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
@@ -241,6 +242,7 @@ STUDIES = (
     ),
     Study(
         name="squaring",
+        summary="repeated squaring, compared with Malison",
         question="What does squaring cost?",
         parameters=("call", "graph"),
         cases=solve_cases((512, 1024, 2048, 4096, 8192, 16384), (256, 512, 1024, 2048)),
@@ -255,6 +257,7 @@ STUDIES = (
     ),
     Study(
         name="paths",
+        summary="predecessors and marked negative cycles, compared with distances alone",
         question="What do paths and negative cycles cost?",
         parameters=("call", "graph"),
         cases=solve_cases(

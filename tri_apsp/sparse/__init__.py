@@ -1,3 +1,3 @@
-"""Shortest paths in sparse graphs: from chosen sources by edge lists, never by a matrix of n^2
-weights.
+"""Shortest paths by edge lists, without a matrix of n^2 weights: rows of distances, hops, measures,
+blocks of rows.
 """

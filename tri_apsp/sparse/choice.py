@@ -1,19 +1,9 @@
 """Which sparse method "auto" takes: readable rules, with the measurements behind them."""
 
-from typing import NamedTuple
-
 import torch
 
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
-
-
-class Comparison(NamedTuple):
-    """Whether a sparse method is expected to be faster than a dense one, and why."""
-
-    sparse: bool
-    reason: str
-
 
 # Times in ms, on two cores of an AMD EPYC: one source by dijkstra, frontier, output_parallel; 64 by
 # many_sources, dijkstra.
@@ -51,7 +41,7 @@ _MOST_DEGREE, _LEAST_SHARE, _LEAST_HOPS = 8, 4, 100
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
     """Return whether the graph has so few edges that eliminating its vertices may be worth while
-    for so many rows.
+    for `rows` rows.
     """
     return 0 < graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
@@ -73,7 +63,7 @@ def has_long_paths(graph: SparseGraph) -> bool:
 
 
 def choose(graph: SparseGraph, rows: int) -> str:
-    """Return the method for so many rows of distances in a graph.
+    """Return the method for `rows` rows of distances in a graph.
 
     Many sources share each read of an edge. For one, Dijkstra's algorithm settles each vertex once,
     and depends least on the kind of graph; of the rounds on a GPU, those of output_parallel are the
@@ -101,17 +91,17 @@ def choose(graph: SparseGraph, rows: int) -> str:
 # where they are close, dense. Below _LEAST_VERTICES, all rows gain a few ms at most.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
-# Few rows count as so many: on a GPU, where they need as many rounds, and on a CPU if edge lists
-# must be made of dense weights. Complete graphs of n = 1000, 2000 and 4000, ms on these two cores:
-# a dense solve 44, 123 and 844; the lists 101, 447 and 1337; then one row 2, 9 and 36, and 16 rows
-# 41, 80 and 380.
+# Fewer rows are taken to cost as much as these: on a GPU they need as many rounds, and on a CPU
+# edge lists may have to be made of dense weights. Complete graphs of n = 1000, 2000 and 4000, ms on
+# these two cores: a dense solve 44, 123 and 844; the lists 101, 447 and 1337; then one row 2, 9 and
+# 36, and 16 rows 41, 80 and 380.
 _LEAST_ROWS = {"cpu": 1, "cuda": 8}
 _LEAST_ROWS_WITHOUT_LISTS = {"cpu": 32, "cuda": 8}
 
 
 def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> float:
-    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less
-    time than a dense solve.
+    """Return the number of edges up to which `rows` rows of a sparse graph of n vertices take
+    less time than a dense solve.
 
     Args:
         has_lists: whether the graph was given by its edges, not by dense weights.
@@ -122,15 +112,14 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
     return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))
 
 
-def dense_or_sparse(
+def reason_for_sparse(
     n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool
-) -> Comparison:
-    """Compare both for `rows` of a graph; `edges` is None if there are more than most_edges()."""
+) -> str | None:
+    """Return why `rows` of a graph are expected to take less time than a dense solve, or None.
+
+    `edges` is None if there are more than most_edges().
+    """
     most = most_edges(n, rows, device, has_lists=has_lists)
-    if not most:
-        return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")
-    if edges is None or edges > most:
-        return Comparison(False, f"more than {most:.0f} edges")
-    return Comparison(
-        True, f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve"
-    )
+    if edges is None or edges > most or not most:
+        return None
+    return f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve"

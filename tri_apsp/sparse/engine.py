@@ -5,8 +5,6 @@ from functools import cached_property
 
 import torch
 
-from tri_apsp.configs import Config
-from tri_apsp.engines import choose
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.sparse.elimination import Elimination, eliminate
 
@@ -50,10 +48,3 @@ class SparseEngine(ABC):
         """Return the predecessors, (len(sources), n) of int32, of what distances() returned, -1 at
         sources and without path.
         """
-
-
-def require_triton(device: torch.device) -> None:
-    """Raise EngineError if the kernels of sparse methods cannot run on a GPU, because Triton is not
-    installed.
-    """
-    choose(device, Config(engine="portable"))

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tri_apsp import engines
 from tri_apsp.arguments import sources_of
 from tri_apsp.engines.cpu_tasks import run_tasks
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.errors import DistanceRangeError, error_for
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import dtype_name, no_edge
-from tri_apsp.sparse.engine import require_triton
 
 # Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
 _WORDS = 8
@@ -60,13 +60,15 @@ def hops(
     if dtype not in UNREACHABLE:
         names = ", ".join(map(dtype_name, UNREACHABLE))
         given = dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
-        raise InputError(f"`dtype` must be one of {names}, but is {given}; choose one of these.")
+        raise error_for(dtype, torch.dtype)(
+            f"`dtype` must be one of {names}, but is {given}; choose one of these."
+        )
     given_graph = sparse_graph(graph)
     n, device = given_graph.n, given_graph.device
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
     if device.type != "cpu":
-        require_triton(device)
+        engines.choose(device)
         from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
         size += search_memory(n, len(starts), unreachable)
@@ -130,11 +132,10 @@ class Totals(NamedTuple):
     farthest: torch.Tensor
 
 
-def totals(
-    graph: SparseGraph, *, backward: bool = False, report: Callable[[float], None] | None = None
+def hop_totals(
+    graph: SparseGraph, *, from_source: bool = False, report: Callable[[float], None] | None = None
 ) -> Totals:
-    """Return the totals of unweighted distances to each vertex; `backward`: from each vertex, to
-    all others.
+    """Return the totals of unweighted distances to each vertex; `from_source`: from each vertex.
 
     On a CPU, `report` receives the fraction done from time to time.
 
@@ -142,11 +143,11 @@ def totals(
     """
     to, from_ = (
         (graph.by_source, graph.by_destination)
-        if backward
+        if from_source
         else (graph.by_destination, graph.by_source)
     )
     if graph.device.type != "cpu" and graph.n:
-        require_triton(graph.device)
+        engines.choose(graph.device)
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
         size = search_memory(graph.n, graph.n)

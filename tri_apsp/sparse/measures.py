@@ -8,13 +8,12 @@ from tri_apsp.arguments import check_flags
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, sparse_graph
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.hops import Totals
-from tri_apsp.sparse.hops import totals as totals_of_hops
+from tri_apsp.sparse.hops import Totals, hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SparseSolver
 
 # Distances that are held at a time.
-_AT_A_TIME = 1 << 24
+_VALUES_PER_BLOCK = 1 << 24
 
 
 def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
@@ -33,7 +32,7 @@ def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
     Cost: that of all rows of hops, or of all rows by a sparse method; memory for a few million
     distances at a time, or by elimination on a GPU up to 3/8 of what is free.
     """
-    return eccentricities_of(totals(graph, weighted=weighted, backward=True))
+    return eccentricities_of(totals(graph, weighted=weighted, from_source=True))
 
 
 def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
@@ -105,28 +104,28 @@ def totals(
     graph: GraphLike,
     *,
     weighted: bool,
-    backward: bool = False,
+    from_source: bool = False,
     report: Callable[[float], None] | None = None,
 ) -> Totals:
-    """Return the totals of the distances to each vertex, or `backward` of those from each vertex.
+    """Return the totals of the distances to each vertex; `from_source`: from each vertex.
 
     `report` receives the fraction done from time to time.
     """
     check_flags(weighted=weighted)
     given = sparse_graph(graph)
     if not weighted:
-        return totals_of_hops(given, backward=backward, report=report)
+        return hop_totals(given, from_source=from_source, report=report)
     n = given.n
     try:
         solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
     except NegativeCycleError as error:
         raise error.reworded(mark="") from None  # a sum has no use for marked pairs
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
-    for rows, solved in solver.blocks(max(1, _AT_A_TIME // max(1, n))):
+    for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):
         distances = solved.distances
         finite = distances < no_edge(distances.dtype)
         kept = distances.to(torch.float64).masked_fill_(~finite, 0)
-        if backward:
+        if from_source:
             values = kept.sum(1), finite.sum(1), kept.amax(1)
             for total, value in zip(found, values, strict=True):
                 total[rows] = value.to(torch.float64)

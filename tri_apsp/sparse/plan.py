@@ -69,7 +69,7 @@ def plan_sparse(
     return SparsePlan(
         way="sparse",
         method=method,
-        engine="cpu" if method == "dijkstra" else engine_name(graph.device),
+        engine=engine_name(graph.device, method),
         config=None,
         reason=reason,
         memory=rows * graph.n * (graph.dtype.itemsize + index),
@@ -81,6 +81,6 @@ def plan_sparse(
     )
 
 
-def engine_name(device: torch.device) -> str:
-    """Return the name of the engine that solves rows of a sparse graph on a device."""
-    return "cpu" if device.type == "cpu" else "portable"
+def engine_name(device: torch.device, method: str = "auto") -> str:
+    """Return the name of the engine that solves rows of a sparse graph on a device by a method."""
+    return "cpu" if device.type == "cpu" or method == "dijkstra" else "portable"

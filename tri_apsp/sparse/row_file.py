@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from tri_apsp.device import byte_size
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.memory import byte_size
 from tri_apsp.semirings import dtype_name
 
 # Values of a chunk of zarr.
@@ -142,7 +142,7 @@ class RowFile:
         except ImportError:
             raise InputError(
                 f"`out` needs zarr for {str(self._path)!r}, but it is not installed; run pip "
-                "install zarr, or name another."
+                "install zarr, or give another file name."
             ) from None
         if self.rows:
             array = zarr.open_array(str(self._path), mode="r+")
@@ -171,14 +171,14 @@ class RowFile:
             reason = getattr(error, "strerror", None) or error
             raise InputError(
                 f"`out` must be a file that can be written, but {str(self._path)!r} cannot: "
-                f"{reason}; name another."
+                f"{reason}; give another file name."
             ) from None
 
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._partial.name!r}" if self._partial.exists() else ""
         return InputError(
             "`out` must be a new file, or one that an interrupted call with the same graph left, "
-            f"but {str(self._path)!r} {what}; remove it{also}, or name another."
+            f"but {str(self._path)!r} {what}; remove it{also}, or give another file name."
         )
 
     def _save(self) -> None:

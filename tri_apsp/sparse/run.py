@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from tri_apsp import engines
 from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
 from tri_apsp.device import synchronize
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -18,14 +19,14 @@ from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.sparse.choice import has_long_paths
-from tri_apsp.sparse.engine import SparseEngine, require_triton
+from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.plan import SparsePlan
 from tri_apsp.values import raise_out_of_range
 
 # Rows that are solved at a time, of more.
 _ROWS = 1024
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
-_AT_A_TIME = 1 << 20
+_VALUES_PER_BLOCK = 1 << 20
 
 
 def run(
@@ -33,10 +34,11 @@ def run(
 ) -> Result:
     """Return the rows of the distances that a plan names, and their predecessors if wanted.
 
-    Distances of integers are exact. Weights of floats are added up along a path from its source on,
-    but by "elimination" in another order. Where some are negative, each distance is a sum of
-    weights that were rounded once with potentials, minus the potentials, in float64, rounded once
-    more.
+    Distances of integers are exact. Floats are rounded so:
+
+    - Weights are added up along a path from its source on; by "elimination" in another order.
+    - Where some are negative, potentials are added to the weights, and the sums rounded. The
+      potentials are subtracted from a distance in float64, and the difference rounded.
 
     Raises:
         As shortest_paths.
@@ -97,7 +99,12 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         pred.masked_fill_(pred == n, -1)
         nearest = _nearest(pred[0], distances[0])
     return dataclasses.replace(
-        result, distances=distances, predecessors=pred, sources=vertices, nearest=nearest
+        result,
+        distances=distances,
+        plan=dataclasses.replace(plan, method=result.plan.method),
+        predecessors=pred,
+        sources=vertices,
+        nearest=nearest,
     )
 
 
@@ -138,8 +145,7 @@ class SparseSolver:
     def __init__(self, graph: SparseGraph, plan: SparsePlan) -> None:
         self._graph, self._plan = graph, plan
         self.sources = torch.arange(graph.n) if plan.sources is None else plan.sources
-        if graph.device.type != "cpu":
-            require_triton(graph.device)
+        engines.choose(graph.device)  # which raises if no kernel can run
         self._components: SparseComponents | None = None
         self._reweighted: Reweighted | None = None
         if graph.lowest < 0:
@@ -182,7 +188,7 @@ class SparseSolver:
             TooLargeError: the rows do not fit the memory.
         """
         engine, device, pred = self._engine, self._graph.device, None
-        # A limit of distances is none of those with potentials.
+        # The limit applies to distances, not to distances with potentials.
         limit = self._plan.limit if self._reweighted is None else None
         largest = no_edge(engine.graph.dtype) - 1  # of floats inf
         with self.memory_for(len(sources)):
@@ -199,8 +205,8 @@ class SparseSolver:
         return Rows(distances, pred)
 
     def memory_for(self, rows: int) -> AbstractContextManager[None]:
-        """Return a context in which so many rows are solved. The workspace of an engine is bounded,
-        and not counted.
+        """Return a context in which `rows` rows are solved. The workspace of an engine is
+        bounded, and not counted.
         """
         dtype, solved_in = self._graph.dtype, self._engine.graph.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
@@ -220,7 +226,7 @@ class SparseSolver:
         dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
         infinity = no_edge(dtype)
         distances = shifted if shifted.dtype == dtype else torch.empty_like(shifted, dtype=dtype)
-        step = max(1, _AT_A_TIME // max(1, shifted.shape[1]))
+        step = max(1, _VALUES_PER_BLOCK // max(1, shifted.shape[1]))
         for first in range(0, len(shifted), step):
             rows = shifted[first : first + step]
             start = potentials[sources[first : first + step].to(potentials.device), None]
@@ -272,7 +278,7 @@ def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     heaviest = graph.by_source.weights.max().item() if graph.edges else 0
     if heaviest * max(1, graph.n - 1) <= largest or not distances.numel():
         return
-    parts = torch.split(distances, max(1, _AT_A_TIME // graph.n))
+    parts = torch.split(distances, max(1, _VALUES_PER_BLOCK // graph.n))
     farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
     if farthest.item() + heaviest <= largest:
         return  # no edge was left out

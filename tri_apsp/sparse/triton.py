@@ -33,14 +33,14 @@ _COLUMNS, _CHUNK = 512, 128
 # launches gain more.
 _SLAB_BYTES = 512 << 20
 # Columns of a program that sweeps, by one warp, and edges of its chunks. A sweep takes about as
-# long for few columns as for many, so one of all rows takes so much of the free memory, with the
-# rows themselves.
+# long for few columns as for many, so one of all rows takes this share of the free memory, with
+# the rows themselves.
 _SWEEP_COLUMNS, _SWEEP_EDGES, _SWEEP_MEMORY = 32, 32, 0.25
-# The most rounds between two reads of the host whether one changed anything.
+# The host reads after at most this many rounds whether one changed a value.
 _MOST_ROUNDS = 64
 # Predecessors that are found at a time, and distances that are compared with a limit: this bounds
 # temporaries.
-_AT_A_TIME = 1 << 25
+_VALUES_PER_BLOCK = 1 << 25
 # The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
 _GRID_ROWS = 65535
 
@@ -87,7 +87,7 @@ class TritonSparseEngine(SparseEngine):
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         starts = sources.to(self.graph.device)
         pred = torch.empty(distances.shape, dtype=torch.int32, device=self.graph.device)
-        step = min(_GRID_ROWS, max(1, _AT_A_TIME // self.graph.n))
+        step = min(_GRID_ROWS, max(1, _VALUES_PER_BLOCK // max(1, self.graph.n)))
         with current(self.graph.device):
             for first in range(0, len(starts), step):
                 rows = slice(first, first + step)
@@ -279,7 +279,7 @@ class TritonSparseEngine(SparseEngine):
             )
             result[first : first + len(part)] = x.mT
         if limit < missing - 1:
-            for rows in torch.split(result, max(1, _AT_A_TIME // graph.n)):
+            for rows in torch.split(result, max(1, _VALUES_PER_BLOCK // graph.n)):
                 rows.masked_fill_(rows > limit, missing)
         return result
 

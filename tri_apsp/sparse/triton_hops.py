@@ -16,19 +16,19 @@ from tri_apsp.sparse.rounds import FIRST, chunks_of, rounds
 # vertices with 2 million edges take 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these
 # do not stay in the L2 cache: there are fewer, larger launches.
 _MOST_WORDS, _SLAB_BYTES = 256, 96 << 20
-# Lists of more edges are gathered in chunks of so many.
+# Lists of more edges are gathered in chunks of _CHUNK.
 _CHUNK = 512
 # Vertices of a program that finds a level, and edges whose rows it reads at a time.
 _VERTICES, _EDGES = 4, 2
 # Vertices of a program that unpacks: four neighbours for each of its 128 threads.
 _UNPACKED = 512
-# Sources of a program that starts.
+# Sources that one program of _start_kernel enters.
 _STARTS = 256
-# The most levels between two reads of the host whether there are more.
+# The host reads after at most this many levels whether there are more.
 _LEVELS = 4
 
 
-class _Search:
+class _HopSearch:
     """The searches from one slab of sources after another, in the same memory."""
 
     def __init__(self, lists: EdgeLists, words: int, digits: int) -> None:
@@ -139,7 +139,7 @@ def hops_on_gpu(
     words, starts = _words(n, len(starts)), starts.to(result.device)
     totals = lists.offsets, lists.offsets, lists.vertices  # of their dtypes, but not used
     with current(result.device):
-        search = _Search(lists, words, _digits(n, unreachable))
+        search = _HopSearch(lists, words, _digits(n, unreachable))
         for first in range(0, len(starts), 32 * words):
             part = starts[first : first + 32 * words]
             for level in search.levels(part, totals):
@@ -168,7 +168,7 @@ def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.T
     )
     farthest = total.to(torch.int32)
     with current(total.device):
-        search = _Search(lists, words, 0)
+        search = _HopSearch(lists, words, 0)
         for first in range(0, n, 32 * words):
             starts = torch.arange(first, min(first + 32 * words, n), device=total.device)
             for _ in search.levels(starts, (total, reached, farthest)):

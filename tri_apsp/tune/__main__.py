@@ -6,8 +6,9 @@ from tri_apsp.console.exit_status import guarded, interruptible_imports, termina
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call
-    the command `prog`.
+    """Run `argv`, or the arguments of the process, and return the exit status.
+
+    `prog`: the command name shown in help and errors.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).

@@ -70,21 +70,21 @@ class Baselines:
     """The configurations that take part in a final besides those found.
 
     Attributes:
-        default: default values for this kernel's fields, tuned values for all others; candidates
-            vary it.
-        untuned: the configuration without tuned files; differs from `default` only for a solve.
-        incumbent: the configuration in use; the same as `default` if the kernel was not tuned for
-            this size.
+        base: default values for this kernel's fields, tuned values for all others; candidates vary
+            it.
+        untuned: the configuration without tuned files; differs from `base` only for a solve.
+        incumbent: the configuration in use; the same as `base` if the kernel was not tuned for this
+            size.
     """
 
-    default: CompleteConfig
+    base: CompleteConfig
     untuned: CompleteConfig
     incumbent: CompleteConfig
 
     @property
     def distinct(self) -> list[CompleteConfig]:
-        """The distinct ones, the default first."""
-        return list(dict.fromkeys((self.default, self.untuned, self.incumbent)))
+        """The distinct ones, the base first."""
+        return list(dict.fromkeys((self.base, self.untuned, self.incumbent)))
 
 
 def baselines_of(task: TuningTask, device: torch.device) -> Baselines:
@@ -92,12 +92,12 @@ def baselines_of(task: TuningTask, device: torch.device) -> Baselines:
     untuned = default_config(task.engine, task.torch_dtype)
     # Given fields are not looked up, so the entry of a solve, which may set fields of other
     # kernels, does not hide the entries of these kernels.
-    default = _used(
+    base = _used(
         task, device, Config(**{name: getattr(untuned, name) for name in task.record.fields})
     )
     return Baselines(
-        default=_comparable(default, task),
-        untuned=_comparable(untuned if task.record.is_solve else default, task),
+        base=_comparable(base, task),
+        untuned=_comparable(untuned if task.record.is_solve else base, task),
         incumbent=_comparable(_used(task, device, None), task),
     )
 
@@ -171,15 +171,15 @@ def choose_winner(
     current = before if before in times else untuned
     best = min(times, key=lambda config: times[config].p50_ms)
     winner = best if beats(times[best], times[current]) else current
-    own = {name: getattr(baselines.default, name) for name in task.record.fields}
+    own = {name: getattr(baselines.base, name) for name in task.record.fields}
 
     def fields(config: CompleteConfig) -> dict[str, object]:
-        others_differ = dataclasses.replace(config, **own) != baselines.default
+        others_differ = dataclasses.replace(config, **own) != baselines.base
         return kernel_fields(task, config, every=others_differ)
 
     return Winner(
         config=fields(winner),
-        gained=winner not in (untuned, baselines.default),
+        is_tuned=winner not in (untuned, baselines.base),
         times=times[winner],
         default_ms=times[untuned].p50_ms,
         before=fields(before),

@@ -14,13 +14,12 @@ from tri_apsp import tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
-from tri_apsp.console.options import make_folder
-from tri_apsp.console.output import print_json
+from tri_apsp.console.output import duration, flat_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
-from tri_apsp.tune.outcome import Outcome, write_report
-from tri_apsp.tune.progress import SweepProgress, format_config, milliseconds, print_summary
+from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.progress import SweepProgress, print_summary
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask, plan, size_at
 from tri_apsp.tune.worker import Workers
@@ -41,19 +40,17 @@ def run(args: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
     names = [field.name for field in dataclasses.fields(Settings)]
     planned = plan(Settings(**{name: getattr(args, name) for name in names}))
-    return _ACTIONS[args.action](args, planned)
+    # As in a sweep, this directory decides what is in use, also if no solve searches it.
+    with tuned.searching(planned.settings.save_dir or tuned.save_directory()):
+        return _ACTIONS[args.action](args, planned)
 
 
 def _tune(args: argparse.Namespace, planned: SweepPlan) -> int:
-    if args.report is not None:
-        make_folder(args.report, "--report")
     if not args.json:
         tasks = counted(len(planned.tasks), "task")
         print(f"{device_line(planned.device)}: {tasks}", file=sys.stderr)
     progress = SweepProgress(len(planned.tasks), shown=not args.json)
     result = sweep(planned, lambda: Workers(planned.device), progress)
-    if args.report is not None:
-        write_report(result, args.report)
     if args.json:
         print_json(result.to_dict())
     else:
@@ -67,7 +64,7 @@ def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
     device, settings = planned.device, planned.settings
     facts, rows = describe(device), []
     for task in planned.tasks:
-        allowed = candidates(task.record.space, task, facts, baselines_of(task, device).default)
+        allowed = candidates(task.record.space, task, facts, baselines_of(task, device).base)
         path = tuned.path_of(task.engine, task.kernel, task.dtype, facts.slug, settings.save_dir)
         rows.append({"task": str(task), "file": str(path), "candidates": len(allowed)})
     seconds, trials = settings.seconds(len(planned.tasks)), settings.budget.trials
@@ -85,11 +82,11 @@ def _show(args: argparse.Namespace, planned: SweepPlan) -> int:
         {"file": str(path), "task": str(task), **entry.model_dump(mode="json")}
         for path, task, entry in entries
     ]
-    lines = [
-        f"{task}: {milliseconds(entry.p50_ms)}, {entry.speedup:.2f} x the default, "
-        f"{format_config(entry.config)}"
-        for _, task, entry in entries
-    ]
+    lines = []
+    for _, task, entry in entries:
+        fields = ", ".join(f"{name} {value}" for name, value in flat_fields(entry.config).items())
+        time = duration(entry.p50_ms / 1000)
+        lines.append(f"{task}: {time}, {entry.speedup:.2f} x the default, {fields}")
     _emit(args, {"entries": rows}, lines or [_NONE])
     return 0
 
@@ -102,7 +99,7 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
     with closing(Workers(planned.device)) as workers:
         for path, task, entry in _entries(args, planned):
             baselines = baselines_of(task, planned.device)
-            saved = from_fields(task.engine, entry.config).over(baselines.default)
+            saved = from_fields(task.engine, entry.config).over(baselines.base)
             default, winner = workers.final(
                 task, [baselines.untuned, saved], planned.settings.budget.rounds, _SECONDS
             )

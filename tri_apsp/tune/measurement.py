@@ -1,5 +1,5 @@
-"""What the process of a worker runs: it measures configurations, which compares their results and
-then times them; or it compiles them before, without using the GPU, also where there is none.
+"""Runs in a worker process. `Measurement` checks configurations and times them; `Compilation` only
+compiles them, and needs no GPU.
 """
 
 import contextlib
@@ -11,21 +11,20 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import Device, assume, check_memory, synchronize
-from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.device import Device, assume, synchronize
+from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import floor
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import MATRICES, TuningTask
 from tri_apsp.tune.workloads import (
     WORKLOADS,
-    MakeEngine,
-    Operation,
     Workload,
+    WorkloadOperation,
     WrongResultError,
     small_sizes,
 )
@@ -89,7 +88,8 @@ class Measurement:
         time one run.
         """
         self._compare(config, self._small[0])
-        return _timed([self._milliseconds(self._compare(config, self._large))])
+        first = self._milliseconds(self._compare(config, self._large))
+        return Outcome(OutcomeKind.correct, Times.of([first]))
 
     def time(self, config: CompleteConfig) -> Outcome:
         """Time some runs of a configuration that was checked."""
@@ -100,7 +100,7 @@ class Measurement:
             len(samples) < most and time.perf_counter() - began < seconds
         ):
             samples.append(self._milliseconds(operation))
-        return _timed(samples)
+        return Outcome(OutcomeKind.correct, Times.of(samples))
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small workloads and on that of the task;
@@ -129,9 +129,9 @@ class Measurement:
                 break
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
                 samples[index] += [self._milliseconds(runs[index]) for _ in range(counts[index])]
-        return [_timed(found) for found in samples]
+        return [Outcome(OutcomeKind.correct, Times.of(found)) for found in samples]
 
-    def _execute(self, config: CompleteConfig, workload: Workload) -> Operation:
+    def _execute(self, config: CompleteConfig, workload: Workload) -> WorkloadOperation:
         operation = workload.operation(config, self._make)
         workload.restore()
         with _poisoned_memory(floor(workload.dtype)):
@@ -139,12 +139,12 @@ class Measurement:
         synchronize(self._device)
         return operation
 
-    def _compare(self, config: CompleteConfig, workload: Workload) -> Operation:
+    def _compare(self, config: CompleteConfig, workload: Workload) -> WorkloadOperation:
         operation = self._execute(config, workload)
         workload.check()
         return operation
 
-    def _milliseconds(self, operation: Operation) -> float:
+    def _milliseconds(self, operation: WorkloadOperation) -> float:
         """Return the time of one run of the task: on a GPU with a cold L2 cache, as for a single
         solve.
 
@@ -199,8 +199,8 @@ class Compilation:
             workload.operation(config, self._make_for_gpu).run()
         return Outcome(OutcomeKind.correct)
 
-    def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-        return engines.make(name, dataclasses.replace(spec, device=self._gpu), config)
+    def _make_for_gpu(self, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        return engines.make(dataclasses.replace(spec, device=self._gpu), config)
 
 
 @cache
@@ -273,7 +273,3 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         yield
     finally:
         torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
-
-
-def _timed(samples: Sequence[float]) -> Outcome:
-    return Outcome(OutcomeKind.correct, Times(*np.percentile(samples, [20, 50, 80]).tolist()))

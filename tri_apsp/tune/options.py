@@ -124,12 +124,6 @@ def _add_settings(parser: Parser) -> None:
     )
     how.add_argument("--resume", action="store_true", help="continue the newest studies")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
-    how.add_argument(
-        "--report",
-        type=Path,
-        metavar="DIR",
-        help="also write the results and every trial there, for `tri_apsp report tuning`",
-    )
 
 
 def _add_actions(parser: Parser) -> None:

@@ -1,23 +1,18 @@
-"""What tuning finds: the outcome of one configuration, the result of a task and of a sweep, and the
-files of a report.
-"""
+"""What tuning finds: the outcome of one configuration, and the result of a task and of a sweep."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import enum
-import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tri_apsp.console.machine import versions
-from tri_apsp.console.output import command_line, write_csv
+import numpy as np
+
 from tri_apsp.device import Device
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
@@ -51,6 +46,11 @@ class Times:
     p20_ms: float
     p50_ms: float
     p80_ms: float
+
+    @classmethod
+    def of(cls, samples_ms: Sequence[float]) -> Times:
+        """Return the percentiles of the times of at least one run."""
+        return cls(*np.percentile(samples_ms, [20, 50, 80]).tolist())
 
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
@@ -109,7 +109,7 @@ class Winner:
 
     Attributes:
         config: the fields of the configuration that the kernel sets.
-        gained: whether the configuration is not the default.
+        is_tuned: whether the configuration is not the default.
         times: the times of its runs.
         default_ms: the median time of the default in the same final.
         before: the fields of the configuration that was in use.
@@ -117,7 +117,7 @@ class Winner:
     """
 
     config: dict[str, Any]
-    gained: bool
+    is_tuned: bool
     times: Times
     default_ms: float
     before: dict[str, Any]
@@ -213,22 +213,3 @@ class SweepResult:
             "files": [str(path) for path in self.files],
             "results": [result.to_dict() for result in self.results],
         }
-
-
-def write_report(result: SweepResult, directory: Path) -> None:
-    """Write `sweep.json`, which has the command, versions and results, and `trials.csv`, which has
-    a row per configuration that was evaluated, to a folder.
-    """
-    rows = [
-        {**dataclasses.asdict(done.task), **trial.outcome.to_dict(), **trial.values}
-        for done in result.results
-        for trial in done.trials
-    ]
-    write_csv(directory / "trials.csv", rows)
-    header = {
-        "created": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "command": command_line("tri_apsp.tune", *sys.argv[1:]),
-        "versions": versions(),
-    }
-    content = json.dumps(header | result.to_dict(), indent=2)
-    (directory / "sweep.json").write_text(f"{content}\n", encoding="utf-8")

@@ -15,7 +15,7 @@ from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields, to_fields
-from tri_apsp.device import describe, driver_version
+from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.candidates import Baselines, baselines_of, candidates, choose_winner, space_hash
 from tri_apsp.tune.measurement import protocol_of
@@ -101,7 +101,6 @@ class _Tuner:
     ) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.device)
-        self._driver = driver_version(plan.device)
         self._storage, self._pool, self._progress = storage, pool, progress
 
     def tune(self, task: TuningTask, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
@@ -124,7 +123,7 @@ class _Tuner:
         asked = [self._settings.effort, self._settings.trials, self._settings.time_budget]
         if study.user_attrs.get("finished") == asked and self._has_entry(task):
             return TaskResult(task, resumed=True)
-        allowed = candidates(task.record.space, task, self._device, baselines.default)
+        allowed = candidates(task.record.space, task, self._device, baselines.base)
         trials = self._search(study, task, baselines, allowed, seconds, earlier)
         winner = self._final(task, baselines, trials, start + seconds)
         path = None
@@ -143,7 +142,7 @@ class _Tuner:
         seconds: float,
         earlier: Sequence[TaskResult],
     ) -> list[Evaluated]:
-        settings, space, base = self._settings, task.record.space, baselines.default
+        settings, space, base = self._settings, task.record.space, baselines.base
         self._progress.started(task, min(settings.budget.trials, len(allowed)))
 
         def evaluate(
@@ -184,7 +183,7 @@ class _Tuner:
         """
         budget, space, left = self._settings.budget, task.record.space, end - time.monotonic()
         fastest = ranked(trials)
-        configs = (space.config(trial.values, baselines.default) for trial in fastest)
+        configs = (space.config(trial.values, baselines.base) for trial in fastest)
         others = [config for config in configs if config not in baselines.distinct]
         run_seconds = fastest[0].outcome.median_ms / 1000
         fit = int(left / (_FINAL_RUNS * run_seconds)) - len(baselines.distinct)
@@ -224,8 +223,6 @@ class _Tuner:
             protocol=f"{protocol_of(task)}; {settings.budget.rounds} rounds, forward and backward",
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
-            complete=True,
-            driver=self._driver,
         )
         return tuned.save(file, settings.save_dir, force=settings.force)
 
@@ -246,7 +243,7 @@ def _study_name(task: TuningTask, baselines: Baselines, slug: str) -> str:
         "clock": protocol_of(task),
         # A solve is measured with the tiles of the kernels tuned before, other kernels by
         # themselves.
-        "rest": to_fields(baselines.default) if task.record.is_solve else None,
+        "rest": to_fields(baselines.base) if task.record.is_solve else None,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
     batch = [f"b{task.batch}"] if task.batch > 1 else []
@@ -262,7 +259,7 @@ def _anchors(
     """
     same = task.engine, task.kernel, task.dtype
     winners = [
-        from_fields(task.engine, result.winner.config).over(baselines.default)
+        from_fields(task.engine, result.winner.config).over(baselines.base)
         for result in earlier
         if result.winner is not None
         and (result.task.engine, result.task.kernel, result.task.dtype) == same

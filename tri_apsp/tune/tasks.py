@@ -12,9 +12,11 @@ from typing import Any
 import torch
 
 from tri_apsp import engines
+from tri_apsp.arguments import as_integer
 from tri_apsp.configs import Config, default_config
-from tri_apsp.device import Device, check_memory, describe, resolve
+from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.memory import check_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
@@ -155,7 +157,7 @@ class Budget:
 
 
 BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
-"""Budget of one task, by effort: 100 evaluations come within 1% of the best of the 2700
+"""Budget of one task, by effort: 100 evaluations come within 3% of the best of the 2700
 configurations of a product on an H200 (tests/tune/test_search.py).
 """
 
@@ -196,17 +198,14 @@ class Settings:
                         f"{what} must be one of {', '.join(known)}, but is {name!r}; "
                         "choose one of these."
                     )
-        trials = 1 if self.trials is None else self.trials
-        for what, values, least in (
-            ("n and trials", [*self.n, trials], 1),
-            ("seed", [self.seed], 0),
-        ):
-            for value in values:
-                if not isinstance(value, int) or value < least:
-                    raise error_for(value, int)(
-                        f"{what} must be integers from {least}, but one is {value!r}; give such a "
-                        "number, or leave it out."
-                    )
+        integers: dict[str, Any] = {
+            "n": [as_integer(n, "n", 1) for n in self.n],
+            "seed": as_integer(self.seed, "seed"),
+        }
+        if self.trials is not None:
+            integers["trials"] = as_integer(self.trials, "trials", 1)
+        for name, value in integers.items():
+            object.__setattr__(self, name, value)  # the class is frozen
         seconds = 1 if self.time_budget is None else self.time_budget
         if not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise error_for(seconds, int, float)(
@@ -216,7 +215,7 @@ class Settings:
 
     @property
     def budget(self) -> Budget:
-        """The budget of one task; a time budget replaces its seconds."""
+        """The budget of one task."""
         chosen = BUDGETS[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 

@@ -16,9 +16,9 @@ import torch
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense import run as dense
-from tri_apsp.dense.exponents import with_threshold
+from tri_apsp.dense.exponents import with_exponents_threshold
 from tri_apsp.dense.plan import plan_with
-from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
+from tri_apsp.engines import Block, Engine, MakeEngine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
@@ -38,9 +38,6 @@ _GRAPHS = 3
 # by which Triton compiles.
 _MARGIN_ROWS, _MARGIN_COLUMNS = 2, 16
 
-MakeEngine = Callable[[str, MatrixSpec, CompleteConfig], Engine]
-"""Makes an engine, as tri_apsp.engines.make does."""
-
 _REFUSALS = (InputError, NegativeCycleError, DistanceRangeError)
 
 
@@ -48,7 +45,7 @@ class WrongResultError(Exception):
     """A configuration computed something else than expected."""
 
 
-class Operation(NamedTuple):
+class WorkloadOperation(NamedTuple):
     """An operation on the operands of a workload.
 
     Attributes:
@@ -88,7 +85,7 @@ class Workload(ABC):
         """Make the operands, and the expected result of a small workload."""
 
     @abstractmethod
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
         """Return the operation with configuration `config`, on an engine from `make`."""
 
     def restore(self) -> None:
@@ -121,7 +118,7 @@ class Workload(ABC):
 
     def _engine(self, config: CompleteConfig, make: MakeEngine) -> Engine:
         spec = MatrixSpec(self.n, self.dtype, self.device, self.task.nonnegative)
-        return make(self.task.engine, spec, self.task.record.isolated(config))
+        return make(spec, self.task.record.isolated(config))
 
     def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
         """Write no_edge for other integers that mean "no edge": with negative weights they depend
@@ -189,7 +186,7 @@ class Workload(ABC):
         return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
 
 
-class _Product(Workload):
+class _ProductWorkload(Workload):
     """C <- min(C, A B). A small workload runs two products in one launch; the first skips a band of
     rows and columns of C.
     """
@@ -217,12 +214,12 @@ class _Product(Workload):
         left, right = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
         return Update(self._output(c, define), left, right, skip)
 
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
         engine = self._engine(config, make)
-        return Operation(lambda: engine.product(*self._updates))
+        return WorkloadOperation(lambda: engine.product(*self._updates))
 
 
-class _Distances(Workload):
+class _DistancesWorkload(Workload):
     """D <- D* in place."""
 
     def _make_operands(self) -> None:
@@ -245,7 +242,7 @@ class _Distances(Workload):
         return weights
 
 
-class _Solve(_Distances):
+class _SolveWorkload(_DistancesWorkload):
     """A whole solve by the method of the configuration, as a public call with checked weights runs
     it.
     """
@@ -254,7 +251,7 @@ class _Solve(_Distances):
     """Whether large products run by exponents."""
     _solved: torch.Tensor | None = None
 
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
         task = self.task
         if self.n <= config.block_size < task.n:
             # A small workload of a task with several blocks must have several too.
@@ -264,26 +261,26 @@ class _Solve(_Distances):
         plan = plan_with(batch, method, config, reason="tuning")
         threshold = max(1, self.n // 4) if self.by_exponents else 0
 
-        def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        def make_for_task(spec: MatrixSpec, config: CompleteConfig) -> Engine:
             nonnegative = self.by_exponents or task.nonnegative
-            return make(name, dataclasses.replace(spec, nonnegative=nonnegative), config)
+            return make(dataclasses.replace(spec, nonnegative=nonnegative), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
                 # Weights on "meta" have no values that decide about products by exponents.
-                with with_threshold(threshold):
+                with with_exponents_threshold(threshold):
                     self._solved = dense.run(batch, plan, make=make_for_task).distances
             except _REFUSALS as error:  # although the operands are valid
                 raise WrongResultError(str(error)) from None
 
-        return Operation(run, blocks=True)
+        return WorkloadOperation(run, blocks=True)
 
     def _found(self) -> list[torch.Tensor]:
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
 
 
-class _SolveByExponents(_Solve):
+class _ExponentsWorkload(_SolveWorkload):
     """A whole solve whose large products run by exponents.
 
     The graph is sparse, and its weights are small: a wide window and a fast product are both of
@@ -298,25 +295,27 @@ class _SolveByExponents(_Solve):
         return weights
 
 
-class _Closure(_Solve):
+class _ClosureWorkload(_SolveWorkload):
     """One closure of all n vertices; a whole solve if that consists of one closure."""
 
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
         # A small workload is run like that of the task, so that the same kernels are compiled.
         method = auto.choose(self.task.n, config).method
         if method == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
         engine = self._engine(config, make)
-        return Operation(lambda: engine.closure(self._d))
+        return WorkloadOperation(lambda: engine.closure(self._d))
 
 
-class _Blocks(_Distances):
+class _BlocksWorkload(_DistancesWorkload):
     """A solve by floyd_warshall; the configuration sets the size of its diagonal blocks."""
 
-    def operation(self, config: CompleteConfig, make: MakeEngine) -> Operation:
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
         engine = self._engine(config, make)
-        return Operation(lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer()))
+        return WorkloadOperation(
+            lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer())
+        )
 
 
 def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
@@ -326,11 +325,11 @@ def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 WORKLOADS: dict[str, type[Workload]] = {
-    "product": _Product,
-    "exponents": _SolveByExponents,
-    "closure": _Closure,
-    "blocks": _Blocks,
-    "solve": _Solve,
+    "product": _ProductWorkload,
+    "exponents": _ExponentsWorkload,
+    "closure": _ClosureWorkload,
+    "blocks": _BlocksWorkload,
+    "solve": _SolveWorkload,
 }
 """The kinds of workloads, by the names that the records of tunable kernels use."""
 

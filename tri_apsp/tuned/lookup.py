@@ -31,7 +31,7 @@ from tri_apsp.tuned.store import file_name, files, generation, usable, version_m
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-POLICIES = ("warn", "auto", "off", "require")
+POLICIES = ("warn", "off", "require")
 """The values of TRI_APSP_TUNE, which says what happens if nothing was tuned for a call; the first
 is the default.
 """
@@ -75,18 +75,12 @@ class LookupCall(NamedTuple):
             if self.kind in record.calls and self.dtype in record.dtypes and self.n >= record.from_n
         ]
 
-    def kernels_to_tune(self) -> list[str]:
-        """Return the kernels that decide how fast the call is, in the order of tuning."""
-        return [record.name for record in self.records() if self.n <= record.tuned_to_n]
-
-    def tuner_arguments(self) -> list[str]:
-        """Return the arguments with which `python -m tri_apsp.tune` tunes this size."""
-        place = ["--device", str(self.torch_device), "--engine", self.engine]
-        return [*place, "--dtype", self.dtype, "--n", str(self.n), "--sign", self.sign]
-
     def command(self) -> str:
         """Return the command that tunes this size, as a user may type it."""
-        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments()])
+        return (
+            f"python -m tri_apsp.tune --device {self.torch_device} --engine {self.engine} "
+            f"--dtype {self.dtype} --n {self.n} --sign {self.sign}"
+        )
 
 
 def call_of(

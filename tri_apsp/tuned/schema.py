@@ -33,25 +33,24 @@ class Run(_Model):
         triton: version; None for an engine that does not use it.
         torch: version.
         cuda: version that torch was built for; None if for the CPU alone.
-        driver: version of the GPU's driver; None if unknown.
         space_hash: hash of the search space.
         protocol: the way in which times were taken, in words.
         seed: the seed of the search.
         budget_seconds: time budget of the search; None: no limit.
-        complete: whether the search ended by itself rather than by Ctrl-C.
         created: the date.
+        driver, complete: of earlier versions; nothing writes or reads them.
     """
 
     triton: str | None = None
     torch: str
     cuda: str | None = None
-    driver: str | None = None
     space_hash: str
     protocol: str
     seed: int
     budget_seconds: _Positive | None = None
-    complete: bool
     created: datetime.date
+    driver: str | None = None
+    complete: bool | None = None
 
 
 class Entry(_Model):

@@ -102,8 +102,7 @@ class Use(NamedTuple):
 
     Attributes:
         reason: why they do not use it, "must be of ..., but is of ..."; None: they use it.
-        is_substitute: whether they use it only for what this GPU has no entry, since it is of
-            another GPU.
+        is_substitute: whether it is of another GPU; used where this GPU has no entry.
     """
 
     reason: str | None = None
@@ -123,7 +122,7 @@ def use_of(path: Path, file: TunedFile, device: Device) -> Use:
     expected = f"{file.slug}/{file_name(file.engine, file.kernel, file.dtype)}"
     present = kernel_hash(file.engine, file.kernel)
     if place != expected:
-        return Use(f"must be {expected}, which it is for, but is {place}")
+        return Use(f"must lie at {expected}, but lies at {place}")
     if file.kernel_hash != present:
         return Use(
             f"must be tuned for the present sources of its kernel, {present[:8]}, but was for "
@@ -230,8 +229,8 @@ def new_file(
         dtype: the name of the dtype, such as "float32".
         device: the device that was measured.
         entries: at least one.
-        run: the other fields of tri_apsp.tuned.schema.Run: space_hash, protocol, seed and
-            complete; if known also budget_seconds and driver.
+        run: the other fields of tri_apsp.tuned.schema.Run: space_hash, protocol and seed; if known
+            also budget_seconds.
 
     Raises:
         ValueError: a kernel or dtype that does not exist, or fields that break the schema.
@@ -308,7 +307,7 @@ def require_writable(slug: str, directory: Path | str | None = None) -> None:
     if not (present.is_dir() and os.access(present, os.W_OK)):
         raise InputError(
             f"tuned files must be written to {folder}, but {present} is no writable folder; "
-            "choose another --save-dir."
+            "choose another directory."
         )
 
 

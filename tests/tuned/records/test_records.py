@@ -7,6 +7,7 @@ import json
 
 import pytest
 import torch
+from tuned_files import entry_of, file_of
 
 from tri_apsp import Config, InputError, tuned
 from tri_apsp.configs import CpuConfig, CpuTiles, default_config
@@ -78,31 +79,12 @@ class TestANewKernel:
     def test_a_new_kernel_has_a_file_that_calls_look_up(
         self, fake: TunableKernel[CpuConfig], directories: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from tri_apsp.tuned.schema import Entry
-
-        times = {"p20_ms": 1.0, "p50_ms": 1.0, "p80_ms": 1.0}
-        entry = Entry(
-            sign="any",
-            n=64,
-            config={"block_size": 4},
-            default_ms=2.0,
-            speedup=2.0,
-            evaluated=1,
-            **times,
-        )
-        run = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
+        header = "cpu", "fake", "float32", describe(CPU)
         with pytest.raises(
             ValueError, match="a config must have fields of block_size, but has cutoff"
         ):
-            tuned.new_file(
-                "cpu",
-                "fake",
-                "float32",
-                describe(CPU),
-                [entry.model_copy(update={"config": {"cutoff": 4}})],
-                **run,
-            )
-        path = tuned.save(tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry], **run))
+            file_of(*header, entry_of(64, {"cutoff": 4}))
+        path = tuned.save(file_of(*header, entry_of(64, {"block_size": 4})))
         assert json.loads(path.read_text())["kernel"] == "fake"
         found = tuned.find("cpu", CPU, torch.float32, Config(cutoff=64), n=4096, product=True)
         assert (found.block_size, found.source) == (4, f"given, {path}")

@@ -67,7 +67,7 @@ class BooleanEngine(BlockOperations):
         return block(matrix, rows, (columns[0] // self.WORD, columns[1] // self.WORD))
 
     @property
-    def counts(self) -> bool:
+    def counts_paths(self) -> bool:
         """Whether large products of the closure run on tensor cores, which count paths."""
         return False
 

@@ -14,7 +14,7 @@ from tri_apsp.engines.boolean import PADDING, packed_size
 from tri_apsp.engines.boolean.triton_base import (
     BooleanTiles,
     TritonBooleanEngine,
-    shape_of,
+    shape_in_units,
     to_bytes,
 )
 from tri_apsp.engines.triton_base import in_parts
@@ -68,16 +68,16 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     product_kernel = _boolean_product_kernel
 
     @property
-    def counts(self) -> bool:
+    def counts_paths(self) -> bool:
         half = (
             packed_size(self.n) // (2 * PADDING) * PADDING
         )  # of the vertices, as in the largest products of a closure
         return half >= self.LEAST_COUNTED and describe(self.device).has_wgmma
 
     def product(self, *updates: Update) -> None:
-        counts, on_bits = self.counts, []
+        counts_paths, on_bits = self.counts_paths, []
         for update in updates:
-            if counts and PADDING * min(shape_of(update)) >= self.LEAST_COUNTED:
+            if counts_paths and PADDING * min(shape_in_units(update)) >= self.LEAST_COUNTED:
                 counting_product(update)
             else:
                 on_bits.append(update)
@@ -109,7 +109,7 @@ def counting_product(update: Update) -> None:
     Cost: batch m n k multiplications and additions on tensor cores, in int8. Workspace: batch (m k
     + n k) bytes.
     """
-    m, n, k = (PADDING * size for size in shape_of(update))
+    m, n, k = (PADDING * size for size in shape_in_units(update))
     tiles = LARGE_COUNTING_TILES if m * n >= _LARGE else COUNTING_TILES
     launch = cached_launcher(_counting_kernel, **tiles)
     programs = m // tiles["BLOCK_M"] * -(-n // tiles["BLOCK_N"])

@@ -86,7 +86,7 @@ class TritonBooleanEngine(BooleanEngine):
 
     def product(self, *updates: Update) -> None:
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
-            shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
+            shapes = [shape_in_units(first), shape_in_units(second) if second else (0, 0, 0)]
             tiles, parts = self._tiles_and_parts(shapes, first.c.shape[0])
             programs, launch = _tiles(shapes, tiles) * parts, _product_launcher(type(self), tiles)
             for operands in in_parts(*first[:3], *(second or first)[:3]):
@@ -136,7 +136,7 @@ def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False)
     return result
 
 
-def shape_of(update: Update) -> Shape:
+def shape_in_units(update: Update) -> Shape:
     """Return m, n and k of a product in units of PADDING vertices: rows, or 4 words of a row."""
     return update.c.shape[1] // PADDING, update.c.shape[2] // 4, update.a.shape[2] // 4
 

@@ -45,7 +45,15 @@ PARTS.
 
 In this file `matrix` is (d_ptr, n, stride_dm), D [n, n] of one graph, and `smem` what allocate()
 returned. The counter of a graph has two halves of 32 bits: arrivals of update programs in the lower
-one, signals of the diagonal program in the upper one, 1 << 32 each.
+one, signals of the diagonal program in the upper one, 1 << 32 each. From the start of a closure
+they grow to
+
+    all update programs have done phase p of k      arrivals: (2 k + p + 1) * update_programs
+    D[k, k] is closed                               signals: 2 k + 1
+    D[k+1, k] and D[k, k+1] are read                signals: 2 k + 2
+
+where phase 0 is the panels, and 1 the remainder. The last k has no signal 2 k + 2: there is no tile
+that waits for it.
 
 Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Katz and
 Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU.
@@ -248,6 +256,8 @@ def _run_diagonal_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.const
     Signals twice for each k: D[k, k] is closed; D[k+1, k] and D[k, k+1] are read. If the update
     programs have all arrived from the remainder by then, both signals are given at once, since the
     program that updates D[k+1, k] must wait for the second one anyway.
+
+    `arrivals`: the lower half of the counter before this closure.
     """
     _, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
@@ -280,7 +290,8 @@ def _run_diagonal_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.const
             arrive(counter_ptr, 1 << 32)
     # Reset the signals, which the next call counts from 0, once all update programs have finished
     # the last panels and wait for no signal. The wait also keeps an arrival of this program at a
-    # later barrier of the caller from counting as one of theirs.
+    # later barrier of the caller from counting as one of theirs. There were 2 * steps - 1 signals,
+    # or 0 for a graph without vertices.
     wait_until(counter_ptr, arrivals + (2 * steps - 1) * update_programs, 0)
     gl.atomic_add(
         counter_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu"
@@ -291,6 +302,8 @@ def _run_diagonal_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.const
 def _run_update_program(matrix, counter_ptr, arrivals, smem, CLOSURE: gl.constexpr):
     """Update panels and remainders together with the other programs from 1 on; arrive after each of
     these phases.
+
+    `arrivals`: the lower half of the counter before this closure.
     """
     _, n, _ = matrix
     TILE: gl.constexpr = CLOSURE.TILE
@@ -341,6 +354,7 @@ def _run_single_program(matrix, smem, CLOSURE: gl.constexpr):
             tile = close_tile(tile, smem, CLOSURE)
             _store(matrix, start, start, tile, ACC)
             barrier()
+        # d_ptr stands for a counter, which is not read, since 0 signals are waited for.
         _update_phase(matrix, phase, k, 0, 1, smem, d_ptr, 0, CLOSURE)
         barrier()
 

@@ -7,7 +7,8 @@ of zeros and ones.
         C tile = C tile or counts > 0
 
 A count is at most k, so that int32 holds it. Tensor cores read bytes along k, so the bytes of B are
-transposed.
+transposed. The kernel is in this folder because only wgmma, of compute capability 9.x, makes it
+worth while.
 """
 
 import triton
@@ -23,7 +24,7 @@ def _counting_kernel(
     b_ptr,  # int8 (batch, m, k) and (batch, n, k), contiguous
     m,
     n,
-    k,  # multiples of 128
+    k,  # each a multiple of 128, which BLOCK_M and BLOCK_K divide: so only columns are masked
     stride_cb,
     stride_cm,
     BLOCK_M: tl.constexpr,

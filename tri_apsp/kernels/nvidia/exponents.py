@@ -55,9 +55,10 @@ def _decode(y, sums, r, c):
         gl.convert_layout(low, WORDS, assert_trivial=True),
         gl.convert_layout(high, WORDS, assert_trivial=True),
     )
-    # s = w of both sums: prmt picks bytes by 4-bit numbers, from the lowest. 3 and 7 are the upper
-    # bytes of $1 and $2; B and F repeat the signs of these bytes, which are 0. o = scores of r + c:
-    # a 32-bit sum, since no half overflows. Then y = max(y, s + o), in halves.
+    # s = w of both sums (not the s of the proof): prmt picks bytes by 4-bit numbers, from the
+    # lowest. 3 and 7 are the upper bytes of $1 and $2; B and F repeat the signs of these bytes,
+    # which are 0. o = scores of r + c: a 32-bit sum, since no half overflows. Then, in halves,
+    # y = max(y, s + o).
     return gl.inline_asm_elementwise(
         "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5;"
         " add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
@@ -83,9 +84,9 @@ def _accumulate(
     b_ptr,
     a_scores_ptr,
     b_scores_ptr,  # of the first slice of the tile
-    lines_m,
-    words_n,
-    slices,  # scores and words of scores per slice
+    lines_m,  # scores of A per slice
+    words_n,  # words of scores of B per slice
+    slices,
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
     SLICE: gl.constexpr,
@@ -110,6 +111,8 @@ def _accumulate(
     offs_bk = gl.arange(0, PART, layout=gl.SliceLayout(1, COPY_B))[:, None]
     offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, COPY_B))[None, :]
     offs_a, offs_b = offs_am * PART + offs_ak, offs_bk * BLOCK_N + offs_bn
+    # NVMMASharedLayout(bytes of a swizzled row, bits of a value, dimensions). A row of a part of P
+    # has 2 * PART bytes; one of Q has more than 128, the most that can be swizzled.
     a_smem = gl.allocate_shared_memory(
         a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], gl.NVMMASharedLayout(2 * PART, 16, 2)
     )
@@ -199,6 +202,8 @@ def _range(
     """
     best = gl.load(ptr + offs)  # the greatest score: of the least value
     lowest = ZERO - best // UNITS
+    # -16384: H of a line without edges (see "Values at the edges" in shared/exponents.py). Its span
+    # is so negative that it is exact with each line of integers.
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
     # A span of 65536 or more marks a line that has a value which is no non-negative integer; it is

@@ -1,5 +1,5 @@
-"""C <- min(C, A B) in Gluon, for two independent products in one launch, at the issue rate of an
-NVIDIA GPU.
+"""C <- min(C, A B) in Gluon, for two independent products in one launch, as fast as an NVIDIA GPU
+can issue the instructions.
 
 Read portable/product.py first: the same product in plain Triton, without layouts and copies.
 
@@ -22,7 +22,9 @@ under a lock. A minimum does not depend on the order of its operands, so C gets 
 whichever program is first.
 
 The layout of acc. For float32, C has tiles of 64 x 128 and a program has 4 warps; then
-ACC = BlockedLayout([1, 4], [4, 8], [2, 2], [1, 0]). A warp holds blocks of 4 rows and 32 columns,
+ACC = BlockedLayout([1, 4], [4, 8], [2, 2], [1, 0]): a thread holds 1 x 4 values, a warp has 4 x 8
+threads, all warps are 2 x 2, and columns come first. Together they hold 8 rows and 64 columns; the
+tile repeats this 8 x 2 times. So a warp holds blocks of 4 rows and 32 columns,
 
     columns     0..31     32..63    64..95    96..127
     rows 0..3   warp 0    warp 1    warp 0    warp 1
@@ -42,8 +44,9 @@ values of k it reads 8 x 4 values of A and 4 x 8 of B from shared memory, 16 loa
 computes 256 sums and minima. The threads of a block that lie side by side read the same values of
 A, and those below each other the same values of B: shared memory sends such a value once.
 
-The stages in time, for NUM_STAGES = 3. Slice s is copied to buffer s % 3, from step s - 2 on, and
-used in step s. A step starts a copy into the buffer that the step before used:
+The stages in time, for NUM_STAGES = 3. Slice s is copied to buffer s % 3, from step s - 2 on (in
+general, from step s - NUM_STAGES + 1 on), and used in step s. A step starts a copy into the buffer
+that the step before used:
 
                 prologue   step 0     step 1     step 2     step 3     step 4
     buffer 0    copy 0 ... use 0      copy 3 .............. use 3      copy 6 ...
@@ -118,7 +121,8 @@ def locate_slices(
         mask_a [BLOCK_M, 1] and mask_b [1, BLOCK_N]: the rows and columns that exist.
         offs_ak [1, BLOCK_K] and offs_bk [BLOCK_K, 1]: the k of each value in its slice.
     """
-    # A dimension of a slice has the layout of the slice without the other dimension.
+    # SliceLayout(d, L): of a vector that becomes one axis of a slice, whose layout is L; [:, None]
+    # (d = 1) or [None, :] (d = 0) adds the other axis.
     A_ROWS: gl.constexpr = gl.SliceLayout(1, LAYOUTS.LOAD_A)
     A_COLUMNS: gl.constexpr = gl.SliceLayout(0, LAYOUTS.LOAD_A)
     B_ROWS: gl.constexpr = gl.SliceLayout(1, LAYOUTS.LOAD_B)
@@ -423,10 +427,10 @@ def _product_kernel(
     BLOCK_M: gl.constexpr,
     BLOCK_N: gl.constexpr,
     BLOCK_K: gl.constexpr,
-    GROUP_M: gl.constexpr,
+    GROUP_M: gl.constexpr,  # see tile_of_program
     NUM_STAGES: gl.constexpr,
-    STRATEGY: gl.constexpr,
-    LAYOUTS: gl.constexpr,
+    STRATEGY: gl.constexpr,  # how to add and take the minimum: see tiles.py
+    LAYOUTS: gl.constexpr,  # ProductLayouts
     NEEDED_TILE: gl.constexpr,  # None: every tile is needed; else there is one product
 ):
     """C <- max(min(C, A B), FLOOR) for both products and each graph of the batch; a program owns
@@ -434,11 +438,12 @@ def _product_kernel(
 
     The grid is one-dimensional: the tiles of the first product, then those of the second, for one
     graph after another. A C that is `fresh` counts as all NO_EDGE, whatever it holds. C overlaps no
-    A or B, except as Engine.product allows. Rows past m and columns past n are masked when C is
-    stored, and everything past k counts as NO_EDGE.
+    A or B (one exception, a rank-1 update: see Engine.product). Rows past m and columns past n are
+    masked when C is stored, and everything past k counts as NO_EDGE.
     """
     # Program id to tile number. From whole_tiles on, split_k consecutive programs have the same
-    # tile; before that, pid_split is 0.
+    # tile: whole_tiles + pid_split becomes whole_tiles + pid_split // split_k. Before that,
+    # pid_split is 0.
     pid = gl.program_id(0)
     is_split = pid >= whole_tiles
     pid_split = gl.maximum(pid - whole_tiles, 0)
@@ -455,6 +460,7 @@ def _product_kernel(
         b0_ptr + pid_b * stride_b0b,
     )
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
+    # keep: the rows and columns of this C that are skipped; of the second C none.
     fresh, keep_start, keep_stop = fresh0, skip_start, skip_stop
     if pid >= tiles0:  # a tile of the second product
         pid -= tiles0
@@ -470,7 +476,8 @@ def _product_kernel(
         if not _is_needed(needed_ptr, pid_b, start_m, start_n, m, n, BLOCK_M, BLOCK_N, NEEDED_TILE):
             return
 
-    # The part of k that this program sums over: all of it, or one of split_k parts.
+    # The part of k that this program sums over: all of it, or one of split_k parts. The last parts
+    # may be empty (k = 0): their acc stays NO_EDGE.
     k_steps = gl.cdiv(k, BLOCK_K)
     if is_split:
         k_steps = gl.cdiv(k_steps, split_k)

@@ -41,25 +41,27 @@ from tri_apsp.kernels.nvidia.small_graphs import (
 
 
 @gluon.jit
-def _find_intermediates(x, n, smem, C: gl.constexpr):
+def _find_intermediates(x, n, smem, SMALL: gl.constexpr):
     """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself
     is a shortest path.
 
     k and k + 1 share one exchange of columns, but the result is that of one k after the other.
     """
-    STEP: gl.constexpr = C.STEP
-    BLOCKS: gl.constexpr = C.BLOCKS
+    STEP: gl.constexpr = SMALL.STEP
+    BLOCKS: gl.constexpr = SMALL.BLOCKS
     intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
             # Step k + 1 reads column k + 1 as step k leaves it; so does row_of, after step k.
             k = first * STEP + place
             buffer = smem[place // 2 % 2]
-            column, column1 = columns_of(x, k, place, buffer, C)
-            column1 = gl.minimum(column1, column + value_across(column1, buffer, k, place, 1, C))
-            x, intermediates = _relax(x, intermediates, column + row_of(x, k, place, C), k)
+            column, column1 = columns_of(x, k, place, buffer, SMALL)
+            column1 = gl.minimum(
+                column1, column + value_across(column1, buffer, k, place, 1, SMALL)
+            )
+            x, intermediates = _relax(x, intermediates, column + row_of(x, k, place, SMALL), k)
             x, intermediates = _relax(
-                x, intermediates, column1 + row_of(x, k + 1, place + 1, C), k + 1
+                x, intermediates, column1 + row_of(x, k + 1, place + 1, SMALL), k + 1
             )
     return intermediates
 
@@ -72,21 +74,21 @@ def _relax(x, intermediates, sums, k):
 
 
 @gluon.jit
-def _indices(C: gl.constexpr):
+def _indices(SMALL: gl.constexpr):
     """Return the index of the block in which a value of X lies, and of the value in it: of its row,
     and of its column.
     """
-    ROWS: gl.constexpr = gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS))
+    ROWS: gl.constexpr = gl.SliceLayout(3, gl.SliceLayout(4, SMALL.BLOCKS))
     BLOCK_N: gl.constexpr = gl.SliceLayout(
-        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, C.BLOCKS)))
+        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, SMALL.BLOCKS)))
     )
     COLUMN: gl.constexpr = gl.SliceLayout(
-        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, C.BLOCKS)))
+        0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, SMALL.BLOCKS)))
     )
-    block_m = gl.arange(0, C.SIZE // C.ROWS, gl.SliceLayout(0, gl.SliceLayout(2, ROWS)))
-    row = gl.arange(0, C.ROWS, gl.SliceLayout(0, gl.SliceLayout(1, ROWS)))
-    block_n = gl.arange(0, C.SIZE // C.COLUMNS, BLOCK_N)
-    column = gl.arange(0, C.COLUMNS, COLUMN)
+    block_m = gl.arange(0, SMALL.SIZE // SMALL.ROWS, gl.SliceLayout(0, gl.SliceLayout(2, ROWS)))
+    row = gl.arange(0, SMALL.ROWS, gl.SliceLayout(0, gl.SliceLayout(1, ROWS)))
+    block_n = gl.arange(0, SMALL.SIZE // SMALL.COLUMNS, BLOCK_N)
+    column = gl.arange(0, SMALL.COLUMNS, COLUMN)
     return (
         block_m[None, :, None, None, None],
         row[None, None, :, None, None],
@@ -96,12 +98,12 @@ def _indices(C: gl.constexpr):
 
 
 @gluon.jit
-def _propagate(s, intermediates, n, C: gl.constexpr):
+def _propagate(s, intermediates, n, SMALL: gl.constexpr):
     """Return S after each gradient of a path was moved to its two parts, and on to theirs: the loop
     over k, descending.
     """
-    STEP: gl.constexpr = C.STEP
-    block_m, row, block_n, column = _indices(C)
+    STEP: gl.constexpr = SMALL.STEP
+    block_m, row, block_n, column = _indices(SMALL)
     steps = gl.cdiv(n, STEP)
     for step in range(steps):
         for place in gl.static_range(STEP - 1, -1, -1):
@@ -112,9 +114,11 @@ def _propagate(s, intermediates, n, C: gl.constexpr):
             to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)
             to_row = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 2), 1), 1), 2)
             s = gl.where(
-                (column == place % C.COLUMNS) & (block_n == k // C.COLUMNS), s + to_column, s
+                (column == place % SMALL.COLUMNS) & (block_n == k // SMALL.COLUMNS),
+                s + to_column,
+                s,
             )
-            s = gl.where((row == place % C.ROWS) & (block_m == k // C.ROWS), s + to_row, s)
+            s = gl.where((row == place % SMALL.ROWS) & (block_m == k // SMALL.ROWS), s + to_row, s)
     return s
 
 
@@ -129,23 +133,23 @@ def _small_gradients_kernel(
     stride_wb,
     stride_wm,
     stride_wn,
-    C: gl.constexpr,  # SmallGraphs
+    SMALL: gl.constexpr,  # SmallGraphs
 ):
     """gradient <- the sum of the gradients of all distances whose path uses an edge.
 
     Program p owns groups p, p + programs, and so on.
     """
-    NO_EDGE: gl.constexpr = C.NO_EDGE
-    smem = allocate_columns(w_ptr.dtype.element_ty, C)
-    for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+    NO_EDGE: gl.constexpr = SMALL.NO_EDGE
+    smem = allocate_columns(w_ptr.dtype.element_ty, SMALL)
+    for group in range(gl.program_id(0), gl.cdiv(batch, SMALL.GRAPHS), gl.num_programs(0)):
         # Potentials: the least of each column of D, as a row and as a column.
-        graph, i, j = graph_and_indices(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, SMALL)
         inside = (i < n) & (j < n)
         offs = graph.to(gl.int64) * (n * n) + (i * n + j)
         d = gl.load(d_ptr + offs, mask=inside, other=NO_EDGE)
         least = gl.min(d, 1)  # [GRAPHS, SIZE]
         potential_j = gl.expand_dims(least, 1)
-        potential_i = gl.expand_dims(gl.convert_layout(least, gl.SliceLayout(2, C.VALUES)), 2)
+        potential_i = gl.expand_dims(gl.convert_layout(least, gl.SliceLayout(2, SMALL.VALUES)), 2)
         # Where there is no path, a weight may be anything: it may lie in the padding.
         reached = (d < NO_EDGE) & (i != j)
         w_ptrs = (
@@ -158,15 +162,15 @@ def _small_gradients_kernel(
         )
         x = gl.where(i == j, 0, gl.where(reached, x, NO_EDGE))
         # M and S, in blocks.
-        intermediates = _find_intermediates(to_blocks(x, C), n, smem, C)
-        s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
+        intermediates = _find_intermediates(to_blocks(x, SMALL), n, smem, SMALL)
+        s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), SMALL)
         # Move gradients until none is at a path that has an intermediate vertex.
         remaining = 1
         while remaining > 0:
-            s = _propagate(s, intermediates, n, C)
+            s = _propagate(s, intermediates, n, SMALL)
             remaining = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
-        s = to_values(s, C)
-        graph, i, j = graph_and_indices(group, batch, C)  # again, as in small_graphs.py
+        s = to_values(s, SMALL)
+        graph, i, j = graph_and_indices(group, batch, SMALL)  # again, as in small_graphs.py
         gl.store(
             gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n)
         )

@@ -72,48 +72,52 @@ class SmallGraphs:
 
 @gluon.jit
 def _pick(x, item: gl.constexpr):
-    """Return element `item` of the last axis of x [A, B, C, D, E], [A, B, C, D]; E is a power of
-    two, up to 16.
+    """Return element `item` of the last axis of x [S0, S1, S2, S3, S4], [S0, S1, S2, S3]; S4 is a
+    power of two, up to 16.
     """
-    A: gl.constexpr = x.shape[0]
-    B: gl.constexpr = x.shape[1]
-    C: gl.constexpr = x.shape[2]
-    D: gl.constexpr = x.shape[3]
-    E: gl.constexpr = x.shape[4]
+    S0: gl.constexpr = x.shape[0]
+    S1: gl.constexpr = x.shape[1]
+    S2: gl.constexpr = x.shape[2]
+    S3: gl.constexpr = x.shape[3]
+    S4: gl.constexpr = x.shape[4]
     # Triton cannot index an axis: each split leaves half of it, the even or the odd elements.
     for bit in gl.static_range(4):
-        if E >> bit > 1:
-            even, odd = gl.split(gl.reshape(x, [A, B, C, D, E >> (bit + 1), 2]))
+        if S4 >> bit > 1:
+            even, odd = gl.split(gl.reshape(x, [S0, S1, S2, S3, S4 >> (bit + 1), 2]))
             x = odd if item >> bit & 1 else even
-    return gl.reshape(x, [A, B, C, D])
+    return gl.reshape(x, [S0, S1, S2, S3])
 
 
 @gluon.jit
-def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
+def row_of(x, k, place: gl.constexpr, SMALL: gl.constexpr):
     """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its
     step.
     """
     # The same row of every block, [GRAPHS, BLOCKS_M, BLOCKS_N, COLUMNS]; then that of block
     # k // ROWS, by a shuffle along axis 1.
-    LAYOUT: gl.constexpr = gl.SliceLayout(2, C.BLOCKS)
+    LAYOUT: gl.constexpr = gl.SliceLayout(2, SMALL.BLOCKS)
     rows = gl.convert_layout(
-        _pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True
+        _pick(gl.permute(x, (0, 1, 3, 4, 2)), place % SMALL.ROWS), LAYOUT, assert_trivial=True
     )
-    block = gl.full([C.GRAPHS, 1, x.shape[3], x.shape[4]], 0, gl.int32, LAYOUT) + k // C.ROWS
+    block = (
+        gl.full([SMALL.GRAPHS, 1, x.shape[3], x.shape[4]], 0, gl.int32, LAYOUT) + k // SMALL.ROWS
+    )
     return gl.expand_dims(gl.gather(rows, block, 1), 2)
 
 
 @gluon.jit
-def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
+def _column_of_words(x, k, place: gl.constexpr, SMALL: gl.constexpr):
     """Return the column of words that holds column k of X, for each graph, [GRAPHS, BLOCKS_M, ROWS,
     1, 1].
     """
     # As row_of: the same column of every block, [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N], then one block.
-    LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
-    PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
-    columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
-    block = gl.full([C.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (
-        PACKED * C.COLUMNS
+    LAYOUT: gl.constexpr = gl.SliceLayout(4, SMALL.BLOCKS)
+    PACKED: gl.constexpr = 2 if SMALL.STRATEGY == "int16x2" else 1
+    columns = gl.convert_layout(
+        _pick(x, place // PACKED % SMALL.COLUMNS), LAYOUT, assert_trivial=True
+    )
+    block = gl.full([SMALL.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (
+        PACKED * SMALL.COLUMNS
     )
     return gl.expand_dims(gl.gather(columns, block, 3), 4)
 
@@ -131,15 +135,18 @@ def _broadcast_half(words, UPPER: gl.constexpr):
 
 
 @gluon.jit
-def allocate_columns(dtype: gl.constexpr, C: gl.constexpr):
+def allocate_columns(dtype: gl.constexpr, SMALL: gl.constexpr):
     """Return two buffers of shared memory for pairs of columns, of BLOCKS_N * 2 * SIZE // 4 rows of
     four values.
 
     Pairs of k alternate between them, so that one barrier per pair is enough; the compiler inserts
     it between store and load.
     """
-    gl.static_assert(C.STEP % 4 == 0)
-    SHAPE: gl.constexpr = [C.SIZE // C.COLUMNS * 2 * C.SIZE // 4 if C.WARPS > 1 else 1, 4]
+    gl.static_assert(SMALL.STEP % 4 == 0)
+    SHAPE: gl.constexpr = [
+        SMALL.SIZE // SMALL.COLUMNS * 2 * SMALL.SIZE // 4 if SMALL.WARPS > 1 else 1,
+        4,
+    ]
     SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     return gl.allocate_shared_memory(dtype, SHAPE, SHARED), gl.allocate_shared_memory(
         dtype, SHAPE, SHARED
@@ -147,7 +154,7 @@ def allocate_columns(dtype: gl.constexpr, C: gl.constexpr):
 
 
 @gluon.jit
-def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
+def _exchange_columns(x, k, place: gl.constexpr, smem, SMALL: gl.constexpr):
     """As columns_of, for warps that share one graph."""
     BLOCKS_M: gl.constexpr = x.shape[1]
     BLOCKS_N: gl.constexpr = x.shape[3]
@@ -155,89 +162,95 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
     # Every thread stores its part of two columns, although only block k // COLUMNS is read: Gluon
     # has no masked store here.
     pairs = gl.permute(
-        gl.reshape(x, [BLOCKS_M, C.ROWS, BLOCKS_N, C.COLUMNS // 2, 2]), (0, 1, 2, 4, 3)
+        gl.reshape(x, [BLOCKS_M, SMALL.ROWS, BLOCKS_N, SMALL.COLUMNS // 2, 2]), (0, 1, 2, 4, 3)
     )
-    pair = gl.reshape(_pick(pairs, place % C.COLUMNS // 2), [BLOCKS_M, C.ROWS // 4, 4, BLOCKS_N, 2])
-    smem.store(gl.reshape(gl.permute(pair, (3, 4, 1, 0, 2)), [BLOCKS_N * 2 * C.SIZE // 4, 4]))
-    # Load the two columns of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4].
+    pair = gl.reshape(
+        _pick(pairs, place % SMALL.COLUMNS // 2), [BLOCKS_M, SMALL.ROWS // 4, 4, BLOCKS_N, 2]
+    )
+    smem.store(gl.reshape(gl.permute(pair, (3, 4, 1, 0, 2)), [BLOCKS_N * 2 * SMALL.SIZE // 4, 4]))
+    # Load the two columns of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4]. A thread loads the
+    # rows that it holds of X, four at a time, so that no value moves to another thread afterwards.
     LAYOUT: gl.constexpr = gl.BlockedLayout(
-        [1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, C.WARPS], [0, 1]
+        [1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, SMALL.WARPS], [0, 1]
     )
-    COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS)))
+    # Layout of [BLOCKS_M, ROWS]: BLOCKS without axes 4, 3 and 0, read from the inside out.
+    COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(3, gl.SliceLayout(4, SMALL.BLOCKS)))
     of_block = (
-        smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * C.SIZE // 4, 4], SHARED)
-        .index(k // C.COLUMNS)
+        smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * SMALL.SIZE // 4, 4], SHARED)
+        .index(k // SMALL.COLUMNS)
         .load(LAYOUT)
     )
-    pair = gl.permute(gl.reshape(of_block, [2, C.ROWS // 4, BLOCKS_M, 4]), (2, 1, 3, 0))
+    pair = gl.permute(gl.reshape(of_block, [2, SMALL.ROWS // 4, BLOCKS_M, 4]), (2, 1, 3, 0))
     # The pair is the last axis now; its layout is that of columns of X, [BLOCKS_M, ROWS].
-    column, column1 = gl.split(gl.reshape(pair, [BLOCKS_M, C.ROWS, 2]))
+    column, column1 = gl.split(gl.reshape(pair, [BLOCKS_M, SMALL.ROWS, 2]))
     column = gl.convert_layout(column, COLUMN, assert_trivial=True)
     column1 = gl.convert_layout(column1, COLUMN, assert_trivial=True)
     return column[None, :, :, None, None], column1[None, :, :, None, None]
 
 
 @gluon.jit
-def columns_of(x, k, place: gl.constexpr, smem, C: gl.constexpr):
+def columns_of(x, k, place: gl.constexpr, smem, SMALL: gl.constexpr):
     """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16
     twice in a word.
     """
-    if C.WARPS > 1:
-        return _exchange_columns(x, k, place, smem, C)
-    elif C.STRATEGY == "int16x2":
-        words = _column_of_words(x, k, place, C)
+    if SMALL.WARPS > 1:
+        return _exchange_columns(x, k, place, smem, SMALL)
+    elif SMALL.STRATEGY == "int16x2":
+        words = _column_of_words(x, k, place, SMALL)
         return _broadcast_half(words, False), _broadcast_half(words, True)
     else:
-        return _column_of_words(x, k, place, C), _column_of_words(x, k + 1, place + 1, C)
+        return _column_of_words(x, k, place, SMALL), _column_of_words(x, k + 1, place + 1, SMALL)
 
 
 @gluon.jit
-def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: gl.constexpr):
+def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, SMALL: gl.constexpr):
     """Return X[k + 1, k] (`second` = 0) or X[k, k + 1] (1) of each graph, [GRAPHS, 1, 1, 1, 1],
     from columns k and k + 1.
     """
     # Row i of column k or k + 1: i = k + 1 of the first, or k of the second; ROW is its place.
-    BLOCKS: gl.constexpr = C.BLOCKS
-    ROW: gl.constexpr = (place + 1 - second) % C.ROWS
+    BLOCKS: gl.constexpr = SMALL.BLOCKS
+    ROW: gl.constexpr = (place + 1 - second) % SMALL.ROWS
     i = k + 1 - second
-    if C.WARPS > 1:
+    if SMALL.WARPS > 1:
+        # Layout of a vector along COLUMNS: BLOCKS without axes 3, 2, 1 and 0.
         VALUE: gl.constexpr = gl.SliceLayout(
             0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS)))
         )
         # Shared memory holds [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4]: the number of the four that has
         # row i, and one value of it.
-        first = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (
-            C.SIZE // C.ROWS
-        )
+        first = k // SMALL.COLUMNS * (2 * SMALL.SIZE // 4) + (
+            second * (SMALL.ROWS // 4) + ROW // 4
+        ) * (SMALL.SIZE // SMALL.ROWS)
         fours = smem.reinterpret(
             smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0])
         )
-        value = fours.index(first + i // C.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
+        value = fours.index(first + i // SMALL.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
         return value[None, None, None, None, :]
     else:
         values = gl.gather(
-            column, gl.full([C.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2
+            column, gl.full([SMALL.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2
         )
         return gl.gather(
-            values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + i // C.ROWS, 1
+            values, gl.full([SMALL.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + i // SMALL.ROWS, 1
         )
 
 
 @gluon.jit
-def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.constexpr):
+def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, SMALL: gl.constexpr):
     """Return X* for X, of which n rows and columns count; FLOOR is None for weights >= 0."""
-    STEP: gl.constexpr = C.STEP
+    STEP: gl.constexpr = SMALL.STEP
     # Floats can hold the sum of four values of at least FLOOR, integers the sum of two.
-    FLOOR_OF_SUMS: gl.constexpr = FLOOR if C.INTEGERS else None
+    FLOOR_OF_SUMS: gl.constexpr = FLOOR if SMALL.INTEGERS else None
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
+            # place = k % STEP is known to the compiler, k is not. Two buffers alternate by pairs.
             k = first * STEP + place
             # Columns [GRAPHS, BLOCKS_M, ROWS, 1, 1], rows [GRAPHS, 1, 1, BLOCKS_N, COLUMNS].
             buffer = smem[place // 2 % 2]
-            column, column1 = columns_of(x, k, place, buffer, C)
-            row, row1 = row_of(x, k, place, C), row_of(x, k + 1, place + 1, C)
-            of_row1 = value_across(column, buffer, k, place, 0, C)
-            of_column1 = value_across(column1, buffer, k, place, 1, C)
+            column, column1 = columns_of(x, k, place, buffer, SMALL)
+            row, row1 = row_of(x, k, place, SMALL), row_of(x, k + 1, place + 1, SMALL)
+            of_row1 = value_across(column, buffer, k, place, 0, SMALL)
+            of_column1 = value_across(column1, buffer, k, place, 1, SMALL)
             # Row and column k + 1 with walks through k; then all of X with walks through both.
             row1 = clamp(add_min(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
             column1 = clamp(add_min(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
@@ -273,34 +286,41 @@ def _lowest(x):
 
 
 @gluon.jit
-def to_blocks(x, C: gl.constexpr):
+def to_blocks(x, SMALL: gl.constexpr):
     """Return X for values [GRAPHS, SIZE, SIZE]; no data moves."""
-    BLOCKS: gl.constexpr = C.BLOCKS
-    WIDTH: gl.constexpr = C.SIZE // (2 if C.STRATEGY == "int16x2" else 1)
-    if C.STRATEGY == "int16x2":
-        x = pack_int16x2(gl.reshape(x.to(gl.int16), [C.GRAPHS * C.SIZE, C.SIZE]))
-    x = gl.reshape(x, [C.GRAPHS, C.SIZE // C.ROWS, C.ROWS, WIDTH // C.COLUMNS, C.COLUMNS])
+    BLOCKS: gl.constexpr = SMALL.BLOCKS
+    WIDTH: gl.constexpr = SMALL.SIZE // (2 if SMALL.STRATEGY == "int16x2" else 1)
+    if SMALL.STRATEGY == "int16x2":
+        x = pack_int16x2(gl.reshape(x.to(gl.int16), [SMALL.GRAPHS * SMALL.SIZE, SMALL.SIZE]))
+    x = gl.reshape(
+        x,
+        [SMALL.GRAPHS, SMALL.SIZE // SMALL.ROWS, SMALL.ROWS, WIDTH // SMALL.COLUMNS, SMALL.COLUMNS],
+    )
     return gl.convert_layout(x, BLOCKS, assert_trivial=True)
 
 
 @gluon.jit
-def to_values(x, C: gl.constexpr):
+def to_values(x, SMALL: gl.constexpr):
     """Return the values of X, [GRAPHS, SIZE, SIZE]; no data moves."""
-    VALUES: gl.constexpr = C.VALUES
-    if C.STRATEGY == "int16x2":
-        x = unpack_int16x2(gl.reshape(x, [C.GRAPHS * C.SIZE, C.SIZE // 2])).to(gl.int32)
-    return gl.convert_layout(gl.reshape(x, [C.GRAPHS, C.SIZE, C.SIZE]), VALUES, assert_trivial=True)
+    VALUES: gl.constexpr = SMALL.VALUES
+    if SMALL.STRATEGY == "int16x2":
+        x = unpack_int16x2(gl.reshape(x, [SMALL.GRAPHS * SMALL.SIZE, SMALL.SIZE // 2])).to(gl.int32)
+    return gl.convert_layout(
+        gl.reshape(x, [SMALL.GRAPHS, SMALL.SIZE, SMALL.SIZE]), VALUES, assert_trivial=True
+    )
 
 
 @gluon.jit
-def graph_and_indices(group, batch, C: gl.constexpr):
+def graph_and_indices(group, batch, SMALL: gl.constexpr):
     """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the
     last are the last one.
     """
-    VALUES: gl.constexpr = C.VALUES
-    graph = group * C.GRAPHS + gl.arange(0, C.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES)))
-    i = gl.arange(0, C.SIZE, gl.SliceLayout(0, gl.SliceLayout(2, VALUES)))
-    j = gl.arange(0, C.SIZE, gl.SliceLayout(0, gl.SliceLayout(1, VALUES)))
+    VALUES: gl.constexpr = SMALL.VALUES
+    graph = group * SMALL.GRAPHS + gl.arange(
+        0, SMALL.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES))
+    )
+    i = gl.arange(0, SMALL.SIZE, gl.SliceLayout(0, gl.SliceLayout(2, VALUES)))
+    j = gl.arange(0, SMALL.SIZE, gl.SliceLayout(0, gl.SliceLayout(1, VALUES)))
     graph = gl.minimum(graph, batch - 1)
     return graph[:, None, None], i[None, :, None], j[None, None, :]
 
@@ -321,22 +341,22 @@ def _small_graphs_kernel(
     stride_wn,
     SIZES: gl.constexpr,
     CHECK: gl.constexpr,  # whether to store the extremes
-    C: gl.constexpr,
+    SMALL: gl.constexpr,  # SmallGraphs
 ):
     """D = W* for each graph; program p owns groups p, p + programs, and so on. Values stay in
     [FLOOR, NO_EDGE].
 
     The highest values of D are not stored: a multiple of those of W bounds them.
     """
-    NO_EDGE: gl.constexpr = C.NO_EDGE
-    SMALLEST: gl.constexpr = C.EXTREMES.SMALLEST
-    COMPUTE: gl.constexpr = C.EXTREMES.COMPUTE
-    EXTREMES: gl.constexpr = C.EXTREMES
-    FLOOR: gl.constexpr = C.FLOOR
-    STRATEGY: gl.constexpr = C.STRATEGY
-    NONNEGATIVE: gl.constexpr = "nonnegative" if C.STRATEGY == "float" else C.STRATEGY
+    NO_EDGE: gl.constexpr = SMALL.NO_EDGE
+    SMALLEST: gl.constexpr = SMALL.EXTREMES.SMALLEST
+    COMPUTE: gl.constexpr = SMALL.EXTREMES.COMPUTE
+    EXTREMES: gl.constexpr = SMALL.EXTREMES
+    FLOOR: gl.constexpr = SMALL.FLOOR
+    STRATEGY: gl.constexpr = SMALL.STRATEGY
+    NONNEGATIVE: gl.constexpr = "nonnegative" if SMALL.STRATEGY == "float" else SMALL.STRATEGY
     # Running extremes over all groups of this program: scalars.
-    smem = allocate_columns(COMPUTE, C)
+    smem = allocate_columns(COMPUTE, SMALL)
     lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
     below_w, lowest_d, lowest_diagonal = (
@@ -344,9 +364,9 @@ def _small_graphs_kernel(
         gl.to_tensor(0).to(COMPUTE),
         gl.to_tensor(0).to(COMPUTE),
     )
-    for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+    for group in range(gl.program_id(0), gl.cdiv(batch, SMALL.GRAPHS), gl.num_programs(0)):
         # Load W, [GRAPHS, SIZE, SIZE].
-        graph, i, j = graph_and_indices(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, SMALL)
         w_ptrs = (
             w_ptr
             + graph.to(gl.int64) * stride_wb
@@ -365,15 +385,15 @@ def _small_graphs_kernel(
         low = _lowest(x)
         lowest_w = _lower(lowest_w, low)
         below_w = gl.maximum(below_w, gl.max(gl.ravel(gl.where(x < NO_EDGE, x, SMALLEST)), 0))
-        if C.INTEGERS:
+        if SMALL.INTEGERS:
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
-        x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), C)
+        x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), SMALL)
         # Close; weights without negative values need no clamps, and floats of them compare as bits.
         # Indices and masks are computed again after a closure, which takes less time than registers
         # to keep them would.
         if _vote(gl.where(low >= 0, 0, 1)):
-            d = to_values(_close(x, n, smem, STRATEGY, FLOOR, C), C)
-            graph, i, j = graph_and_indices(group, batch, C)
+            d = to_values(_close(x, n, smem, STRATEGY, FLOOR, SMALL), SMALL)
+            graph, i, j = graph_and_indices(group, batch, SMALL)
             if SIZES:  # sums with negative weights may have lowered the padding
                 size = gl.load(sizes_ptr + graph)
                 d = gl.where((i < size.to(gl.int32)) & (j < size.to(gl.int32)), d, NO_EDGE)
@@ -382,9 +402,9 @@ def _small_graphs_kernel(
                 lowest_diagonal, gl.min(gl.ravel(gl.where(i == j, d, 0)), 0)
             )
         else:
-            d = to_values(_close(x, n, smem, NONNEGATIVE, None, C), C)
+            d = to_values(_close(x, n, smem, NONNEGATIVE, None, SMALL), SMALL)
         # Store D.
-        graph, i, j = graph_and_indices(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, SMALL)
         d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
         gl.store(d_ptrs, d.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
     # Epilogue: NaN shows as SMALLEST.

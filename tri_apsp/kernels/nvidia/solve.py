@@ -190,11 +190,13 @@ def _solve_blocks(
     )
     arrivals += programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    # D <- D*. Each update program arrives twice per diagonal tile, as close_matrix says.
+    # D <- D*. Each update program arrives twice per diagonal tile, as close_matrix says. `size` has
+    # as many tiles as closed_n, since ALIGNMENT divides TILE.
     close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, CLOSURE)
     arrivals += 2 * gl.cdiv(size, CLOSURE.TILE) * (programs - 1) + programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    # The result, and the extremes of D.
+    # The result, and the extremes of D. Negative integers may have lowered NO_EDGE in the padding;
+    # dense/verification.py restores it, as for pairs without a path.
     lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
         d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, CLOSURE
     )
@@ -231,8 +233,11 @@ def _solve_kernel(
     Values are computed as COMPUTE, int16 as two in a word inside the closure, and stay in [FLOOR,
     NO_EDGE].
     """
-    # Program id to graph, and its sizes: rows and columns of D, vertices that count, and those that
-    # the closure covers.
+    # Program id to graph, and its sizes:
+    #     n         rows of W and of the result
+    #     padded_n  rows of D: n, or the next multiple of ALIGNMENT
+    #     size      leading vertices that count, at most n
+    #     closed_n  rows that the closure covers: size, or the next multiple of ALIGNMENT
     pid_b = gl.program_id(1).to(gl.int64)
     programs = gl.num_programs(0)
     w_ptr += pid_b * stride_wb

@@ -10,7 +10,9 @@ columns. A and B are loaded in the same layout, so that the sum of a [BLOCK_M, 1
 is a broadcast within the registers of a thread. A thread then issues a few 16-byte loads for some
 hundred pairs of add and min; plain Triton cannot express that.
 
-How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
+How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU. The names on the right
+are machine instructions (SASS): VIMNMX3 takes the minimum of three values, VIADDMNMX that of one
+value and a sum of two.
 
     "nonnegative"  float32 without negative values, which order like their bits:
                    FADD FADD VIMNMX3 for two pairs (from sm_90)
@@ -116,7 +118,8 @@ def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
     if FLOOR is None:
         return x
     elif STRATEGY == "int16x2":
-        return _max_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))  # FLOOR in both halves
+        # FLOOR in both halves. It is negative, and so is the word as int32: hence - 2^32.
+        return _max_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))
     elif STRATEGY == "compare":
         return gl.where(x < FLOOR, FLOOR, x)
     else:

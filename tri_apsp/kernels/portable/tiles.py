@@ -73,7 +73,8 @@ def _rank_k_update(
     + STEP * x.
 
     Triton cannot index a column of a tile, so a_tile is split in halves, its even and odd columns,
-    down to single columns.
+    down to single columns. For BLOCK_K = 4, columns 0 1 2 3 become 0 2 (FIRST = 0, STEP = 2) and
+    1 3 (FIRST = 1, STEP = 2), then each by itself.
     """
     if BLOCK_K == 1:
         # [BLOCK_N]; columns past n are computed but never stored.

@@ -1,3 +1,3 @@
-"""Kernels that both GPU engines launch, in plain Triton: they move and read matrices, and are bound
-by memory.
+"""Kernels in plain Triton that both GPU engines launch, those of sparse graphs, and the encoding of
+products by exponents. Most are bound by memory.
 """

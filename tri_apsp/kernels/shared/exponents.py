@@ -12,18 +12,21 @@ matrices finds minima.
     X[i, j] = 2 Z - floor((y[i, j] - (128 - u)) / u)
 
 The larger of two powers nearly hides the other in their sum, and the larger one stands for the
-smaller distance: so the exponent of a sum of powers is a minimum of distances.
+smaller distance: so the exponent of a sum of powers is a minimum of distances. 65 and 64 use the
+whole range of exponents: the largest sum, 2^(2 u - 1) terms 2^(65 - u) 2^(64 - u), is 2^128, just
+past the largest float32.
 
 An example, with u = 4 and Z = 2700:
 
     A = 1 3     B = 2 5     r = 1 0     c = 0 1         # r of the rows of A, c of the columns of B
         0 2         0 1
 
-    P = 2^61 2^45     Q = 2^44 2^28     T = 2^44 2^61 + 2^60 2^45   2^28 2^61 + 2^60 2^45
-        2^61 2^45         2^60 2^60         the same                the same
+    P = [2^61  2^45]    Q = [2^44  2^28]
+        [2^61  2^45]        [2^60  2^60]
 
-      = 2^106   2^105 + 2^89         # both rows of A differ from their r in the same way
-        2^106   2^105 + 2^89
+    T[0, 0] = 2^61 * 2^44 + 2^45 * 2^60 = 2^105 + 2^105 = 2^106
+    T[0, 1] = 2^61 * 2^28 + 2^45 * 2^60 = 2^89 + 2^105
+    T[1, :] = T[0, :], since both rows of A lie 0 and 2 above their r
 
 A float32 holds 2^106 by the exponent 106 + 127 = 233, and 2^105 + 2^89 by 232. Its upper byte is
 the sign, 0, and the upper 7 of the 8 bits of the exponent, so w = 233 // 2 = 232 // 2 = 116. The
@@ -35,9 +38,16 @@ score y[0, 0] is 4 (2700 - 1) + 4 (2700 - 0) + 116 = 21712, and 128 - u = 124, s
     X[1, 1] = 5400 - floor((21712 - 124) / 4) = 3 = min(0 + 5, 2 + 1)
 
 A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5. WINDOW is 23 or 18, and
-REACH 30 or 24. Decoding takes three instructions for two results, on pairs of 16 bits: of T, r and
-c only sums and maxima are formed. Before encoding, _sample_kernel computes some results, by which a
-product that would leave most tiles uncertain does not begin.
+REACH 30 or 24:
+
+    WINDOW = (190 - u) // (2 u)     the greatest distance above c whose power,
+                                    2^(64 - u - 2 u WINDOW), is at least 2^-126: a normal float32
+    REACH = (255 - 2 u) // (2 u)    the greatest s of the proof below whose exponent,
+                                    256 - 2 u - 2 u s, is at least 1
+
+Decoding takes three instructions for two results, on pairs of 16 bits: of T, r and c only sums and
+maxima are formed. Before encoding, _sample_kernel computes some results, by which a product that
+would leave most tiles uncertain does not begin.
 
 The letters of the proof and the names of the code, here and in nvidia/exponents.py:
 
@@ -47,6 +57,10 @@ The letters of the proof and the names of the code, here and in nvidia/exponents
     T, y, X       sums, y (scores), x
     R[i], S[j]    lowest of a line of A or B (a_ranges, b_ranges), over all slices
     H[i], L[j]    highest of a line; H[i] - R[i] and L[j] - S[j] are its span
+    w             formed only in the assembly of _decode
+    t, s          only in the proof
+
+In _encode_slice, `above` is A[i, k] - r[i] or B[k, j] - c[j].
 
 Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of
 column j of B, over all slices. min(C[i, j], X[i, j]) is the result if one of these holds:
@@ -81,7 +95,8 @@ Values at the edges of these ranges:
 * r and R are clamped to Z - 1, so scores of slices with an edge are at least u. A slice without
   edges has the score 0, as if its r were Z, and y starts at 0, as if r and c were Z: these are no
   less than R and S, so step 2 holds for them too.
-* H is clamped to Z + 64: a line with a greater value spans 65 or more, and is not exact.
+* H is clamped to Z + 64: a line with a greater value spans 65 or more, and is not exact. Any number
+  from WINDOW on would do for 64.
 * A line without any edge has R = Z and H = -16384: it is exact with each line of integers, and
   X[i, j] > H[i] + L[j] always holds.
 * A line with a value that is not a non-negative integer is neither exact nor certain.
@@ -273,7 +288,8 @@ def _encode_kernel(
     If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a
     product that has failed.
     """
-    # Encode nothing if less than one in SAMPLE_WORTHWHILE tiles of the sample is certain.
+    # Encode nothing if less than one in SAMPLE_WORTHWHILE tiles of the sample is certain: if there
+    # are more than SAMPLE_WORTHWHILE times as many tiles as certain ones.
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     found = tl.load(sample_ptr + tl.arange(0, SAMPLED))
     if tl.sum((found > 0).to(tl.int32) - SAMPLE_WORTHWHILE * (found > 1).to(tl.int32)) > 0:
@@ -404,7 +420,7 @@ def _encode_slice(
     # A line of which all values in the slice are refused may get powers, but it is never certain.
     in_window = above.to(tl.uint32, bitcast=True) <= WINDOW  # false where `above` is negative
     # Bits of a float32, not of a bfloat16: ptxas of CUDA 12.8 drops some of the sums that are
-    # formed in 16 bits.
+    # formed in 16 bits. The exponent lies above the 23 bits of the mantissa.
     bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
     # Epilogue: powers, scores, and what the slice adds to R and H of its lines.
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)

@@ -20,7 +20,7 @@ import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
 from tri_apsp.kernels.shared.predecessors import POSSIBLE_LOOP, SEARCH
-from tri_apsp.kernels.shared.tight_edges import absolute_margin, wide
+from tri_apsp.kernels.shared.tight_edges import absolute_tolerance, wide
 
 # A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and
 # is largest for the least k.
@@ -119,7 +119,7 @@ def _fewest_edges_kernel(
     ends_ptr,  # (batch, n) of int64: where the edges of each source end
     w_ptr,
     d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
-    margins_ptr,  # (absolute, ...), for floats
+    tolerance_ptr,  # (absolute, ...), for floats
     listed,  # 1: the lists hold all tight edges; 0: they overflowed, and rows of W are searched
     rows,
     n,
@@ -135,7 +135,7 @@ def _fewest_edges_kernel(
     # The tolerance is multiplied by scale < WIDEST; sums of integers are exact.
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     queue_ptr += tl.program_id(0).to(tl.int64) * n
-    absolute = absolute_margin(margins_ptr, INTEGER)
+    absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     # Each row is the search of one source; a program takes one after another.
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         if tl.load(flags_ptr + row) == POSSIBLE_LOOP:

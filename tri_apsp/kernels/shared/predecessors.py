@@ -28,7 +28,7 @@ import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
-from tri_apsp.kernels.shared.tight_edges import absolute_margin, limit, load_edges, wide
+from tri_apsp.kernels.shared.tight_edges import absolute_tolerance, limit, load_edges, wide
 
 # Where a predecessor is still to be found; -1 means that there is none.
 SEARCH: tl.constexpr = tl.constexpr(-2)
@@ -43,7 +43,7 @@ def _transpose_kernel(
     pred_strip_ptr,  # (batch, n, width) of int32
     w_ptr,
     d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
-    margins_ptr,  # (absolute, cycle_relative, cycle_absolute), for floats
+    tolerance_ptr,  # (absolute, cycle_relative, cycle_absolute), for floats
     i0,
     width,
     n,
@@ -75,7 +75,7 @@ def _transpose_kernel(
         stride_wn,
         NO_EDGE,
     )
-    direct = w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)
+    direct = w <= limit(d, absolute_tolerance(tolerance_ptr, INTEGER), RELATIVE)
     pred = tl.where(d < NO_EDGE, tl.where(direct, offs_i[:, None], SEARCH), -1)
     mask = (offs < width)[:, None] & (offs_j < n)[None, :]
     offs_s = (pid_b * n + offs_j)[None, :] * width + offs[:, None]
@@ -99,7 +99,7 @@ def _search_lists_kernel(
     sources_ptr,
     weights_ptr,
     ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
-    margins_ptr,
+    tolerance_ptr,
     capacity,
     blocks,
     width,
@@ -131,7 +131,7 @@ def _search_lists_kernel(
     pred_strip_ptr += first * width  # of this graph; width * n fits 32 bits
     d_strip_ptr += first * width
     x_strip_ptr += first * width
-    absolute = absolute_margin(margins_ptr, INTEGER)
+    absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     for j in range(
         tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)
     ):
@@ -140,7 +140,9 @@ def _search_lists_kernel(
         need = found == SEARCH
         if tl.max(need.to(tl.int32)) == 1:
             y = widen(tl.load(d_strip_ptr + j * width + offs, mask=mask, other=NO_EDGE))
+            # LOWEST where nothing is searched: no sum is less, and best > y is false.
             best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
+            # The list of j begins where the last block of the vertex before it ends.
             start = tl.load(ends_ptr + (first + j) * blocks - 1, mask=first + j > 0, other=0)
             end = tl.load(ends_ptr + (first + j + 1) * blocks - 1)
             # Main loop: CHUNK edges, then a test whether every source has its distance.
@@ -150,13 +152,15 @@ def _search_lists_kernel(
                 while start < stop:
                     first_found = tl.full([LANES], SEARCH, tl.int32)
                     for step in tl.static_range(UNROLL):
+                        # Of integers, edges in descending order: the last match, which is kept, is
+                        # then the first edge.
                         edge = start + (UNROLL - 1 - step if INTEGER else step)
                         k = tl.load(sources_ptr + edge, mask=edge < end, other=0)
-                        x = widen(tl.load(weights_ptr + edge, mask=edge < end, other=NO_EDGE))
+                        w = widen(tl.load(weights_ptr + edge, mask=edge < end, other=NO_EDGE))
                         x_row = x_strip_ptr + k * width + offs  # [LANES]
-                        total = widen(tl.load(x_row, mask=mask, other=NO_EDGE)) + x
+                        total = widen(tl.load(x_row, mask=mask, other=NO_EDGE)) + w
                         # Sums of integers are exact: keep the first edge whose sum is the distance,
-                        # which takes one operation less. Edges come in descending order.
+                        # which takes one operation less.
                         if INTEGER:
                             first_found = tl.where(total == y, k, first_found)
                         else:
@@ -180,7 +184,7 @@ def _search_kernel(
     w_ptr,  # as above
     sizes_ptr,  # (batch,) of int32: the leading vertices of each graph
     ends_ptr,
-    margins_ptr,
+    tolerance_ptr,
     capacity,
     blocks,
     width,
@@ -216,6 +220,7 @@ def _search_kernel(
     if tl.max(need.to(tl.int32)) == 0:
         return
     y = widen(tl.load(d_strip_ptr + offs_s, mask=mask_c, other=NO_EDGE))
+    # LOWEST where nothing is searched: no sum is less, and best > y is false.
     best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
     w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
     x_strip_ptrs = x_strip_ptr + pid_b * n * width + offs
@@ -225,11 +230,11 @@ def _search_kernel(
     searching = True
     while (k < size) & searching:
         for _ in tl.static_range(UNROLL):
-            x = widen(
+            w = widen(
                 tl.load(w_ptrs, mask=(offs_j < size) & (offs_j != k) & (k < size), other=NO_EDGE)
             )
             total = (
-                x[:, None]
+                w[:, None]
                 + widen(tl.load(x_strip_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
             )
             less = total < best
@@ -238,7 +243,7 @@ def _search_kernel(
             x_strip_ptrs += width
             k += 1
         searching = tl.max((best > y).to(tl.int32)) == 1
-    absolute = absolute_margin(margins_ptr, INTEGER)
+    absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     tl.store(
         pred_strip_ptr + offs_s, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c
     )
@@ -248,7 +253,7 @@ def _search_kernel(
 def _flags(
     w_ptr,
     d_ptr,
-    margins_ptr,
+    tolerance_ptr,
     k,
     offs_j,
     y,
@@ -278,7 +283,7 @@ def _flags(
     most = (
         tl.zeros_like(y)
         if INTEGER
-        else tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
+        else tl.load(tolerance_ptr + 1) * tl.abs(y) + tl.load(tolerance_ptr + 2)
     )
     return tl.where(returns, tl.where(w + back <= most, POSSIBLE_LOOP, NOT_CLOSER), 0)
 
@@ -291,7 +296,7 @@ def _collect_kernel(
     pred_strip_ptr,
     w_ptr,
     d_ptr,
-    margins_ptr,  # as above
+    tolerance_ptr,  # as above
     i0,
     width,
     n,
@@ -320,13 +325,15 @@ def _collect_kernel(
     tl.store(pred_ptr + pid_b * n * n + offs_p, k, mask=mask)
     d_ptr += pid_b * n * n
     searched = mask & (k >= 0) & (k != offs_i[:, None])
-    # Only an edge that the tolerance may hide leads to a vertex that is no farther.
+    # If k is no closer to i than j, W[k, j] is at most the tolerance of D[i, j], and `shortest` at
+    # most W[k, j] plus a tolerance of its own. So there is nothing to test if `shortest` exceeds
+    # two tolerances. For integers both are 0.
     shortest = widen(tl.load(shortest_ptr + pid_b))
     if INTEGER:
         searched = searched & (shortest <= 0)
     y = widen(tl.load(d_ptr + offs_p, mask=searched, other=NO_EDGE))
     if not INTEGER:
-        searched = searched & (shortest <= 2 * (RELATIVE * tl.abs(y) + tl.load(margins_ptr)))
+        searched = searched & (shortest <= 2 * (RELATIVE * tl.abs(y) + tl.load(tolerance_ptr)))
     # Where D[i, k] >= D[i, j], flag the source.
     before = widen(
         tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + k, mask=searched, other=NO_EDGE)
@@ -338,7 +345,7 @@ def _collect_kernel(
         flags = _flags(
             w_ptr,
             d_ptr,
-            margins_ptr,
+            tolerance_ptr,
             k,
             all_j,
             y,
@@ -367,12 +374,12 @@ def _best_of_all(
         k = start + tl.arange(0, BLOCK)
         mask = (k < n) & (k != j)
         before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
-        x = widen(
+        w = widen(
             tl.load(
                 w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE
             )
         )
-        total = tl.where((before < NO_EDGE) & (x < NO_EDGE), before + x, NO_EDGE)
+        total = tl.where((before < NO_EDGE) & (w < NO_EDGE), before + w, NO_EDGE)
         least = tl.min(total, axis=0, keep_dims=True)
         k = tl.min(tl.where(total == least, k, n), axis=0, keep_dims=True)
         less = least < best
@@ -386,7 +393,7 @@ def _search_rest_kernel(
     flags_ptr,
     w_ptr,
     d_ptr,
-    margins_ptr,  # as above
+    tolerance_ptr,  # as above
     n,
     stride_wb,
     stride_wm,
@@ -422,7 +429,7 @@ def _search_rest_kernel(
                     flags = _flags(
                         w_ptr,
                         d_ptr,
-                        margins_ptr,
+                        tolerance_ptr,
                         k,
                         all_j,
                         y,

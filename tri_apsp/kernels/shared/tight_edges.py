@@ -7,9 +7,10 @@ bounds.
     for each vertex j, by ascending k:                               # _count_kernel, _list_kernel
         list the edges (k, j) with W[k, j] = D[k, j] <= bounds[j]
 
-The last edge of a shortest path is tight; and it is no longer than what the nearest vertex leaves
-of the distance. Floats are equal within a tolerance, RELATIVE * |D| + absolute; for integers both
-are 0.
+The last edge (k, j) of a shortest path from i is tight. If it is not the first edge too, k is no
+nearer to i than the nearest vertex, so that W[k, j] = D[i, j] - D[i, k] <= D[i, j] - nearest[i]:
+bounds[j] is the greatest of these limits. Floats are equal within a tolerance, RELATIVE * |D| +
+absolute; for integers both are 0.
 """
 
 import triton
@@ -26,12 +27,12 @@ def wide(x):
 
 
 @triton.jit
-def absolute_margin(margins_ptr, INTEGER: tl.constexpr):
-    """Return `absolute` of the tolerance, which margins[0] holds for floats."""
+def absolute_tolerance(tolerance_ptr, INTEGER: tl.constexpr):
+    """Return `absolute` of the tolerance, which tolerance[0] holds for floats."""
     if INTEGER:
         return 0
     else:
-        return tl.load(margins_ptr)
+        return tl.load(tolerance_ptr)
 
 
 @triton.jit
@@ -106,7 +107,7 @@ def _bounds_kernel(
     nearest_ptr,  # (batch, n)
     w_ptr,
     d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
-    margins_ptr,  # (absolute, ...), for floats
+    tolerance_ptr,  # (absolute, ...), for floats
     n,
     stride_wb,
     stride_wm,
@@ -136,7 +137,7 @@ def _bounds_kernel(
     nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
     # The pairs whose path has a last edge that is not the first, and how long it may be: what the
     # nearest vertex leaves of the distance, each of them with its tolerance. [ROWS, COLUMNS]
-    absolute = absolute_margin(margins_ptr, INTEGER)
+    absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
     d, nearest = tl.where(searched, d, 0), tl.where(nearest < NO_EDGE, nearest, 0)
     longest = limit(limit(d, absolute, RELATIVE), absolute, RELATIVE) - nearest
@@ -155,7 +156,7 @@ def _count_kernel(
     bounds_ptr,
     w_ptr,
     d_ptr,
-    margins_ptr,  # as above; bounds (batch, n)
+    tolerance_ptr,  # as above; bounds (batch, n)
     n,
     stride_wb,
     stride_wm,
@@ -185,7 +186,7 @@ def _count_kernel(
     tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
     tight = (
         tight
-        & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
+        & (w <= limit(d, absolute_tolerance(tolerance_ptr, INTEGER), RELATIVE))
         & (w <= bounds[None, :])
     )
     # A sum of different bits is their or: one word per vertex j, [COLUMNS].

@@ -3,7 +3,6 @@ and those that the records of several engines share.
 """
 
 import dataclasses
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,7 +150,6 @@ class TunableKernel(Generic[C]):
             two, so steps of four suffice.
         dtypes: the names of the dtypes that it serves.
         from_n: the least n of a call that runs it.
-        tuned_to_n: the largest n of a call for which TRI_APSP_TUNE=auto tunes it.
         signed_dtypes: the dtypes for which weights without negative values run other instructions,
             or another algorithm, than weights of any sign; only for these is each sign tuned
             separately.
@@ -175,7 +173,6 @@ class TunableKernel(Generic[C]):
     full_sizes: tuple[int, ...]
     dtypes: tuple[str, ...] = tuple(DTYPES_BY_NAME)
     from_n: int = 1
-    tuned_to_n: float = math.inf
     signed_dtypes: tuple[str, ...] = ()
     fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
     repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False

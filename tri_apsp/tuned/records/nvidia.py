@@ -204,7 +204,6 @@ KERNELS = (
         ),
         quick_sizes=(512,),
         full_sizes=(256, 512, 1024),
-        tuned_to_n=_LARGEST_SMALL_PRODUCT,
         signed_dtypes=("float32",),
         fits=lambda config, dtype, device: _tiles_fit(
             config.small_product, dtype, device, _MIN_SMALL_VALUES
@@ -248,7 +247,6 @@ KERNELS = (
         ),
         quick_sizes=(128,),
         full_sizes=(64, 128, 256),
-        tuned_to_n=512,
         signed_dtypes=("float32", "float64", "int64"),
         fits=lambda config, dtype, device: _closure_fits(
             config, config.batch_programs, dtype, device

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -34,31 +33,23 @@ class FakeGpu:
     ms: int = 0
     error: str | None = None
     stuck: bool = False
-    on_pass: Callable[[], object] = lambda: None
     _millijoules: float = 7e6
     _shown: int = 7_000_000
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def clock(self) -> float:
-        return self.ms / 1000
 
     def work(self, ms: int, watts: float | None = None) -> None:
         """Let time pass with this power from now on, one millisecond after another."""
         self.watts = self.watts if watts is None else watts
         for _ in range(ms):
-            with self._lock:
-                self.ms += 1
-                self._millijoules += self.watts
-                if self.ms % STEP_MS == 0 and not self.stuck:
-                    self._shown = int(self._millijoules)
-            self.on_pass()
+            self.ms += 1
+            self._millijoules += self.watts
+            if self.ms % STEP_MS == 0 and not self.stuck:
+                self._shown = int(self._millijoules)
 
     def energy(self, handle: object) -> int:
         assert handle == f"handle of {UUID}"
         if self.error is not None:
             raise NVMLError(self.error)
-        with self._lock:
-            return self._shown
+        return self._shown
 
 
 def _handle(uuid: str) -> str:
@@ -67,9 +58,9 @@ def _handle(uuid: str) -> str:
     return f"handle of {uuid}"
 
 
-def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, uuid: str | None = UUID) -> FakeGpu:
-    """Make `import pynvml` find `gpu`, and every torch device be the one with this UUID; None: no
-    NVIDIA GPU.
+def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, uuid: str = UUID) -> FakeGpu:
+    """Make `import pynvml` find `gpu`, every torch device be the one with this UUID, and time be
+    that of `gpu`.
     """
     module = SimpleNamespace(
         NVMLError=NVMLError,
@@ -78,5 +69,7 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, uuid: str | None = UU
         nvmlDeviceGetTotalEnergyConsumption=gpu.energy,
     )
     monkeypatch.setitem(sys.modules, "pynvml", module)
-    monkeypatch.setattr("tri_apsp.energy.nvml_uuid", lambda device: uuid)
+    monkeypatch.setattr("tri_apsp.report.energy.nvml_uuid", lambda device: uuid)
+    monkeypatch.setattr(time, "monotonic", lambda: gpu.ms / 1000)
+    monkeypatch.setattr(time, "sleep", lambda seconds: gpu.work(round(1000 * seconds)))
     return gpu
