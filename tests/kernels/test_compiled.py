@@ -59,8 +59,9 @@ SPILLS = {
     "shared predecessors _fewest_edges_kernel": 24,
     "shared sparse _push_kernel": 2,
     "gradients argmin": 64,  # addresses of a last slice that k cuts short
+    "gradients argmin float32 True False 80": 300,  # the same, under Triton 3.9
     "gradients edge_sums": 2,
-    "small gradients": 128,  # mostly outside of the loops that CHECKS has
+    "small gradients": 160,  # mostly outside of the loops that CHECKS has
     "small graphs": 32,  # Triton 3.9 spills a few registers of the widest groups
     "small graphs 32 float32": 0,
     "exponents product": 4,
@@ -278,8 +279,9 @@ def _argmin_in_gluon(case: Case, variant: Variant, compiled: Compiled) -> None:
     selection.
     """
     dtype, nonnegative, small, capability = case
+    loop = max(compiled.loops, key=lambda loop: loop["LDS"])
+    assert loop["STL"] + loop["LDL"] <= 1, loop
     if (dtype, nonnegative, capability) == (torch.float32, True, 90):
-        loop = max(compiled.loops, key=lambda loop: loop["LDS"])
         elements = values_of(variant, "BLOCK_M", "BLOCK_N")
         assert loop["FADD"] == 16 * elements
         assert loop["FSETP"] == elements
