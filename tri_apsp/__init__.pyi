@@ -48,7 +48,7 @@ from .graphs import (
     read_sparse_graph,
     write_distances,
 )
-from .paths import (
+from .paths.following import (
     Paths,
 )
 from .semirings import (

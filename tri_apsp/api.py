@@ -6,9 +6,9 @@ from typing import Literal
 
 import torch
 
+from tri_apsp import planning
 from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
-from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
@@ -16,10 +16,8 @@ from tri_apsp.dense.warm_up import warmup
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles, Plan
-from tri_apsp.planning import plan_of, run
-from tri_apsp.planning import select as select_plan
 from tri_apsp.request import MethodChoice, Request, Vertices
-from tri_apsp.result import Result
+from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
 from tri_apsp.sparse.blocks import RowBlock
 from tri_apsp.sparse.hops import hops
@@ -96,7 +94,7 @@ def select(
         min_only=min_only,
         predecessors=predecessors,
     )
-    return select_plan(request, read_values=read_values)
+    return planning.select(request, read_values=read_values)
 
 
 def prepare(
@@ -285,8 +283,7 @@ def shortest_paths(
         from tri_apsp import ops  # which imports the compiler of torch
 
         return ops.shortest_paths(request)
-    plan = plan_of(request)
-    return run(request, plan)
+    return planning.run(request, planning.plan_of(request))
 
 
 def distance_blocks(

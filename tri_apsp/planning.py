@@ -13,8 +13,7 @@ from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import write_distances
-from tri_apsp.graphs.sparse import SPARSE_DTYPES
+from tri_apsp.graphs import SPARSE_DTYPES, write_distances
 from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
 from tri_apsp.plan import BY_NAME, Plan

@@ -29,9 +29,15 @@ from tri_apsp.arguments import (
 from tri_apsp.configs import Config, MethodName
 from tri_apsp.dispatch import needs_operation, operation_error
 from tri_apsp.errors import InputError, error_for
-from tri_apsp.graphs import DISTANCE_FORMATS, DenseGraph, check_output
-from tri_apsp.graphs.cast import cast_weights
-from tri_apsp.graphs.sparse import SparseGraph, is_sparse, sparse_graph
+from tri_apsp.graphs import (
+    DISTANCE_FORMATS,
+    DenseGraph,
+    SparseGraph,
+    cast_weights,
+    check_output,
+    is_sparse,
+    sparse_graph,
+)
 from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.semirings import dtype_name, no_edge, solved_dtype

@@ -9,7 +9,7 @@ from tri_apsp.arguments import as_indices, as_integer
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
-from tri_apsp.paths import Paths, find_next_hops, find_paths
+from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
-from tri_apsp.bench.bounds import bound, has_bound, operations_per_clock
+from tri_apsp.bench.measure import bound
 from tri_apsp.device import Device
 
 H200 = Device(
@@ -15,8 +17,8 @@ H200 = Device(
     units=132,
     memory=141 << 30,
     capability=(9, 0),
+    clock_hz=1.98e9,
 )
-CLOCK_HZ = 1.98e9
 
 
 @pytest.mark.parametrize(
@@ -32,17 +34,16 @@ CLOCK_HZ = 1.98e9
     ],
 )
 def test_bounds_of_an_h200(dtype, nonnegative, tera):
-    assert round(bound(H200, dtype, nonnegative, CLOCK_HZ) / 1e12, 1) == tera
+    assert round(bound(H200, dtype, nonnegative) / 1e12, 1) == tera
     if dtype != torch.float32:
-        assert operations_per_clock(dtype, True) == operations_per_clock(dtype, False)
+        assert bound(H200, dtype, True) == bound(H200, dtype, False)
 
 
 def test_an_unknown_clock_has_no_bound():
-    assert bound(H200, torch.int32, True, None) is None
+    assert bound(dataclasses.replace(H200, clock_hz=None), torch.int32, True) is None
 
 
 @pytest.mark.parametrize("capability", [None, (8, 0), (8, 9), (10, 0)])
 def test_other_gpus_have_no_bound(capability):
-    other = Device(kind="cuda", name="", slug="", units=1, memory=0, capability=capability)
-    assert not has_bound(other)
-    assert bound(other, torch.int32, True, CLOCK_HZ) is None
+    other = dataclasses.replace(H200, capability=capability)
+    assert bound(other, torch.int32, True) is None

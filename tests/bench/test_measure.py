@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.bench import closures
 from tri_apsp.bench import measure as module
-from tri_apsp.bench.cases import Case
+from tri_apsp.bench.cases import Case, edges_of
 from tri_apsp.bench.measure import check_sources, measure
 from tri_apsp.configs import Config
 from tri_apsp.semirings import SIGNS
@@ -17,8 +16,8 @@ from tri_apsp.semirings import SIGNS
 CPU = torch.device("cpu")
 
 
-def measured(case, methods, repeat=3, scipy_up_to=0, clock_hz=None, **named):
-    named |= {"repeat": repeat, "scipy_up_to": scipy_up_to, "clock_hz": clock_hz}
+def measured(case, methods, repeat=3, scipy_up_to=0, **named):
+    named |= {"repeat": repeat, "scipy_up_to": scipy_up_to}
     return list(measure([(case, methods)], CPU, config=Config(), **named))
 
 
@@ -83,7 +82,6 @@ def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
             config=Config(),
             repeat=3,
             scipy_up_to=8,
-            clock_hz=None,
         )
     )
     assert solved == [(8, 1, "nonnegative"), (4, 8, "nonnegative")]
@@ -100,11 +98,11 @@ def test_a_wrong_closure_is_not_timed(monkeypatch, case, fault):
         result[..., 0, :] = fault
         return result
 
-    right = closures.reachability
-    monkeypatch.setattr(closures, "reachability", wrong)
-    assert not right(closures.edges_of(case, CPU)).all()
+    right = module.reachability
+    monkeypatch.setattr(module, "reachability", wrong)
+    assert not right(edges_of(case, CPU)).all()
     with pytest.raises(AssertionError, match="reachability is wrong"):
-        measured(case, [], reachability=True)
+        measured(case, [], closures=True)
 
 
 def test_integers_with_negative_weights_and_no_path_are_right():
@@ -121,7 +119,7 @@ def test_integers_with_negative_weights_and_no_path_are_right():
 def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
     monkeypatch.setattr(module, "bound", lambda *args: 1e9)
     monkeypatch.setattr(module, "tries_exponents", lambda a, b: tried)
-    (row,) = measured(Case(40), [], clock_hz=1e9)
+    (row,) = measured(Case(40), [])
     assert row.operation == "min_plus"
     assert (row.bound_fraction is None) == tried
 
@@ -130,5 +128,5 @@ def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
 def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
     monkeypatch.setattr(module, "bound", lambda *args: 1e9)
     monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts_paths", counts)
-    (row,) = measured(Case(40), [], clock_hz=1e9, reachability=True)
+    (row,) = measured(Case(40), [], closures=True)
     assert (row.bound_fraction is None) == counts

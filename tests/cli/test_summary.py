@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tri_apsp.cli.summary import summarise
+from tri_apsp.cli.graph import summarise
 from tri_apsp.semirings import DTYPES, no_edge
 
 

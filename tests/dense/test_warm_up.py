@@ -49,9 +49,9 @@ def test_solves_each_dtype_size_and_sign(
     [
         ({"dtypes": [torch.float16]}, "one of the dtypes .*float32.* but have float16"),
         ({"dtypes": ["float32"]}, "but is 'float32'"),
-        ({"sizes": [-1]}, "`sizes` must hold integers n or pairs"),
+        ({"sizes": [-1]}, "`sizes` must be at least 0, but is -1"),
         ({"sizes": [(1, 2, 3)]}, r"but one is \(1, 2, 3\)"),
-        ({"sizes": [2.5]}, "but one is 2.5"),
+        ({"sizes": [2.5]}, "`sizes` must be an integer, but is 2.5"),
         ({"dtypes": 3}, "`dtypes` must be one value or a list of them, but is 3"),
         ({"sizes": 2.5}, "`sizes` must be one value or a list of them, but is 2.5"),
         ({"device": "tpu"}, "device must be auto, cpu, cuda"),

@@ -56,7 +56,6 @@ STREAM = 17
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.gpu.launcher.raw_stream", lambda index: STREAM)
-    monkeypatch.setattr("tri_apsp.gpu.launcher._has_hooks", lambda: False)
 
 
 CONSTANTS = {"SIGN": "any", "num_warps": 4, "SIZE": 8}

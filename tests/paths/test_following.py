@@ -13,7 +13,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import InputError
-from tri_apsp.paths import find_next_hops, find_paths
+from tri_apsp.paths.following import find_next_hops, find_paths
 
 
 def solve(weights: torch.Tensor) -> tri_apsp.Result:

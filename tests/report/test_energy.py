@@ -18,7 +18,7 @@ from report.fake_nvml import FakeGpu, install
 from tri_apsp import device
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.report.energy import EnergyMeter, Reading
-from tri_apsp.report.studies import STUDIES
+from tri_apsp.report.run import STUDIES
 from tri_apsp.report.study import Point
 from tri_apsp.tune.tasks import TuningTask
 

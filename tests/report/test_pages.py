@@ -14,9 +14,8 @@ pytest.importorskip("matplotlib")
 from tri_apsp.errors import InputError
 from tri_apsp.report import plots
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import write_page
-from tri_apsp.report.studies import STUDIES
+from tri_apsp.report.markdown import write_index, write_page
+from tri_apsp.report.run import STUDIES
 
 REPORTS = Path(__file__).parents[2] / "reports"
 PAGES = sorted(REPORTS.rglob("*.md"))

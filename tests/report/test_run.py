@@ -19,7 +19,7 @@ from tri_apsp.device import describe
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.calls import CallMeasurer, SolveCall
-from tri_apsp.report.studies import STUDIES
+from tri_apsp.report.run import STUDIES
 from tri_apsp.report.study import Point
 from tri_apsp.tune.outcome import OutcomeKind
 from tri_apsp.tune.tasks import TuningTask

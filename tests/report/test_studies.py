@@ -14,8 +14,7 @@ from report.fake import CPU, FakeMeasurer, rows_of, target
 
 from tri_apsp.report.measuring import measure, missing
 from tri_apsp.report.rows import StudyRows
-from tri_apsp.report.run import write_study
-from tri_apsp.report.studies import STUDIES
+from tri_apsp.report.run import STUDIES, write_study
 from tri_apsp.report.study import Group, Study
 
 CASES = [(name, engine) for name in STUDIES for engine in STUDIES[name].cases]

@@ -13,7 +13,7 @@ from tuned_files import entry_of, file_of
 from tri_apsp import Config, GpuTiles, device, tuned
 from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.device import Device, describe
-from tri_apsp.tuned import misses, store
+from tri_apsp.tuned import lookup, store
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -51,7 +51,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     found["shipped"].mkdir()
     monkeypatch.setattr(store.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(store, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(misses, "WARNED", set())
+    monkeypatch.setattr(lookup, "WARNED", set())
     tuned.reload()
     yield found
     tuned.reload()

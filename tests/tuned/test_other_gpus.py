@@ -86,11 +86,10 @@ def test_a_cpu_takes_no_file_of_another(entry, made, monkeypatch):
 def test_how_a_file_is_used_is_told_as_lookups_do_it(entry, made):
     devices = {"own": GPU, "other": other("C"), "foreign": other("D", capability=(10, 0))}
     paths = {name: tuned.save(made(entry(1024), device=each)) for name, each in devices.items()}
-    uses = {name: tuned.use_of(path, tuned.load(path), GPU) for name, path in paths.items()}
-    assert uses["own"] == tuned.Use()
-    assert uses["other"] == tuned.Use(is_substitute=True)
-    assert "must be of A GPU (a-gpu, 100 units, compute capability 9.0), but" in (
-        uses["foreign"].reason or ""
-    )
+    reasons = {
+        name: tuned.unused_because(path, tuned.load(path), GPU) for name, path in paths.items()
+    }
+    assert reasons["own"] is reasons["other"] is None
+    assert "must be of A GPU (a-gpu, 100 units, compute capability 9.0), but" in reasons["foreign"]
     renamed = paths["own"].rename(paths["own"].with_name("nvidia-closure-float32.json"))
-    assert tuned.use_of(renamed, tuned.load(renamed), GPU).reason is not None
+    assert tuned.unused_because(renamed, tuned.load(renamed), GPU) is not None

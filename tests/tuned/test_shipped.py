@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="no file is shipped")
 def test_a_shipped_file_is_used(path):
     file = tuned.load(path)
     device = dataclasses.replace(file.device, shared_memory=SHARED[file.capability] << 10)
-    assert tuned.use_of(path, file, device) == tuned.Use()
+    assert tuned.unused_because(path, file, device) is None
     for entry in file.entries:
         config = from_fields(file.engine, entry.config).over(
             default_config(file.engine, getattr(torch, file.dtype))

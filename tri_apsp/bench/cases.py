@@ -1,19 +1,22 @@
-"""The graphs that `bench` measures: complete ones of a size, dtype and sign; and their distances by
-SciPy.
+"""The graphs that `bench` measures, and what SciPy computes of them: complete graphs of a size,
+dtype and sign, and for closures random ones of few edges.
 """
 
 import pickle
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from tri_apsp.errors import EngineError
 from tri_apsp.messages import counted
-from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
@@ -30,6 +33,15 @@ _POTENTIAL = HEAVIEST + 1
 # Bytes per value that a SciPy solve takes at its peak: three float64 matrices and a mask of the
 # graph that is solved; and of every graph six int16 matrices, in this process and in SciPy's.
 _SOLVED_BYTES, _STORED_BYTES = 26, 12
+
+# At two edges per vertex, about 0.6 of the pairs are reachable, over paths of a few log n edges.
+_EDGES_PER_VERTEX = 2
+_ROWS = 64  # of a closure that are checked: to check all would take longer than the measurement
+
+_CODE = (
+    "import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__', "
+    "alter_sys=True)"
+)
 
 
 @dataclass(frozen=True)
@@ -141,3 +153,50 @@ def solve_by_scipy(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
         )
     distances, seconds = pickle.loads(ended.stdout)
     return distances, seconds
+
+
+def module_command(module: str) -> list[str]:
+    """Return a command that runs `module`, as `python -m` does, with the search path that this
+    process has now.
+
+    The module then belongs to the copy of the package that runs here. `python -m` would prefer one
+    in the current folder, and would not know folders that a program has put on `sys.path`.
+    Arguments of the module may be added.
+    """
+    path = [folder for folder in sys.path if isinstance(folder, str)]
+    return [sys.executable, "-c", _CODE.format(path=path, module=module)]
+
+
+def edges_of(case: Case, device: torch.device) -> torch.Tensor:
+    """Return random directed graphs of the size of `case`, of bool, (n, n) or (batch, n, n); its
+    weights do not matter.
+    """
+    edges = torch.zeros((case.batch, case.n, case.n), dtype=torch.bool)
+    edges.scatter_(-1, _heads(case), True)
+    return (edges if case.batch > 1 else edges[0]).to(device)
+
+
+def _heads(case: Case) -> torch.Tensor:
+    """Return the vertices that the edges of each vertex lead to, (batch, n, _EDGES_PER_VERTEX)."""
+    generator = torch.Generator().manual_seed(case.n)
+    return torch.randint(case.n, (case.batch, case.n, _EDGES_PER_VERTEX), generator=generator)
+
+
+def check_closure(closure: torch.Tensor, case: Case) -> None:
+    """Check some rows of the closure of edges_of(case), spread over all graphs, by SciPy's search.
+
+    Raises:
+        AssertionError: a row is wrong.
+    """
+    n, vertices = case.n, case.batch * case.n  # of all graphs as one
+    heads = (_heads(case) + n * torch.arange(case.batch)[:, None, None]).flatten().numpy()
+    offsets = np.arange(0, len(heads) + 1, _EDGES_PER_VERTEX)
+    graph = csr_array((np.ones(len(heads)), heads, offsets), (vertices, vertices))
+    rows = closure.view(vertices, n)
+    for source in np.linspace(0, vertices - 1, min(vertices, _ROWS)).astype(int).tolist():
+        reached = breadth_first_order(graph, source, return_predecessors=False)
+        expected = torch.zeros(n, dtype=torch.bool)
+        expected[reached % n] = True
+        assert torch.equal(rows[source].cpu(), expected), (
+            f"reachability is wrong for {tuple(closure.shape)}"
+        )

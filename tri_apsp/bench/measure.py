@@ -9,18 +9,17 @@ from functools import partial
 import numpy as np
 import torch
 
-from tri_apsp import engines
-from tri_apsp.api import min_plus
-from tri_apsp.bench import closures
-from tri_apsp.bench.bounds import bound
-from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
-from tri_apsp.bench.solves import solve_by
+from tri_apsp import engines, papers, tuned
+from tri_apsp.api import min_plus, reachability
+from tri_apsp.bench.cases import Case, check_closure, edges_of, runs_scipy, scipy_distances
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.console.output import amount
 from tri_apsp.dense.product import tries_exponents
-from tri_apsp.device import describe
+from tri_apsp.dense.run import solve
+from tri_apsp.device import Device, describe
 from tri_apsp.engines import boolean
+from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name, no_edge
 
 _LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>6}"
@@ -29,6 +28,36 @@ TITLES = _LAYOUT.format(
     *("median s", "p20 s", "p80 s", "ops/s", "bound", "scipy", "ratio"),
 )
 """The line of the titles of the table that `bench` prints."""
+
+BOUND = (
+    "what adds and mins, or ands and ors, alone would reach on compute capability 9: 128 "
+    "instructions per clock and multiprocessor, of which the ALU (min, fused add-min, compare, "
+    "select, and with or) takes 64 and the float64 unit 64"
+)
+"""The definition of the bound, for help texts. Loads, addresses and loops count nothing, so no
+kernel of these instructions reaches it.
+"""
+
+# The rate of the busiest unit: 128 instructions are issued per clock, once per thread, of which the
+# ALU takes 64, and the float64 unit 64.
+_PER_CLOCK = {
+    torch.float32: 64.0,  # FADD FMNMX: the ALU takes the minimum
+    torch.float64: 32.0,  # DADD DSETP FSEL FSEL
+    torch.int16: 128.0,  # VIADDMNMX.S16x2, two values per word, on the ALU
+    torch.int32: 64.0,  # VIADDMNMX, on the ALU
+    # Two each of add, compare (ISETP) and select (SEL), for the halves of a value; adds may run off
+    # the ALU, as IMAD.
+    torch.int64: 16.0,
+    torch.bool: 2048.0,  # LOP3, for an "or" and an "and" of words of 32: reachability
+}
+# Nonnegative float32 values are ordered as their bits are as integers, so one integer minimum of
+# three takes two sums: FADD FADD VIMNMX3 are issued for two operations.
+_NONNEGATIVE_FLOAT32 = 2 * 128 / 3
+
+RATES = ", ".join(f"{dtype_name(dtype)} {rate:g}" for dtype, rate in _PER_CLOCK.items()) + (
+    f", float32 nonnegative {_NONNEGATIVE_FLOAT32:.3g}"
+)
+"""Operations per clock and multiprocessor of each dtype, for help texts."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +75,8 @@ class BenchRow:
         p50_seconds: their median.
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
-        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there
-            is none, and where large products run on tensor cores, to which it does not apply.
+        bound_fraction: the fraction reached of BOUND; None where there is none, and where large
+            products run on tensor cores, to which it does not apply.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did
             not run.
         ratio: scipy_seconds / p50_seconds.
@@ -89,8 +118,7 @@ def measure(
     config: Config,
     repeat: int,
     scipy_up_to: int,
-    clock_hz: float | None,
-    reachability: bool = False,
+    closures: bool = False,
 ) -> Iterator[BenchRow]:
     """Yield a row for the product and for each method, for each case; and one for reachability, for
     each size and batch.
@@ -104,20 +132,19 @@ def measure(
             settled.
         scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes
             as many operations.
-        clock_hz: of the GPU's multiprocessors; None: unknown.
-        reachability: measure the transitive closure too; and no product of a case without methods.
+        closures: measure the transitive closure too; and no product of a case without methods.
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
     closed: set[tuple[int, int]] = set()
     for case, methods in runs:
-        time_call = partial(_row, case, device, repeat, clock_hz)
-        if methods or not reachability:
+        time_call = partial(_row, case, device, repeat)
+        if methods or not closures:
             if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
                 baselines[case.graphs] = scipy_distances(case)
             expected, scipy_seconds = baselines.get(case.graphs, (None, None))
             for call in _checked_calls(case.weights(device), methods, config, expected):
                 yield time_call(call, scipy_seconds)
-        if reachability and (case.n, case.batch) not in closed:
+        if closures and (case.n, case.batch) not in closed:
             closed.add((case.n, case.batch))
             yield time_call(_checked_closure(case, config, device), None)
 
@@ -126,7 +153,6 @@ def _row(
     case: Case,
     device: torch.device,
     repeat: int,
-    clock_hz: float | None,
     call: _CheckedCall,
     scipy_seconds: float | None,
 ) -> BenchRow:
@@ -135,11 +161,7 @@ def _row(
     seconds = [timed(call.run, device)[1] for _ in range(repeat)]
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
     rate = case.operations / p50
-    limit = (
-        None
-        if call.tensor_cores
-        else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
-    )
+    limit = None if call.tensor_cores else bound(describe(device), call.dtype, case.nonnegative)
     return BenchRow(
         operation=call.operation,
         dtype=dtype_name(call.dtype),
@@ -155,6 +177,38 @@ def _row(
         scipy_seconds=scipy_seconds,
         ratio=None if scipy_seconds is None else scipy_seconds / p50,
     )
+
+
+def bound(device: Device, dtype: torch.dtype, nonnegative: bool) -> float | None:
+    """Return the nominal bound of operations per second on a GPU; None for another device than one
+    of compute capability 9, on which the rates of the instructions differ, or of an unknown clock.
+
+    Args:
+        device: a GPU.
+        dtype: of the weights; bool: of Boolean operations, as in reachability.
+        nonnegative: no weight is negative.
+    """
+    if device.clock_hz is None or not device.has_wgmma:
+        return None
+    per_clock = _PER_CLOCK[dtype]
+    if nonnegative and dtype == torch.float32:
+        per_clock = _NONNEGATIVE_FLOAT32
+    return per_clock * device.units * device.clock_hz
+
+
+def solve_by(
+    name: str, weights: torch.Tensor, config: Config, parameter: int | None = None
+) -> Result:
+    """Solve by "auto", by a method of METHODS, or by a system of a paper, which has a parameter."""
+    if name in papers.SYSTEMS:
+        return papers.solve(weights, name, parameter=parameter, config=config)
+    return solve(weights, method=name, config=config)
+
+
+def _closure(edges: torch.Tensor, config: Config) -> torch.Tensor:
+    """Return the closure on the engine that `config` names."""
+    with tuned.using(config):
+        return reachability(edges)
 
 
 def _checked_calls(
@@ -196,15 +250,15 @@ def _checked_calls(
 
 def _checked_closure(case: Case, config: Config, device: torch.device) -> _CheckedCall:
     """Return the call of reachability, after a first call returned the right result."""
-    edges = closures.edges_of(case, device)
-    closures.check(closures.solve(edges, config), case)
+    edges = edges_of(case, device)
+    check_closure(_closure(edges, config), case)
     engine = engines.choose(device, config)
     counts = boolean.make(engine, case.n, device).counts_paths
     return _CheckedCall(
         "reachability",
         torch.bool,
         engine,
-        partial(closures.solve, edges, config),
+        partial(_closure, edges, config),
         tensor_cores=counts,
     )
 

@@ -7,14 +7,18 @@ from dataclasses import asdict
 import torch
 
 from tri_apsp import engines
-from tri_apsp.bench import closures
-from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
-from tri_apsp.bench.measure import TITLES, BenchRow, line, measure
+from tri_apsp.bench.measure import BOUND, RATES, TITLES, BenchRow, line, measure
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.console.options import add_device, add_json, at_least
-from tri_apsp.console.output import command_line, print_fields, print_json
+from tri_apsp.console.output import (
+    add_device,
+    add_json,
+    at_least,
+    command_line,
+    print_fields,
+    print_json,
+)
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.memory import check_memory, require_memory
@@ -22,6 +26,7 @@ from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
+from tri_apsp.transitive_closure import matrices_of_closure
 
 _SCIPY_UP_TO = 2048
 _METHODS = ["auto", "kleene", "floyd_warshall"]
@@ -127,13 +132,12 @@ def run(args: argparse.Namespace) -> None:
         )
     counts = counts * len(sizes) if len(counts) == 1 else counts
     cases = cases_of(sizes, counts, [DTYPES_BY_NAME[name] for name in args.dtype], args.sign)
-    reachability = _REACHABILITY in args.method
     distances = [name for name in dict.fromkeys(args.method) if name != _REACHABILITY]
     runs = [(case, [*distances, *_systems(args, case)]) for case in cases]
     for case, names in runs:
         _check(case, names, device, config, scipy_up_to=args.scipy_up_to)
     facts = describe(device)
-    clock_hz = facts.clock_hz if has_bound(facts) else None
+    clock_hz = facts.clock_hz if facts.has_wgmma else None  # see bench.measure.bound
     fields = [
         ("figures", f"median, and 20th and 80th percentile, of {args.repeat} runs"),
         ("bound", "none for this device" if clock_hz is None else BOUND),
@@ -148,8 +152,7 @@ def run(args: argparse.Namespace) -> None:
         config=config,
         repeat=args.repeat,
         scipy_up_to=args.scipy_up_to,
-        clock_hz=clock_hz,
-        reachability=reachability,
+        closures=_REACHABILITY in args.method,
     )
     _print_rows(rows, command, device, fields, json=args.json)
 
@@ -194,7 +197,7 @@ def _check(
     for name in (name for name in names if name in SYSTEMS):
         require_runnable(name, device, case.dtype)
     if not names:
-        matrices = closures.matrices_of(case.n)
+        matrices = 1 + matrices_of_closure(case.n)  # the edges, and what the closure allocates
         check_memory(case.n, case.batch, torch.bool, device, matrices=matrices)
         return
     # The weights, the result, the expected result, and one matrix of workspace.

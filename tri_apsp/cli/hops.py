@@ -22,17 +22,16 @@ from tri_apsp.cli.graph import (
     sparse_of,
     vertex_of,
 )
-from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_result
-from tri_apsp.console.progress import progress
+from tri_apsp.console.output import add_device, add_json, print_result, progress
 from tri_apsp.device import resolve
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
+    SPARSE_DTYPES,
+    SparseGraph,
     write_distances,
     write_vertex_values,
 )
-from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import (
     closeness_of,

@@ -9,8 +9,7 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
-from tri_apsp.console.options import add_json
-from tri_apsp.console.output import print_result
+from tri_apsp.console.output import add_json, print_result
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
@@ -88,11 +87,11 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
     except InputError as error:
         return "", f"not used: {error}"
     held = f"{file.held}, tuned {file.created}"
-    uses = [tuned.use_of(path, file, describe(device)) for device in devices]
-    used = [use for use in uses if use.reason is None]
-    if used and all(use.is_substitute for use in used):
+    reasons = {here: tuned.unused_because(path, file, here) for here in map(describe, devices)}
+    users = [here for here, reason in reasons.items() if reason is None]
+    if users and all(here.slug != file.slug for here in users):
         held += ", of another GPU; used where this GPU has no entry"
-    return held, None if used else f"not used here: {uses[-1].reason}"
+    return held, None if users else f"not used here: {reasons[describe(devices[-1])]}"
 
 
 def _engines(device: torch.device) -> tuple[list[str], dict[str, str]]:

@@ -14,9 +14,7 @@ from tri_apsp.console.exit_status import (
     FAILED,
     INTERRUPTED,
     Parser,
-    guarded,
-    interruptible_imports,
-    terminated_as_interrupted,
+    run_command,
 )
 
 COMMANDS = {
@@ -60,24 +58,18 @@ def main(argv: list[str] | None = None) -> int:
         SystemExit: as argparse does: with status 0 after --help and --version, and with 2 for
             arguments that it refuses.
     """
-    return guarded(lambda: _run(sys.argv[1:] if argv is None else argv))
-
-
-def _run(words: list[str]) -> int:
+    words = sys.argv[1:] if argv is None else argv
     prog = "tri-apsp" if Path(sys.argv[0]).stem == "tri-apsp" else "python -m tri_apsp"
     if words and words[0] in OTHERS:
         module = import_module(f"tri_apsp.{words[0]}.__main__")
         status: int = module.main(words[1:], prog=f"{prog} {words[0]}")
         return status
-    with interruptible_imports():
-        parser = _parser(words, prog)
-    args = parser.parse_args(words)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return BAD_INPUT
-    with terminated_as_interrupted():
-        args.run(args)
-    return 0
+    return run_command(lambda: _parser(words, prog), _run, words)
+
+
+def _run(args: argparse.Namespace) -> int:
+    args.run(args)
+    return BAD_INPUT if args.command is None else 0
 
 
 def _parser(words: list[str], prog: str) -> Parser:
@@ -94,6 +86,7 @@ def _parser(words: list[str], prog: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tri_apsp {__version__}")
+    parser.set_defaults(run=lambda _: parser.print_help(sys.stderr))  # without a command
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in (COMMANDS | OTHERS).items():
         command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")

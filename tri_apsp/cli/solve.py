@@ -21,17 +21,14 @@ from tri_apsp.cli.graph import (
     numbered_from,
     read,
     weights_of,
+    write_result,
 )
-from tri_apsp.cli.summary import write_result
 from tri_apsp.configs import Config
-from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import amount, print_result
-from tri_apsp.console.progress import progress
+from tri_apsp.console.output import add_device, add_json, amount, print_result, progress
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError
-from tri_apsp.graphs import integer_limit, warn_of_rounding
-from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.graphs import SparseGraph, integer_limit, warn_of_rounding
 from tri_apsp.messages import counted
 from tri_apsp.plan import Progress
 from tri_apsp.planning import plan_of

@@ -17,10 +17,9 @@ from tri_apsp.cli.graph import (
     read,
     sparse_of,
     vertex_of,
+    write_result,
 )
-from tri_apsp.cli.summary import write_result
-from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_result
+from tri_apsp.console.output import add_device, add_json, print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SPARSE_DTYPES

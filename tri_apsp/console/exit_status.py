@@ -71,6 +71,33 @@ def guarded(run: Callable[[], int]) -> int:
     return status
 
 
+def run_command(
+    build_parser: Callable[[], Parser],
+    run: Callable[[argparse.Namespace], int],
+    argv: list[str] | None,
+) -> int:
+    """Parse `argv`, by default the arguments of the process, run a command on them, and return the
+    exit status, as `guarded` does.
+
+    Args:
+        build_parser: may import libraries.
+        run: the command.
+        argv: the arguments.
+
+    Raises:
+        SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
+    """
+
+    def command() -> int:
+        with interruptible_imports():
+            parser = build_parser()
+        args = parser.parse_args(argv)
+        with terminated_as_interrupted():
+            return run(args)
+
+    return guarded(command)
+
+
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
     """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does, inside

@@ -1,13 +1,71 @@
-"""Results on stdout, as a JSON object or a few aligned lines; formats of amounts, times and
-commands; CSV files.
+"""What several command lines take and show: options; results on stdout, as a JSON object or a few
+aligned lines; progress; formats of amounts, times and commands; CSV files.
 """
 
+import argparse
 import csv
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tqdm import tqdm
+
+from tri_apsp.engines import ENGINES
+
+DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
+
+
+def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:
+    """Add --device and, unless it is not wanted, --engine."""
+    parser.add_argument(
+        "--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N"
+    )
+    if engine:
+        parser.add_argument(
+            "--engine", choices=list(ENGINES), help="default: the best that runs on the device"
+        )
+
+
+def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
+    """Add --json; `keys` is the part of the help that lists the keys of the object."""
+    parser.add_argument(
+        "--json", action="store_true", help=f"print one JSON object instead: {keys}"
+    )
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return an argparse type: an integer that is at least `least`."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be an integer from {least}, but is {text!r}")
+        return int(text)
+
+    return parse
+
+
+@contextmanager
+def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
+    """Yield a callback for the fraction done, which draws a bar on stderr.
+
+    Yields None where stderr is no terminal, or a bar is not `wanted`.
+    """
+    hidden = not wanted or sys.stderr is None or not sys.stderr.isatty()
+    layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
+    with tqdm(
+        total=100,
+        desc="solving",
+        bar_format=layout,
+        delay=DELAY,
+        leave=False,
+        disable=hidden,
+        nrows=24,  # some terminals report 0 rows, of which tqdm would use none
+    ) as bar:
+        yield None if hidden else lambda fraction: bar.update(int(100 * fraction) - bar.n)
 
 
 def print_json(data: Mapping[str, object]) -> None:

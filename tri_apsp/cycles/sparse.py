@@ -121,7 +121,7 @@ class SparseComponents:
         """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on
         the CPU.
         """
-        from tri_apsp.kernels.cpu.reach import spread
+        from tri_apsp.kernels.cpu.sparse import spread
 
         words = np.zeros(len(self._component_of), np.uint64)
         words[sources.numpy()] = 1
@@ -133,7 +133,7 @@ class SparseComponents:
         """Yield rows, and to which vertices walks through a negative cycle lead from these sources,
         as bool on the CPU.
         """
-        from tri_apsp.kernels.cpu.reach import spread
+        from tri_apsp.kernels.cpu.sparse import spread
 
         bits = np.arange(64, dtype=np.uint64)
         for first in range(0, len(sources), 64):

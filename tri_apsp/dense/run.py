@@ -337,6 +337,5 @@ def _report(progress: Progress, device: torch.device, fraction: float) -> None:
 def _engine(
     batch: DenseBatch, make: MakeEngine, plan: DensePlan, matrix: torch.Tensor, nonnegative: bool
 ) -> Engine:
-    n, dtype, device = matrix.shape[-1], matrix.dtype, matrix.device
-    spec = MatrixSpec(n, dtype, device, nonnegative, batch.sizes)
+    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, batch.sizes)
     return make(spec, plan.config)

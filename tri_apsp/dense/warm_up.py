@@ -1,7 +1,6 @@
 """Compiling and loading what solves need before the first of them, as servers do."""
 
 import math
-import operator
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import torch
 
+from tri_apsp.arguments import as_integer
 from tri_apsp.dense.run import solve
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
@@ -95,15 +95,9 @@ def _list(values: Any, name: str) -> list[Any]:
 
 
 def _shape(size: object) -> tuple[int, ...]:
-    numbers = size if isinstance(size, tuple) else (size,)
-    counts = [
-        operator.index(n)
-        for n in numbers
-        if isinstance(n, SupportsIndex) and not isinstance(n, bool)
-    ]
-    if len(numbers) not in (1, 2) or len(counts) != len(numbers) or min(counts) < 0:
+    counts = [as_integer(n, "sizes") for n in (size if isinstance(size, tuple) else (size,))]
+    if len(counts) not in (1, 2):
         raise InputError(
-            "`sizes` must hold integers n or pairs (batch, n), but one is "
-            f"{shown(size) if len(numbers) == 1 else size}; give such sizes."
+            f"`sizes` must hold integers n or pairs (batch, n), but one is {size}; give such sizes."
         )
     return (*counts, counts[-1])

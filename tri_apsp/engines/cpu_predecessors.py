@@ -14,8 +14,8 @@ from tri_apsp.kernels.cpu.predecessors import (
     ZERO_CYCLE,
     lanes,
     search_strip,
+    small_predecessors,
 )
-from tri_apsp.kernels.cpu.small_predecessors import small_predecessors
 from tri_apsp.kernels.cpu.tight_edges import (
     COLUMNS,
     bound_edges,

@@ -41,7 +41,10 @@ class Launcher:
     """
 
     def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
+        from triton import knobs
+
         _load_launchers_apart()
+        self._runtime = knobs.runtime
         self._kernel = kernel
         self._constants = constants
         self._constexprs = [constants[name] for name in kernel.arg_names if name in constants]
@@ -78,7 +81,9 @@ class Launcher:
                 values.append(address)
         key = tuple(kinds)
         known = self._compiled.get(key)
-        if known is not None and not _has_hooks():
+        # Of a profiler or another tool, which Triton calls at each launch.
+        hooks = self._runtime.launch_enter_hook.calls or self._runtime.launch_exit_hook.calls
+        if known is not None and not hooks:
             run, function, metadata = known
             run(
                 *grid,
@@ -157,18 +162,3 @@ def _load_launchers_apart() -> None:
                 sys.modules.pop(name, None)
 
     build._load_module_from_path = load
-
-
-def _has_hooks() -> bool:
-    """Return whether a profiler or another tool has registered hooks that Triton calls at each
-    launch.
-    """
-    runtime = _runtime()
-    return bool(runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls)
-
-
-@cache
-def _runtime() -> Any:
-    from triton import knobs
-
-    return knobs.runtime

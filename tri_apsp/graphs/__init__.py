@@ -18,6 +18,7 @@ from tri_apsp.graphs.generators import (
     sparse_rows,
 )
 from tri_apsp.graphs.read import load_graph, read_graph, read_sparse_graph
+from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.graphs.write import (
     DISTANCE_FORMATS,
     check_output,
@@ -33,11 +34,13 @@ __all__ = [
     "GENERATORS",
     "GRAPH_FORMATS",
     "READ_FORMATS",
+    "SPARSE_DTYPES",
     "DenseGraph",
     "EdgeList",
     "Format",
     "Graph",
     "GraphKind",
+    "SparseGraph",
     "cast_weights",
     "chain",
     "check_output",
@@ -50,9 +53,11 @@ __all__ = [
     "generate",
     "grid_of",
     "integer_limit",
+    "is_sparse",
     "load_graph",
     "read_graph",
     "read_sparse_graph",
+    "sparse_graph",
     "sparse_rows",
     "warn_of_rounding",
     "write_distances",

@@ -2,8 +2,6 @@
 graph of each vertex.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -11,8 +11,7 @@ import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.arguments import as_integer
-from tri_apsp.graphs import from_edge_index
-from tri_apsp.graphs.edge_index import matrix_indices
+from tri_apsp.graphs.edge_index import from_edge_index, matrix_indices
 from tri_apsp.memory import check_memory
 
 # Matrices of int64 that encodings take beside the edge paths.

@@ -8,8 +8,7 @@ katz_kider.py and staged_load.py those with three launches per tile, which share
 recursive.py the recursion.
 """
 
-from tri_apsp.papers.run import require_runnable, solve
-from tri_apsp.papers.systems import SYSTEMS, System, SystemParameter
+from tri_apsp.papers.systems import SYSTEMS, System, SystemParameter, require_runnable, solve
 
 __all__ = [
     "SYSTEMS",

@@ -9,9 +9,7 @@ from tri_apsp.console.exit_status import (
     FAILED,
     INTERRUPTED,
     Parser,
-    guarded,
-    interruptible_imports,
-    terminated_as_interrupted,
+    run_command,
 )
 
 _EPILOG = f"""\
@@ -29,7 +27,7 @@ exit status:
 
 def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
     """Return the parser; `prog` is the command that was typed."""
-    from tri_apsp.report.studies import STUDIES
+    from tri_apsp.report.run import STUDIES
 
     parser = Parser(
         prog=prog,
@@ -67,7 +65,7 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
-    from tri_apsp.console.options import add_device, at_least
+    from tri_apsp.console.output import add_device, at_least
     from tri_apsp.semirings import DTYPES_BY_NAME
 
     parser.add_argument(
@@ -101,24 +99,16 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.repor
     `prog`: the command name shown in help and errors.
 
     Raises:
-        SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
+        SystemExit: as run_command.
     """
-
-    def run() -> int:
-        with interruptible_imports():  # the options import torch
-            parser = build_parser(prog)
-        args = parser.parse_args(argv)
-        with terminated_as_interrupted():
-            return _run(args)
-
-    return guarded(run)
+    return run_command(lambda: build_parser(prog), _run, argv)  # the options import torch
 
 
 def _run(args: argparse.Namespace) -> int:
-    from tri_apsp.report import index, plots, run, tuning
+    from tri_apsp.report import markdown, plots, run, tuning
 
     if args.report == "index":
-        print(index.write_index(args.out))
+        print(markdown.write_index(args.out))
         return 0
     plots.require_matplotlib()
     return tuning.run(args) if args.report == "tuning" else run.run_study(args)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tri_apsp.api import shortest_paths
+from tri_apsp.api import direct_products, shortest_paths
 from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import check_sources
-from tri_apsp.bench.solves import direct_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.console.output import duration
 from tri_apsp.graphs import erdos_renyi

@@ -8,8 +8,7 @@ from contextlib import nullcontext
 
 import torch
 
-from tri_apsp.api import min_plus, shortest_paths
-from tri_apsp.bench.solves import direct_products
+from tri_apsp.api import direct_products, min_plus, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import duration

@@ -409,25 +409,12 @@ _PRODUCTS: Cases = {"float32": (("product", 4096), ("product", 1024))}
 _CUTOFF_CASES: Cases = {"float32": (("solve", 8192), ("solve", 1024), ("solve", 256))}
 
 
-def _study(
-    name: str,
-    summary: str,
-    question: str,
-    parameters: Sequence[str],
-    cases: Mapping[str, Cases],
-    groups_of: Callable[[TuningTask, CompleteConfig, Device], list[Group]],
-    measurer: Callable[[torch.device], Measurer] = WorkerMeasurer,
-) -> Study:
-    page = partial(_page, name)
-    return Study(name, summary, question, tuple(parameters), cases, groups_of, measurer, page)
-
-
 FIELD_STUDIES = (
-    _study(
-        "block-size",
-        "edges of tiles and blocks, compared with Catinello and Katz & Kider",
-        "Which block size?",
-        (
+    Study(
+        name="block-size",
+        summary="edges of tiles and blocks, compared with Catinello and Katz & Kider",
+        question="Which block size?",
+        parameters=(
             "block_size",
             "product.block_m",
             "product.block_n",
@@ -435,7 +422,7 @@ FIELD_STUDIES = (
             "closure_tile",
             "closure_warps",
         ),
-        {
+        cases={
             "nvidia": {
                 "float32": (
                     ("solve", 4096),
@@ -462,13 +449,16 @@ FIELD_STUDIES = (
                 "float64": (("product", 1024),),
             },
         },
-        partial(_groups_of, "block-size"),
+        groups_of=partial(_groups_of, "block-size"),
+        measurer=WorkerMeasurer,
+        page=partial(_page, "block-size"),
     ),
-    _study(
-        "threads",
-        "warps per program, or CPU threads, compared with Henriod, Lund & Smith and Catinello",
-        "How many threads?",
-        (
+    Study(
+        name="threads",
+        summary="warps per program, or CPU threads, compared with Henriod, Lund & Smith and "
+        "Catinello",
+        question="How many threads?",
+        parameters=(
             "threads",
             "product.num_warps",
             "product.block_m",
@@ -479,7 +469,7 @@ FIELD_STUDIES = (
             "panel_warps",
             "panel",
         ),
-        {
+        cases={
             "nvidia": {
                 "float32": (
                     ("closure", 256),
@@ -507,31 +497,38 @@ FIELD_STUDIES = (
                 )
             },
         },
-        partial(_groups_of, "threads"),
-        lambda device: _Threads(device) if device.type == "cpu" else WorkerMeasurer(device),
+        groups_of=partial(_groups_of, "threads"),
+        measurer=lambda device: (
+            _Threads(device) if device.type == "cpu" else WorkerMeasurer(device)
+        ),
+        page=partial(_page, "threads"),
     ),
-    _study(
-        "stages",
-        "pipeline depth and slices of k, compared with Lund & Smith",
-        "How deep a pipeline?",
-        ("product.block_m", "product.block_n", "product.block_k", "product.num_stages"),
-        {
+    Study(
+        name="stages",
+        summary="pipeline depth and slices of k, compared with Lund & Smith",
+        question="How deep a pipeline?",
+        parameters=("product.block_m", "product.block_n", "product.block_k", "product.num_stages"),
+        cases={
             "nvidia": _PRODUCTS,
             "portable": _PRODUCTS,
             "cpu": {"float32": (("product", 1024), ("product", 2048))},
         },
-        partial(_groups_of, "stages"),
+        groups_of=partial(_groups_of, "stages"),
+        measurer=WorkerMeasurer,
+        page=partial(_page, "stages"),
     ),
-    _study(
-        "cutoff",
-        "the recursion cutoff β, compared with Henriod",
-        "Where should the recursion stop?",
-        ("cutoff", "block_size"),
-        {
+    Study(
+        name="cutoff",
+        summary="the recursion cutoff β, compared with Henriod",
+        question="Where should the recursion stop?",
+        parameters=("cutoff", "block_size"),
+        cases={
             "nvidia": _CUTOFF_CASES,
             "portable": _CUTOFF_CASES,
             "cpu": {"float32": (("solve", 1024), ("solve", 256), ("solve", 2048))},
         },
-        _cutoffs,
+        groups_of=_cutoffs,
+        measurer=WorkerMeasurer,
+        page=partial(_page, "cutoff"),
     ),
 )

@@ -52,8 +52,18 @@ class StudyRows:
         self.path, self._origin = path, origin or {}
         self._point = (*_TASK, *parameters, "config")
         self._key = ("kernel_hash", "stage", *self._point)
-        identity = ("kernel_hash", *_TASK, "stage", *parameters, "config")
-        self._columns = (*ORIGIN, *identity, "outcome", "message", *_NUMBERS, *metrics)
+        self._columns: tuple[str, ...] = (
+            *ORIGIN,
+            "kernel_hash",
+            *_TASK,
+            "stage",
+            *parameters,
+            "config",
+            "outcome",
+            "message",
+            *_NUMBERS,
+            *metrics,
+        )
         self._rows = self._read()
         self._found = {self._values(self._key, row): row for row in self._rows}
 

@@ -16,13 +16,28 @@ from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.memory import check_memory
 from tri_apsp.report import plots
-from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import section, table, write_page, writing
+from tri_apsp.report.exponents import EXPONENTS_STUDY
+from tri_apsp.report.fields import FIELD_STUDIES
+from tri_apsp.report.markdown import section, table, write_index, write_page, writing
 from tri_apsp.report.measuring import measure, missing
 from tri_apsp.report.rows import ORIGIN, StudyRows, origin_of
-from tri_apsp.report.studies import STUDIES
+from tri_apsp.report.sparse import SPARSE_STUDY
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
+from tri_apsp.report.systems import SYSTEM_STUDIES
+from tri_apsp.report.variants import VARIANT_STUDIES
 from tri_apsp.semirings import DTYPES_BY_NAME
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        *VARIANT_STUDIES,
+        EXPONENTS_STUDY,
+        SPARSE_STUDY,
+        *FIELD_STUDIES,
+        *SYSTEM_STUDIES,
+    )
+}
+"""All studies by their names on the command line."""
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
@@ -64,9 +79,15 @@ def _measured(study: Study, target: Target, path: Path, args: argparse.Namespace
     """Measure what has no row yet, and return all rows."""
     groups = study.groups(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
     groups = [group for group in groups if _fits(group, target, required=bool(args.n))]
-    names = ("device", "engine", "n", "dtype", "budget")
-    given = {name: getattr(args, name) for name in names}
-    command = command_line("tri_apsp.report", study.name, **given)
+    command = command_line(
+        "tri_apsp.report",
+        study.name,
+        device=args.device,
+        engine=args.engine,
+        n=args.n,
+        dtype=args.dtype,
+        budget=args.budget,
+    )
     device = path.with_name(_DEVICE)
     with writing(device):
         facts = json.dumps(dataclasses.asdict(target.device), indent=2)

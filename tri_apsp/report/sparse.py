@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from tri_apsp.api import shortest_paths
-from tri_apsp.bench.solves import solve
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.dense.run import solve
 from tri_apsp.device import Device
 from tri_apsp.graphs import erdos_renyi, grid_of
 from tri_apsp.graphs.sparse import SparseGraph, canonical, sparse_graph

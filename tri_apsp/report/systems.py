@@ -9,10 +9,9 @@ from functools import partial
 
 import torch
 
-from tri_apsp.api import shortest_paths
-from tri_apsp.bench.bounds import bound
+from tri_apsp.api import direct_products, shortest_paths
 from tri_apsp.bench.cases import solve_by_scipy
-from tri_apsp.bench.solves import direct_products, solve_by
+from tri_apsp.bench.measure import bound, solve_by
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount, duration, number
@@ -228,8 +227,7 @@ def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     for (dtype, n), found in grouped(rows, "dtype", "n").items():
         known = {row["implementation"]: row for row in found}
         copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
-        device = target.device
-        level = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz) or 0.0
+        level = bound(target.device, DTYPES_BY_NAME[dtype], True) or 0.0
         calls = [row for row in found if row["implementation"] != _COPY]
         panels.append(_panel(f"n = {n}, {dtype}", calls, copied, level))
         lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]

@@ -14,8 +14,7 @@ from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import amount, command_line, duration, flat_fields
 from tri_apsp.errors import InputError
 from tri_apsp.report import plots
-from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import figure, section, table, write_page
+from tri_apsp.report.markdown import figure, section, table, write_index, write_page
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import grouped
 

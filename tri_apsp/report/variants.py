@@ -8,13 +8,15 @@ from operator import itemgetter
 
 import torch
 
-from tri_apsp import tuned
+from tri_apsp import engines, tuned
 from tri_apsp.api import min_plus, shortest_paths
-from tri_apsp.bench.solves import solve_with
+from tri_apsp.arguments import check_weights
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import number
+from tri_apsp.dense.plan import plan_dense
+from tri_apsp.dense.run import run
 from tri_apsp.device import Device, run_concurrently
-from tri_apsp.engines import Engine, Update
+from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.graphs import Graph, complete, sparse_rows
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
@@ -76,7 +78,8 @@ def _with_steps(task: TuningTask, values: Values, weights: torch.Tensor) -> Solv
     cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
     config = Config(engine=task.engine, cutoff=cutoff, block_size=cutoff)
 
-    def arrange(engine: Engine) -> None:
+    def make(spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        engine = engines.make(spec, config)
         product = engine.product
 
         def arranged(*updates: Update) -> None:
@@ -90,8 +93,10 @@ def _with_steps(task: TuningTask, values: Values, weights: torch.Tensor) -> Solv
                     product(update)
 
         engine.product = arranged  # type: ignore[method-assign]
+        return engine
 
-    return lambda: (solve_with(weights, "kleene", config, arrange).distances, None)
+    batch = check_weights(weights)
+    return lambda: (run(batch, plan_dense(batch, "kleene", config), make=make).distances, None)
 
 
 def _squaring(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:

@@ -1,7 +1,5 @@
 """All distances of a sparse graph in blocks of rows, which need not fit the memory together."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -6,7 +6,6 @@ import torch
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
 from tri_apsp.kernels.cpu import sparse as kernels
 from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
-from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.engine import SparseEngine
 
@@ -49,7 +48,7 @@ class CpuSparseEngine(SparseEngine):
         none = distances.numpy().dtype.type(no_edge(graph.dtype))
         rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
         self._run(
-            tight_predecessors,
+            kernels.tight_predecessors,
             [(*lists, source, none, d, pred) for source, d, pred in rows],
             len(distances),
         )

@@ -1,8 +1,9 @@
 """python -m tri_apsp.tune"""
 
+import argparse
 import sys
 
-from tri_apsp.console.exit_status import guarded, interruptible_imports, terminated_as_interrupted
+from tri_apsp.console.exit_status import Parser, interruptible_imports, run_command
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:
@@ -11,19 +12,21 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune"
     `prog`: the command name shown in help and errors.
 
     Raises:
-        SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
+        SystemExit: as run_command.
     """
 
-    def run() -> int:
-        with interruptible_imports():  # the options import torch
-            from tri_apsp.tune.options import build_parser
-        args = build_parser(prog).parse_args(argv)
-        with interruptible_imports():
-            from tri_apsp.tune.commands import run
-        with terminated_as_interrupted():
-            return run(args)
+    def build_parser() -> Parser:
+        from tri_apsp.tune import options  # imports torch
 
-    return guarded(run)
+        return options.build_parser(prog)
+
+    return run_command(build_parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> int:
+    with interruptible_imports():
+        from tri_apsp.tune.commands import run
+    return run(args)
 
 
 if __name__ == "__main__":

@@ -105,10 +105,17 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
             )
             state = _state(winner, default, same=saved == baselines.untuned)
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
-            measured = state != _FAILED
-            now = default.median_ms / winner.median_ms if measured else None
-            row = {"file": str(path), "task": str(task), "state": state, "speedup": now}
-            rows.append({**row, "stored_speedup": entry.speedup, "message": message})
+            now = None if state == _FAILED else default.median_ms / winner.median_ms
+            rows.append(
+                {
+                    "file": str(path),
+                    "task": str(task),
+                    "state": state,
+                    "speedup": now,
+                    "stored_speedup": entry.speedup,
+                    "message": message,
+                }
+            )
             if not args.json:
                 then = f"{entry.speedup:.2f} x when it was tuned"
                 found = message if now is None else f"{now:.2f} x the default now, {then}"
@@ -140,8 +147,8 @@ def _entries(
     """
     seen, wanted, device = set(), planned.settings, describe(planned.device)
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
-        file, use = tuned.usable(path, device)
-        if file is None or use.is_substitute:
+        file, _ = tuned.usable(path, device)
+        if file is None or file.slug != device.slug:
             continue  # `tri_apsp info` says why
         for entry in file.entries:
             task = TuningTask(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.output import add_device, add_json
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import BUDGETS
 from tri_apsp.tuned.records import RECORDS
@@ -30,7 +30,7 @@ info` lists the files that are found, and why one is not used.
 
 Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files that is
 searched first and written to; TRI_APSP_TUNE sets what happens if nothing was
-tuned for a solve: warn (default), auto, off or require.
+tuned for a solve: warn (default), off or require.
 
 exit status:
     0  done

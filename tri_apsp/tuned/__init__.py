@@ -19,15 +19,14 @@ from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import (
     LookupCall,
     call_of,
+    config_for_call,
     environment,
     find,
     using,
     with_forced,
 )
-from tri_apsp.tuned.misses import config_for_call
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import (
-    Use,
     directories,
     existing,
     files,
@@ -39,14 +38,13 @@ from tri_apsp.tuned.store import (
     save,
     save_directory,
     searching,
+    unused_because,
     usable,
-    use_of,
 )
 
 __all__ = [
     "KERNELS",
     "LookupCall",
-    "Use",
     "allowed_fields",
     "call_of",
     "config_for_call",
@@ -64,8 +62,8 @@ __all__ = [
     "save",
     "save_directory",
     "searching",
+    "unused_because",
     "usable",
-    "use_of",
     "using",
     "with_forced",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import torch
@@ -97,44 +97,31 @@ def generation() -> int:
     return _generation
 
 
-class Use(NamedTuple):
-    """How lookups on a device use a tuned file.
-
-    Attributes:
-        reason: why they do not use it, "must be of ..., but is of ..."; None: they use it.
-        is_substitute: whether it is of another GPU; used where this GPU has no entry.
-    """
-
-    reason: str | None = None
-    is_substitute: bool = False
-
-
 def file_name(engine: str, kernel: str, dtype: str) -> str:
     """Return the name of the file of a kernel in the folder of its GPU; dtype as in "float32"."""
     return f"{engine}-{kernel}-{dtype}.json"
 
 
-def use_of(path: Path, file: TunedFile, device: Device) -> Use:
-    """Return how lookups on `device` use the file that was read from `path`, if they search the
-    directory that it is in.
+def unused_because(path: Path, file: TunedFile, device: Device) -> str | None:
+    """Return why lookups on `device` do not use the file that was read from `path`, even if they
+    search the directory that it is in: "must be of ..., but is of ...". None: they use it; that of
+    another GPU, of which the slug differs, where this GPU has no entry.
     """
     place = f"{path.parent.name}/{path.name}"
     expected = f"{file.slug}/{file_name(file.engine, file.kernel, file.dtype)}"
     present = kernel_hash(file.engine, file.kernel)
     if place != expected:
-        return Use(f"must lie at {expected}, but lies at {place}")
+        return f"must lie at {expected}, but lies at {place}"
     if file.kernel_hash != present:
-        return Use(
+        return (
             f"must be tuned for the present sources of its kernel, {present[:8]}, but was for "
             f"others, {file.kernel_hash[:8]}"
         )
     here, there = _machine(device), _machine(file.device)
-    if here == there:
-        return Use()
     same_architecture = file.capability == device.capability is not None
-    if same_architecture and file.slug != device.slug:
-        return Use(is_substitute=True)
-    return Use(f"must be of {here}, but is of {there}")
+    if here == there or (same_architecture and file.slug != device.slug):
+        return None
+    return f"must be of {here}, but is of {there}"
 
 
 def _machine(device: Device) -> str:
@@ -161,7 +148,8 @@ def version_mismatch(run: Run) -> str | None:
 
 
 def load(path: Path | str) -> TunedFile:
-    """Read a tuned file, which may be of any GPU and of other kernel sources; see `use_of`.
+    """Read a tuned file, which may be of any GPU and of other kernel sources; see
+    `unused_because`.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.
@@ -196,17 +184,17 @@ def _read(path: Path, _: int) -> TunedFile | InputError:
         return error
 
 
-def usable(path: Path, device: Device) -> tuple[TunedFile | None, Use]:
-    """Return the file at `path`, read once until reload(), and how lookups on `device` use it; None
-    and the reason in a sentence if they do not.
+def usable(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
+    """Return the file at `path`, read once until reload(), and None; or None and a sentence, why
+    lookups on `device` do not use it.
     """
     file = _read(path, _generation)
     if isinstance(file, InputError):
-        return None, Use(str(file))
-    use = use_of(path, file, device)
-    if use.reason is not None:
-        return None, Use(f"tuned file {path} {use.reason}; {_REMEDY}.")
-    return file, use
+        return None, str(file)
+    reason = unused_because(path, file, device)
+    if reason is not None:
+        return None, f"tuned file {path} {reason}; {_REMEDY}."
+    return file, None
 
 
 def path_of(
@@ -265,8 +253,7 @@ def existing(
     if not path.exists():
         return None, None
     reload()
-    file, use = usable(path, device)
-    return file, use.reason
+    return usable(path, device)
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:

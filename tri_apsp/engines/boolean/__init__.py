@@ -30,12 +30,6 @@ The methods split at multiples of it, since BLOCK_SIZE is one and CUTOFF is at l
 much.
 """
 
-_CLASSES = {
-    "cpu": "CpuBooleanEngine",
-    "nvidia": "NvidiaBooleanEngine",
-    "portable": "PortableBooleanEngine",
-}
-
 
 class BooleanEngine(BlockOperations):
     """The operations on matrices (batch, m, m / WORD) of words, for one closure of graphs of `n`
@@ -96,5 +90,7 @@ def make(name: str, n: int, device: torch.device) -> BooleanEngine:
     """Return the Boolean engine beside engine `name` of tri_apsp.engines.ENGINES, for graphs of `n`
     vertices on `device`.
     """
-    engine: type[BooleanEngine] = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])
+    engine: type[BooleanEngine] = getattr(
+        import_module(f"{__name__}.{name}"), f"{name.title()}BooleanEngine"
+    )
     return engine(n, device)

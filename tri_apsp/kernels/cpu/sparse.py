@@ -2,11 +2,13 @@
 
 Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
 d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
-`limit` is not kept.
+`limit` is not kept. The last two find predecessors, and to which vertices sources lead.
 """
 
 import numpy as np
 from numba import njit
+
+from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
 
 @njit(nogil=True, cache=True)
@@ -186,3 +188,65 @@ def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
         at = least
     heap[at] = v
     place[v] = at
+
+
+@njit(nogil=True, cache=True)
+def tight_predecessors(
+    offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred
+):  # type: ignore[no-untyped-def]
+    """pred[v] <- the vertex before v on a shortest path, -1 for the source and without a path.
+
+    The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from the source
+    is taken, then the smallest u. If a predecessor is no closer than v, so that a loop may form,
+    all predecessors are those of paths of the fewest edges.
+
+    Args:
+        offsets, sources, weights: the edges by destination.
+        out_offsets, targets, out_weights: the edges by source.
+        start: the source, whose distance is 0.
+        d: [n], with `none` where there is no path.
+    """
+    closer = True
+    for v in range(len(d)):
+        pred[v] = -1
+        if d[v] < none and v != start:
+            for e in range(offsets[v], offsets[v + 1]):
+                u = sources[e]
+                if d[u] + weights[e] == d[v] and (pred[v] < 0 or u == start):
+                    pred[v] = u
+            closer = closer and d[pred[v]] < d[v]
+    if not closer:
+        fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, 0, 0)
+
+
+@njit(nogil=True, cache=True)
+def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
+    """words[v] <- the OR of words[u] over v and all vertices u that lead to v.
+
+    Args:
+        offsets, targets: the edges by source.
+        words: [n] of uint64, one bit for each source.
+    """
+    # A ring of the vertices whose word is still to be passed on.
+    n = len(words)
+    queued = words != 0
+    queue = np.empty(n, np.int64)
+    count = 0
+    for v in range(n):
+        if queued[v]:
+            queue[count] = v
+            count += 1
+    head = 0
+    while count:
+        u = queue[head]
+        head = (head + 1) % n
+        count -= 1
+        queued[u] = False
+        for e in range(offsets[u], offsets[u + 1]):
+            v = targets[e]
+            if words[u] & ~words[v]:
+                words[v] |= words[u]
+                if not queued[v]:
+                    queued[v] = True
+                    queue[(head + count) % n] = v
+                    count += 1

@@ -18,8 +18,7 @@ Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversa
 import triton
 import triton.language as tl
 
-from tri_apsp.kernels.shared.bits import count_bits
-from tri_apsp.kernels.shared.tight_edges import wide
+from tri_apsp.kernels.shared.tight_edges import count_bits, wide
 
 
 @triton.jit

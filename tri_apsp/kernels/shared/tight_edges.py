@@ -17,13 +17,24 @@ import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
-from tri_apsp.kernels.shared.bits import count_bits
 
 
 @triton.jit
 def wide(x):
     """Return a scalar in 64 bits."""
     return tl.full([], 0, tl.int64) + x
+
+
+@triton.jit
+def count_bits(x):
+    """Return how many bits of each int32 are set: the sums of pairs of bits, of 4, and of 8, which
+    a product adds up.
+    """
+    x = x.to(tl.uint32, bitcast=True)
+    x -= (x >> 1) & 0x55555555
+    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F
+    return ((x * 0x01010101) >> 24).to(tl.int32)
 
 
 @triton.jit
