@@ -23,7 +23,7 @@ from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
 from tri_apsp.sparse.choice import most_edges, reason_for_sparse
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
-from tri_apsp.value_range import padding_of
+from tri_apsp.value_range import clear_padding, padding_of
 
 # Weights that are read at once to count edges.
 _WEIGHTS_PER_BLOCK = 1 << 26
@@ -90,8 +90,9 @@ def _without_padding(batch: DenseBatch) -> torch.Tensor:
     weights = batch.weights
     if batch.sizes is None:
         return weights
-    padding = padding_of(weights, batch.sizes)
-    return weights.masked_fill(padding[:, :, None] | padding[:, None, :], no_edge(weights.dtype))
+    weights = weights.clone()
+    clear_padding(weights, padding_of(weights, batch.sizes))
+    return weights
 
 
 def _dense_plan(request: Request) -> DensePlan:

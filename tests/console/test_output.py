@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
+from tri_apsp.console.options import at_least
 from tri_apsp.console.output import (
     amount,
-    at_least,
     cell,
     command_line,
     duration,

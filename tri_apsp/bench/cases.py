@@ -4,7 +4,6 @@ dtype and sign, and for closures random ones of few edges.
 
 import pickle
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from tri_apsp.errors import EngineError
 from tri_apsp.messages import counted
+from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
@@ -37,11 +37,6 @@ _SOLVED_BYTES, _STORED_BYTES = 26, 12
 # At two edges per vertex, about 0.6 of the pairs are reachable, over paths of a few log n edges.
 _EDGES_PER_VERTEX = 2
 _ROWS = 64  # of a closure that are checked: to check all would take longer than the measurement
-
-_CODE = (
-    "import runpy, sys; sys.path[:] = {path!r}; runpy.run_module({module!r}, run_name='__main__', "
-    "alter_sys=True)"
-)
 
 
 @dataclass(frozen=True)
@@ -153,18 +148,6 @@ def solve_by_scipy(weights: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
         )
     distances, seconds = pickle.loads(ended.stdout)
     return distances, seconds
-
-
-def module_command(module: str) -> list[str]:
-    """Return a command that runs `module`, as `python -m` does, with the search path that this
-    process has now.
-
-    The module then belongs to the copy of the package that runs here. `python -m` would prefer one
-    in the current folder, and would not know folders that a program has put on `sys.path`.
-    Arguments of the module may be added.
-    """
-    path = [folder for folder in sys.path if isinstance(folder, str)]
-    return [sys.executable, "-c", _CODE.format(path=path, module=module)]
 
 
 def edges_of(case: Case, device: torch.device) -> torch.Tensor:

@@ -179,21 +179,28 @@ def _row(
     )
 
 
+def bound_clock_hz(device: Device) -> float | None:
+    """Return the clock of the bound; None where there is none: on other devices than those of
+    compute capability 9, on which the rates of the instructions differ.
+    """
+    return device.clock_hz if device.has_wgmma else None
+
+
 def bound(device: Device, dtype: torch.dtype, nonnegative: bool) -> float | None:
-    """Return the nominal bound of operations per second on a GPU; None for another device than one
-    of compute capability 9, on which the rates of the instructions differ, or of an unknown clock.
+    """Return the nominal bound of operations per second on a GPU; None as for bound_clock_hz.
 
     Args:
         device: a GPU.
         dtype: of the weights; bool: of Boolean operations, as in reachability.
         nonnegative: no weight is negative.
     """
-    if device.clock_hz is None or not device.has_wgmma:
+    clock_hz = bound_clock_hz(device)
+    if clock_hz is None:
         return None
     per_clock = _PER_CLOCK[dtype]
     if nonnegative and dtype == torch.float32:
         per_clock = _NONNEGATIVE_FLOAT32
-    return per_clock * device.units * device.clock_hz
+    return per_clock * device.units * clock_hz
 
 
 def solve_by(

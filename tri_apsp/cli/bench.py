@@ -8,17 +8,19 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
-from tri_apsp.bench.measure import BOUND, RATES, TITLES, BenchRow, line, measure
+from tri_apsp.bench.measure import (
+    BOUND,
+    RATES,
+    TITLES,
+    BenchRow,
+    bound_clock_hz,
+    line,
+    measure,
+)
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.console.output import (
-    add_device,
-    add_json,
-    at_least,
-    command_line,
-    print_fields,
-    print_json,
-)
+from tri_apsp.console.options import add_device, add_json, at_least
+from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.memory import check_memory, require_memory
@@ -137,7 +139,7 @@ def run(args: argparse.Namespace) -> None:
     for case, names in runs:
         _check(case, names, device, config, scipy_up_to=args.scipy_up_to)
     facts = describe(device)
-    clock_hz = facts.clock_hz if facts.has_wgmma else None  # see bench.measure.bound
+    clock_hz = bound_clock_hz(facts)
     fields = [
         ("figures", f"median, and 20th and 80th percentile, of {args.repeat} runs"),
         ("bound", "none for this device" if clock_hz is None else BOUND),

@@ -22,7 +22,8 @@ from tri_apsp.cli.graph import (
     sparse_of,
     vertex_of,
 )
-from tri_apsp.console.output import add_device, add_json, print_result, progress
+from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.output import print_result, progress
 from tri_apsp.device import resolve
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import (

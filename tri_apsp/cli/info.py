@@ -9,7 +9,8 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
-from tri_apsp.console.output import add_json, print_result
+from tri_apsp.console.options import add_json
+from tri_apsp.console.output import print_result
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError

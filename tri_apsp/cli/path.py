@@ -12,7 +12,8 @@ from tri_apsp.cli.graph import (
     weights_of,
 )
 from tri_apsp.configs import Config
-from tri_apsp.console.output import add_device, add_json, print_result
+from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 
 _KEYS = (

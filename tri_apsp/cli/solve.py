@@ -24,7 +24,8 @@ from tri_apsp.cli.graph import (
     write_result,
 )
 from tri_apsp.configs import Config
-from tri_apsp.console.output import add_device, add_json, amount, print_result, progress
+from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.output import amount, print_result, progress
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError

@@ -19,7 +19,8 @@ from tri_apsp.cli.graph import (
     vertex_of,
     write_result,
 )
-from tri_apsp.console.output import add_device, add_json, print_result
+from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SPARSE_DTYPES

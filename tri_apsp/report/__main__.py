@@ -65,7 +65,7 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
-    from tri_apsp.console.output import add_device, at_least
+    from tri_apsp.console.options import add_device, at_least
     from tri_apsp.semirings import DTYPES_BY_NAME
 
     parser.add_argument(

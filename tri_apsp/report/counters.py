@@ -18,11 +18,12 @@ from collections.abc import Sequence
 import torch
 
 from tri_apsp.api import direct_products
-from tri_apsp.bench.cases import Case, module_command
+from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import solve_by
 from tri_apsp.configs import Config
 from tri_apsp.device import profiled
 from tri_apsp.errors import EngineError
+from tri_apsp.python_process import module_command
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.tasks import TuningTask
 

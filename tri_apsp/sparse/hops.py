@@ -68,7 +68,7 @@ def hops(
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
     if device.type != "cpu":
-        engines.choose(device)
+        engines.choose(device)  # which raises if no kernel can run
         from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
         size += search_memory(n, len(starts), unreachable)
@@ -147,7 +147,7 @@ def hop_totals(
         else (graph.by_destination, graph.by_source)
     )
     if graph.device.type != "cpu" and graph.n:
-        engines.choose(graph.device)
+        engines.choose(graph.device)  # which raises if no kernel can run
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
         size = search_memory(graph.n, graph.n)

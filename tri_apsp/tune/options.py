@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.console.output import add_device, add_json
+from tri_apsp.console.options import add_device, add_json
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.tasks import BUDGETS
 from tri_apsp.tuned.records import RECORDS

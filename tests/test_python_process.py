@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tri_apsp.bench.cases import module_command
+from tri_apsp.python_process import module_command
 
 
 @pytest.fixture
