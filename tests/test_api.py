@@ -64,6 +64,10 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({"graph": torch.zeros(10, 10)}, ("one launch", "floyd_warshall", "one block: n <=")),
         ({}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"method": "squaring"}, ("dense", "squaring", BY_NAME)),
+        ({"dtype": torch.float64, "predecessors": True}, ("dense", "kleene", LARGE_PRODUCTS)),
+        ({"overwrite": True}, ("dense", "kleene", LARGE_PRODUCTS)),
+        ({"check": False}, ("dense", "kleene", LARGE_PRODUCTS)),
+        ({"negative_cycles": "mark"}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
         ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "no recursion")),
@@ -110,6 +114,8 @@ def test_true_is_an_edge_of_weight_one() -> None:
     assert distances.dtype == torch.float32
     assert distances.tolist() == [[0, 1, 2], [INF, 0, 1], [INF, INF, 0]]
     assert tri_apsp.min_plus(edges, edges).tolist() == [[INF, INF, 2], [INF] * 3, [INF] * 3]
+    converted = tri_apsp.shortest_paths(edges, dtype=torch.int16).distances
+    assert converted.tolist() == [[0, 1, 2], [16383, 0, 1], [16383, 16383, 0]]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +130,7 @@ def test_true_is_an_edge_of_weight_one() -> None:
         (FIVE.expand(2, 5, 5), {"sizes": torch.tensor([5, 3])}),
         (FIVE.flatten(), {"offsets": torch.tensor([0, 25])}),
         (FIVE < 9, {}),
+        (FIVE < 9, {"dtype": torch.int64}),
         (tri_apsp.prepare(FIVE), {}),
         (torch.empty(0, 0), {}),
     ],
@@ -276,6 +283,10 @@ BAD_ARGUMENTS = [
     ({"config": {"cutoff": 3}}, "must be a tri_apsp.Config, but is dict"),
     ({"overwrite": 1}, "`overwrite` must be True or False"),
     ({"check": "no"}, "`check` must be True or False, but is 'no'"),
+    (
+        {"out": np.zeros((4, 4))},
+        "`out` must be a tensor or a path, but is ndarray; give torch.from",
+    ),
     ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
     ({"min_only": 1, "sources": 0}, "`min_only` must be True or False"),
     ({"negative_cycles": "skip"}, "`negative_cycles` must be 'raise' or 'mark', but is 'skip'"),

@@ -1,6 +1,6 @@
 """The public names, by their modules: type checkers read them here, and __init__.py at run time."""
 
-from . import csgraph, tuned
+from . import csgraph, graphs, papers, tuned
 from .api import (
     NegativeCycle,
     Plan,
@@ -84,11 +84,13 @@ __all__ = [
     "from_networkx",
     "from_numpy",
     "from_scipy",
+    "graphs",
     "hops",
     "mean_distance",
     "min_plus",
     "no_edge",
     "pack",
+    "papers",
     "prepare",
     "reachability",
     "read_graph",

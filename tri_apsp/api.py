@@ -13,6 +13,7 @@ from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
+from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles, Plan
@@ -59,7 +60,11 @@ def select(
     config: Config | None = None,
     limit: float | None = None,
     min_only: bool = False,
+    dtype: torch.dtype | None = None,
+    overwrite: bool = False,
+    check: bool = True,
     predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
     read_values: bool = False,
 ) -> Plan:
     """Return the plan of shortest_paths(graph), without running it: method, engine, configuration,
@@ -70,7 +75,7 @@ def select(
     "elimination" is only known when it runs: Result.plan has the method that ran.
 
     Args:
-        graph to predecessors: as for shortest_paths.
+        graph to negative_cycles: as for shortest_paths.
         read_values: read dense weights too: count their edges, and look for a negative one.
             Otherwise dense weights are taken to have many edges and no negative weight, so that the
             plan may differ from the one that runs. From 8192 vertices on, on a GPU of compute
@@ -92,7 +97,11 @@ def select(
         config=config,
         limit=limit,
         min_only=min_only,
+        dtype=dtype,
+        overwrite=overwrite,
+        check=check,
         predecessors=predecessors,
+        negative_cycles=negative_cycles,
     )
     return planning.select(request, read_values=read_values)
 
@@ -110,7 +119,8 @@ def prepare(
         graph: as for shortest_paths, without a batch.
         dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph,
             float32 for bool.
-        device: where the edges go; None: that of a tensor, else the CPU.
+        device: where the edges go, "auto", "cpu", "cuda" or "cuda:N"; None: that of a tensor, else
+            the CPU.
 
     Returns:
         SparseGraph; `n`, `edges`, `dtype` and `device` describe it. It keeps one edge for each pair
@@ -123,7 +133,7 @@ def prepare(
 
     Cost: a sort of the edges, unless they are sorted.
     """
-    return sparse_graph(graph, dtype=dtype, device=None if device is None else torch.device(device))
+    return sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(str(device)))
 
 
 def shortest_paths(
@@ -179,9 +189,9 @@ def shortest_paths(
             - "johnson": the method of sparse graphs that fits best; Result.method is its name.
             select() shows what "auto" takes, and why.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
-            are filled in, and a field that the engine or the method does not use is refused. With
-            tiles or cutoffs, "auto" takes a dense method; with a method of sparse graphs, `config`
-            may only name the engine.
+            are filled in, and a field that the engine or the named method does not use is refused.
+            With tiles or cutoffs, "auto" takes a dense method, which need not use them all; with a
+            method of sparse graphs, `config` may only name the engine.
         limit: the farthest distance of interest, a number that is not negative; vertices beyond it
             count as unreachable. Needs `sources`; solved by a method of sparse graphs.
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by

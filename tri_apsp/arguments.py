@@ -370,7 +370,12 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
     """
     if not isinstance(value, torch.Tensor):
         other, remedy = _OTHERS.get(
-            name, ("", "convert it with from_numpy, from_scipy or from_networkx")
+            name,
+            (
+                "",
+                "convert it with from_numpy, from_scipy or from_networkx, a prepared graph with "
+                ".dense()",
+            ),
         )
         raise InputTypeError(
             f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}."

@@ -75,13 +75,13 @@ def no_edge(dtype: torch.dtype) -> float | int:
     return _NO_EDGE[dtype]
 
 
-def from_bool(edges: torch.Tensor) -> torch.Tensor:
-    """Return float32 weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new
+def from_bool(edges: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Return weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new
     tensor of its shape.
     """
-    return torch.full(
-        edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device
-    ).masked_fill_(edges, 1)
+    return torch.full(edges.shape, no_edge(dtype), dtype=dtype, device=edges.device).masked_fill_(
+        edges, 1
+    )
 
 
 def solved_dtype(dtype: torch.dtype) -> torch.dtype:

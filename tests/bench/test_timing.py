@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import time
 
+import numba
 import pytest
 import torch
 from clock import Clock
@@ -66,6 +67,17 @@ def test_a_gpu_is_warmed_up_for_half_a_second(sleep, monkeypatch):
     assert (result, runs) == (1 + RUNS, RUNS)
     assert seconds == pytest.approx(0.1)
     assert timed_again(lambda: sleep(0.125), torch.device("cuda"))[0] == 1 + RUNS + 4 + 4
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_compilation_does_not_count(monkeypatch, compiles):
+    kernel = numba.njit(lambda x: x + 1)
+    if not compiles:
+        kernel(0)
+    monkeypatch.setattr(timing, "timed", lambda call, device: (call(), 60.0))
+    result, seconds, runs = timing.timed_warm(lambda: kernel(1), CPU, 1000)
+    assert (result, runs) == (2, 0)
+    assert 0 < seconds < 60 if compiles else seconds == 60
 
 
 @pytest.mark.parametrize("negative", [False, True])

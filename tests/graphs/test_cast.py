@@ -21,6 +21,13 @@ def test_every_pair_of_dtypes(old, new):
     assert result.tolist() == [[0, no_edge(new)], [-16382, 16382]]
 
 
+@pytest.mark.parametrize("new", DTYPES)
+def test_bool_is_edges_of_weight_1(new):
+    result = cast_weights(torch.tensor([[False, True], [False, False]]), new)
+    assert result.dtype == new
+    assert result.tolist() == [[no_edge(new), 1], [no_edge(new), no_edge(new)]]
+
+
 def test_a_batch_and_strides():
     weights = torch.tensor([[[0.0, 1.0], [INF, 0.0]], [[0.0, 2.0], [3.0, 0.0]]]).transpose(1, 2)
     result = cast_weights(weights, torch.int16)

@@ -15,6 +15,7 @@ from tri_apsp.dense.run import solve
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.kernels.cpu.compilation import compilation_timer
 from tri_apsp.plan import Options
 
 T = TypeVar("T")
@@ -75,14 +76,17 @@ def timed_warm(
     may_repeat: Callable[[T], bool] = lambda result: True,
 ) -> tuple[T, float, int]:
     """Return the result of a call, its seconds, and of how many runs after the first these are the
-    median; 0: they are those of the first run.
+    median; 0: they are those of the first run, without those for which Numba compiled.
 
     Args:
         n: vertices of its graph.
         first: replaces the first run, such as by one that reports its progress.
         may_repeat: whether the call can run again after it returned this.
     """
-    result, seconds = timed(first or call, device)
+    compilation: list[float] = []
+    with compilation_timer(compilation.append):
+        result, seconds = timed(first or call, device)
+    seconds -= sum(compilation)
     if not may_repeat(result) or (seconds > _SHORT_SECONDS and n > _SMALL):
         return result, seconds, 0
     del result  # the next run needs its memory

@@ -87,7 +87,7 @@ def _solve(
 
 
 def _list(values: Any, name: str) -> list[Any]:
-    if not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or isinstance(values, str):
         raise InputTypeError(
             f"`{name}` must be one value or a list of them, but is {shown(values)}; give a list."
         )

@@ -12,7 +12,7 @@ from tri_apsp.arguments import check_square, check_tensor
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
 from tri_apsp.memory import check_memory
 from tri_apsp.messages import warn_caller
-from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
+from tri_apsp.semirings import dtype_name, from_bool, no_edge, remedy_beyond
 from tri_apsp.value_range import value_range
 from tri_apsp.values import check_values
 
@@ -27,8 +27,9 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
     new one.
 
     Args:
-        weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
-        dtype: one of these five dtypes.
+        weights: (n, n) or (batch, n, n), float32, float64, int16, int32, int64 or bool, in which
+            True is an edge of weight 1; on any device.
+        dtype: one of the first five dtypes.
         name: what error messages call the weights.
 
     Returns:
@@ -46,12 +47,17 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
 
     Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    check_dense(weights, name)
+    if weights.dtype == torch.bool:
+        check_square(weights, name)
+    else:
+        check_dense(weights, name)
     no_edge(dtype)  # refuses an unsupported dtype
     if weights.dtype == dtype:
         return weights
     n = weights.shape[-1]
     check_memory(n, weights.shape[0] if weights.ndim == 3 else 1, dtype, weights.device)
+    if weights.dtype == torch.bool:
+        return from_bool(weights, dtype)
     result = torch.empty(weights.shape, dtype=dtype, device=weights.device)
     if weights.numel():
         step = max(1, _BLOCK // n)

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from tri_apsp.errors import ApspError, InputError, InputTypeError
 from tri_apsp.graphs.text import Text
+from tri_apsp.messages import shown
 
 Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
 """The formats of files, by their extensions."""
@@ -133,7 +134,7 @@ def to_path(value: object, argument: str) -> Path:
     """
     if not isinstance(value, (str, os.PathLike)):
         raise InputTypeError(
-            f"`{argument}` must be a path, but is {value!r}; give a str or a pathlib.Path."
+            f"`{argument}` must be a path, but is {shown(value)}; give a str or a pathlib.Path."
         )
     return Path(value)
 

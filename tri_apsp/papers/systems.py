@@ -170,10 +170,10 @@ def require_runnable(
         )
     system, described = SYSTEMS[name], describe(device)
     if not system.runs_on(described):
-        needed = "an NVIDIA GPU of compute capability 8.0" if system.blocked else "a GPU"
+        needed = "an NVIDIA GPU of compute capability 8.0 or later" if system.blocked else "a GPU"
         raise EngineError(
-            f"system {name} needs {needed}, but the device is {described.name}; "
-            "choose another device, or another system."
+            f"system {name} needs {needed}, but the device is {described.name}; give weights on "
+            "such a GPU."
         )
     if dtype not in system.dtypes:
         taken = ", ".join(map(dtype_name, system.dtypes))

@@ -32,7 +32,10 @@ class Paths:
 
     def __getitem__(self, path: int) -> torch.Tensor:
         """Return the vertices of a path as a view."""
-        path = range(len(self))[path]
+        try:
+            path = range(len(self))[path]
+        except IndexError:
+            raise IndexError(f"path {path} is out of range: there are {len(self)}") from None
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 

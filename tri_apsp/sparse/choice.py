@@ -122,4 +122,5 @@ def reason_for_sparse(
     most = most_edges(n, rows, device, has_lists=has_lists)
     if edges is None or edges > most or not most:
         return None
+    most = min(most, n * n)
     return f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve"
