@@ -215,9 +215,13 @@ def shortest_paths(
         negative_cycles: "raise" an error if a source leads to one; or "mark" the pairs (i, j) with
             a walk from i through a negative cycle to j: their distance is minus infinity (-inf, or
             -no_edge(dtype) for integers), they have no predecessor, and all other pairs keep their
-            exact distance. A cycle of floats counts as negative if it weighs less than -4 eps m for
-            each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of
-            weight 0 that light.
+            exact distance. A cycle is negative if it weighs less than 0 where sums of n weights
+            are exact: of integers, and of floats that are multiples of a power of two q with n
+            max|w| < 2^24 q (2^53 q in float64). Of other floats, rounding may have made a cycle of
+            weight 0 that light: it is negative if the exact sum of its weights is less than -2 eps
+            times that of their magnitudes. Methods of sparse graphs decide exactly so. A dense
+            solve of such floats always reports a cycle of k edges that weighs less than -2 k eps
+            times that sum, and may miss one in between.
 
     Returns:
         Result; `distances` is `graph` itself with overwrite, and a tensor given as `out`; else a

@@ -153,3 +153,34 @@ def test_the_workers_of_a_data_loader_solve_too() -> None:
     loader = torch.utils.data.DataLoader(_Graphs(), batch_size=None, num_workers=2, timeout=60)
     for distances, same in zip(loader, expected, strict=True):
         assert torch.equal(distances, same)
+
+
+# Prints "ended" and the number of warnings of a forked child that calls one function of each face,
+# after a parent that ran on several threads.
+FORK = """
+import os, sys, warnings
+import numpy, torch, tri_apsp
+from tri_apsp import csgraph
+torch.set_num_threads(2)
+weights = torch.rand(300, 300)
+tri_apsp.shortest_paths(weights)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+    sys.exit()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    tri_apsp.shortest_paths(weights, predecessors=True)
+    tri_apsp.min_plus(weights, weights)
+    tri_apsp.hops(weights)
+    tri_apsp.reachability(weights < 0.5)
+    tri_apsp.shortest_paths(weights, sources=[0, 1])
+    csgraph.dijkstra(weights.numpy())
+print("ended", sum("was forked" in str(each.message) for each in caught), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_runs_on_one_thread_and_says_so_once() -> None:
+    assert printed(FORK) == "ended 1\n"

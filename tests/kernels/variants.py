@@ -310,7 +310,8 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     """A round of the search for negative cycles."""
     constants = triton_bellman_ford.relax_constants(dtype) | {"stride_wn": 1}
     number = "*fp64" if dtype.is_floating_point else "*i64"
-    types = {"least_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
+    types = dict.fromkeys(("least_ptr", "least_low_ptr", "high_ptr", "low_ptr"), number)
+    types["allowance_ptr"] = "*fp64"
     types |= dict.fromkeys(("parent_ptr", "active_ptr", "labels_ptr"), "*i64")
     return _variant(_relax_kernel, dtype, capability, constants, **types)
 

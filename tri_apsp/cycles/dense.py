@@ -19,8 +19,8 @@ removed. So:
 Where only some rows are wanted, the edges of vertices to which no source leads are removed first:
 every negative cycle that is left counts, and one solve is enough for rows that reach none.
 
-For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may
-be; then a cycle that was within the bound before is negative, and so the loop goes on.
+Which cycles of floats are negative depends on the whole graph (see cycles.search), and does not
+change while vertices are removed.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from typing import NoReturn
 import torch
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.cycles.search import DenseCycleSearch, NegativeCycle
+from tri_apsp.cycles.search import DenseCycleSearch, NegativeCycle, allowance_of
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.semirings import minus_infinity, no_edge
@@ -87,6 +87,7 @@ class DenseCycles:
     def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
         self._batch, self._raises = batch, raises
         self._components = list[_NegativeComponents]()
+        self._allowances = dict[int, float]()
         self._potentials = dict[int, torch.Tensor]()
 
     def raise_without_weights(self, distances: torch.Tensor) -> NoReturn:
@@ -110,7 +111,7 @@ class DenseCycles:
         """
         graphs, found = _negative_graphs(distances), dict[int, NegativeCycle]()
         for item in graphs:
-            search = DenseCycleSearch(self._graph(item))
+            search = self._search(item)
             if cycles := search.run():
                 found[item] = cycles[0]
                 if self._raises:
@@ -150,6 +151,12 @@ class DenseCycles:
         ]
         return min(cycles, key=lambda cycle: cycle.graph, default=None)
 
+    def _search(self, item: int) -> DenseCycleSearch:
+        graph = self._graph(item)
+        if item not in self._allowances:
+            self._allowances[item] = allowance_of(graph, len(graph))
+        return DenseCycleSearch(graph, allowance=self._allowances[item])
+
     def _size(self, item: int) -> int:
         sizes = self._batch.sizes
         return self._batch.n if sizes is None else int(sizes[item])
@@ -183,7 +190,7 @@ class DenseCycles:
             self._batch = dataclasses.replace(self._batch, weights=weights)
         for item, cycle in cycles.items():
             graph = self._graph(item)
-            part = _NegativeComponents(graph, item, cycle)
+            part = _NegativeComponents(graph, item, cycle, self._search(item))
             graph[part.vertices] = graph[:, part.vertices] = no_edge(graph.dtype)
             self._components.append(part)
 
@@ -195,19 +202,22 @@ class _NegativeComponents:
         weights: (n, n), checked.
         graph: the place of the graph in its batch.
         known: a negative cycle.
+        search: of the weights.
 
     Attributes:
         cycles: one negative cycle of each of these components.
         vertices: (n,) of bool, whether a vertex lies in such a component.
     """
 
-    def __init__(self, weights: torch.Tensor, graph: int, known: NegativeCycle) -> None:
+    def __init__(
+        self, weights: torch.Tensor, graph: int, known: NegativeCycle, search: DenseCycleSearch
+    ) -> None:
         self.graph = graph
         self._reachable = transitive_closure(weights[None], no_edge(weights.dtype))[0]
         mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
         labels = mutual.argmax(dim=1)  # the first vertex of each component
         others = labels.masked_fill(labels == labels[known.vertices[0]], -1)
-        self.cycles = [known, *DenseCycleSearch(weights).run(others)]
+        self.cycles = [known, *search.run(others)]
         self._representatives = labels[[cycle.vertices[0] for cycle in self.cycles]]
         self.vertices = torch.isin(labels, self._representatives)
 

@@ -1,4 +1,14 @@
-"""The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds on a GPU."""
+"""The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds on a GPU.
+
+Which cycles are negative:
+
+- Integers are exact: those whose weight is less than 0.
+- So are floats, where every sum of n weights is: all weights are multiples of a power of two q, and
+  n times the largest magnitude is less than 2^24 q in float32, 2^53 q in float64.
+- Of other floats, each weight may have been rounded, and with it the weight of a cycle: a cycle is
+  negative if the exact sum of its weights is less than -2 eps times that of their magnitudes. That
+  is a cycle of negative weight in the graph of the weights w + 2 eps |w|, which the search finds.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,14 +20,11 @@ import torch
 
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
-from tri_apsp.value_range import largest_magnitude
+from tri_apsp.value_range import largest_magnitude, row_blocks
 
-# A cycle of floats is negative if it weighs less than this many units in the last place of the
-# largest weight, for each edge.
-_UNITS = 4
 # Rounding of a sum of a few potentials, relative to them; that of a long cycle may be several times
 # as large.
-_RELATIVE = 2.0**-51
+_RELATIVE = 2.0**-102
 # The smallest potential of integers, whose sums with weights fit int64. A path to it is below the
 # range of every dtype.
 _LOWEST = -(1 << 62)
@@ -41,27 +48,39 @@ class NegativeCycle:
 
 
 class Margins(NamedTuple):
-    """`added` is added to each weight; a potential p changes only if it falls by more than
-    `absolute` + `relative` * |p|.
+    """`allowance` * |w| is added to each weight w; a potential p changes only if it falls by more
+    than `relative` * |p|.
     """
 
-    added: float
-    absolute: float
+    allowance: float
     relative: float
 
 
-class CycleSearch(ABC):
-    """Searches one graph of n vertices.
+def allowance_of(weights: torch.Tensor, n: int) -> float:
+    """Return how much of the magnitudes of its weights rounding may have made of the weight of a
+    cycle: 0 where sums of n weights are exact, else 2 eps.
 
-    Attributes:
-        tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its
-            edges; 0 for integers.
+    Args:
+        weights: of a graph of n vertices, in any shape; no_edge does not count.
     """
+    if not weights.is_floating_point():
+        return 0
+    matrices = weights.reshape(1, 1, -1) if weights.dim() < 2 else weights[None]
+    largest, eps = largest_magnitude(matrices).item(), torch.finfo(weights.dtype).eps
+    # The smallest power of two q with n * largest < 2 / eps * q, or the smallest float.
+    q = math.ldexp(1.0, max(math.frexp(largest * eps / 2 * n)[1], -1074))
+    exact = all(
+        bool(((block.double() / q).frac_() == 0).logical_or_(block == math.inf).all())
+        for block in row_blocks(matrices)
+    )
+    return 0 if exact else 2 * eps
 
-    def __init__(self, n: int, dtype: torch.dtype, largest: float) -> None:
-        """`largest` is the largest magnitude of a weight."""
-        self._n, self._is_float = n, dtype.is_floating_point
-        self.tolerance = _UNITS * torch.finfo(dtype).eps * largest if self._is_float else 0
+
+class CycleSearch(ABC):
+    """Searches one graph of n vertices, whose allowance is that of allowance_of()."""
+
+    def __init__(self, n: int, dtype: torch.dtype, allowance: float) -> None:
+        self._n, self._is_float, self._allowance = n, dtype.is_floating_point, allowance
         self._potentials = torch.empty(0)
 
     def run(self, labels: torch.Tensor | None = None) -> list[NegativeCycle]:
@@ -79,11 +98,14 @@ class CycleSearch(ABC):
         relative: float = 0
         while True:
             found, self._potentials = self._search_margins(
-                components, Margins(self.tolerance, 0, relative)
+                components, Margins(self._allowance, relative)
             )
-            cycles = [NegativeCycle(tuple(vertices), self._weight(vertices)) for vertices in found]
-            if all(cycle.weight < -self.tolerance * len(cycle.vertices) for cycle in cycles):
-                return cycles
+            edges = [self._edges_of(vertices) for vertices in found]
+            if all(map(self._is_negative, edges)):
+                return [
+                    NegativeCycle(tuple(vertices), self._sum(weights))
+                    for vertices, weights in zip(found, edges, strict=True)
+                ]
             # Rounding of large potentials formed a cycle that is not negative: let potentials
             # change only beyond it.
             relative = max(_RELATIVE, 2 * relative)
@@ -93,17 +115,15 @@ class CycleSearch(ABC):
 
         Returns:
             (n,) of float64, or of int64 for integers, on the CPU. For an edge (i, j), weight +
-            potentials[i] - potentials[j] is not negative, within the tolerance.
+            potentials[i] - potentials[j] is not negative, but for the allowance and rounding.
 
-        Cost: as run() for floats; nothing for integers.
+        Cost: as run() for floats of inexact sums; else nothing.
         """
-        if not self._is_float:
+        if not self._allowance:
             return self._potentials
-        cycles, potentials = self._search_margins(
-            np.zeros(self._n, np.int64), Margins(0, self.tolerance, 0)
-        )
-        # A cycle within the tolerance lowers potentials for ever; those of run() are off by the
-        # tolerance at most edges.
+        cycles, potentials = self._search_margins(np.zeros(self._n, np.int64), Margins(0, 0))
+        # A cycle within the allowance lowers potentials for ever; those of run() are off by it at
+        # most edges.
         return self._potentials if cycles else potentials
 
     def _search_margins(
@@ -115,8 +135,10 @@ class CycleSearch(ABC):
         potentials = self._search(labels, lowest, margins, parents, on_cycle)
         return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
 
-    def _weight(self, cycle: list[int]) -> float:
-        edges = self._edges_of(cycle)
+    def _is_negative(self, edges: list[float]) -> bool:
+        return self._sum([*edges, *(self._allowance * abs(edge) for edge in edges)]) < 0
+
+    def _sum(self, edges: list[float]) -> float:
         if not self._is_float:
             return sum(edges)
         try:
@@ -143,17 +165,23 @@ class DenseCycleSearch(CycleSearch):
     Args:
         in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the
             graph is large.
+        allowance: None: that of the weights.
     """
 
-    def __init__(self, weights: torch.Tensor, in_rounds: bool | None = None) -> None:
+    def __init__(
+        self,
+        weights: torch.Tensor,
+        in_rounds: bool | None = None,
+        allowance: float | None = None,
+    ) -> None:
         weights = weights.detach()
         self._in_rounds = (
             weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
         )
         self._weights = weights if self._in_rounds else weights.cpu()
-        is_float = weights.is_floating_point()
-        largest = largest_magnitude(self._weights[None]).item() if is_float else 0
-        super().__init__(len(weights), weights.dtype, largest)
+        if allowance is None:
+            allowance = allowance_of(self._weights, len(weights))
+        super().__init__(len(weights), weights.dtype, allowance)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         source = torch.tensor(cycle, device=self._weights.device)
@@ -183,23 +211,13 @@ def search_on_cpu(
     """Search a graph by kernels.cpu.bellman_ford, and return its potentials."""
     from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # with Numba: half a second
 
-    potentials = np.zeros(len(labels), lowest.dtype)
+    high, low = np.zeros((2, len(labels)), lowest.dtype)
     missing = weights.dtype.type(no_edge(DTYPES_BY_NAME[weights.dtype.name]))
-    added, absolute, relative = map(lowest.dtype.type, margins)
+    allowance, relative = map(lowest.dtype.type, margins)
     bellman_ford(
-        edges,
-        weights,
-        labels,
-        missing,
-        lowest,
-        added,
-        absolute,
-        relative,
-        potentials,
-        parents,
-        on_cycle,
+        edges, weights, labels, missing, lowest, allowance, relative, high, low, parents, on_cycle
     )
-    return torch.from_numpy(potentials)
+    return torch.from_numpy(high)
 
 
 def _trace(parents: Array, start: int) -> list[int]:

@@ -16,9 +16,9 @@ from tri_apsp.values import raise_out_of_range
 class _SparseSearch(CycleSearch):
     """Searches a sparse graph on the CPU, with a queue."""
 
-    def __init__(self, graph: SparseGraph) -> None:
+    def __init__(self, graph: SparseGraph, allowance: float) -> None:
         self._lists = graph.by_source.arrays()
-        super().__init__(graph.n, graph.dtype, float(np.abs(self._lists[2]).max(initial=0)))
+        super().__init__(graph.n, graph.dtype, allowance)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
         offsets, targets, weights = self._lists
@@ -46,11 +46,12 @@ class Reweighted(NamedTuple):
     potentials: torch.Tensor
 
 
-def reweight(graph: SparseGraph) -> Reweighted | None:
+def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     """Return the graph with potentials that leave no weight negative; None if it has a negative
-    cycle.
+    cycle, with this allowance for rounding.
 
-    Weights of floats are rounded once; those of int32 become int64 where they need it.
+    Weights of floats become float64, so that sums that are exact stay exact; those of int32 become
+    int64 where they need it.
 
     Raises:
         DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does
@@ -59,7 +60,7 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
     Cost: Bellman-Ford on the CPU: usually a few passes over the edges, at most n.
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
     """
-    search = _SparseSearch(graph)
+    search = _SparseSearch(graph, allowance)
     if search.run():
         return None
     potentials = search.potentials().to(graph.device)
@@ -76,11 +77,9 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
                 graph.dtype, "the lightest path weighs too little beside other weights"
             )
     longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
-    fits = graph.dtype.is_floating_point or longest < no_edge(graph.dtype)
-    return Reweighted(
-        graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)),
-        potentials,
-    )
+    fits = not graph.dtype.is_floating_point and longest < no_edge(graph.dtype)
+    weights = weights.clamp_(min=0).to(graph.dtype if fits else potentials.dtype)
+    return Reweighted(graph.with_weights(weights), potentials)
 
 
 class SparseComponents:
@@ -91,7 +90,8 @@ class SparseComponents:
         cycles: one negative cycle of each component.
     """
 
-    def __init__(self, graph: SparseGraph) -> None:
+    def __init__(self, graph: SparseGraph, allowance: float) -> None:
+        self._allowance = allowance
         self._edges = graph.by_source.arrays()[:2]
         # Of each vertex: its component's index in `cycles`, or -1.
         self._component_of = np.full(graph.n, -1)
@@ -107,7 +107,7 @@ class SparseComponents:
         offsets, vertices, _ = graph.by_source.arrays()
         matrix = csr_array((np.ones(graph.edges, np.int8), vertices, offsets), (graph.n, graph.n))
         labels = connected_components(matrix, connection="strong")[1].astype(np.int64)
-        cycles = _SparseSearch(graph).run(torch.from_numpy(labels))
+        cycles = _SparseSearch(graph, self._allowance).run(torch.from_numpy(labels))
         assert cycles
         index_of = np.full(graph.n, -1)
         index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(

@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import find_predecessors
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks, thread_count
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.gradients import (
     first_minimum,
@@ -50,7 +50,7 @@ class CpuEngine(Engine):
         super().__init__(spec, config)
         self._tiles = config.product
         self._width, self._product, self._closure, self._constants = _kernels_of(spec.dtype)
-        self._threads = torch.get_num_threads()
+        self._threads = thread_count()
 
     def product(self, *updates: Update) -> None:
         tasks: list[CpuTask] = []

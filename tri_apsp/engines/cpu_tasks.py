@@ -7,6 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
+
+from tri_apsp.messages import warn_caller
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +25,38 @@ _SHARED_WORK = 1 << 22
 # us whatever its size; but in at least _PARTS parts per thread, so that the threads finish at about
 # the same time.
 _PART_WORK, _PARTS = 1 << 23, 4
+
+
+# Whether this process was forked, and has not said so yet.
+_forked = False
+
+
+def _after_fork() -> None:
+    """Keep to one thread in a child: torch's threads are the parent's, and a call that waits for
+    them would never return.
+    """
+    global _forked
+    _forked = torch.get_num_threads() > 1
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def thread_count() -> int:
+    """Return how many threads a call may use: as many as torch. The first call in a forked process
+    warns, except in a worker of a DataLoader, which torch limits to one thread too.
+    """
+    global _forked
+    if _forked and torch.utils.data.get_worker_info() is None:
+        warn_caller(
+            "this process was forked, where threads of torch never return, so that it uses one "
+            'thread; start processes by "spawn" or "forkserver" to use more.',
+            RuntimeWarning,
+        )
+    _forked = False
+    return torch.get_num_threads()
 
 
 @lru_cache(maxsize=4)

@@ -3,7 +3,7 @@
 import torch
 
 from tri_apsp.device import current
-from tri_apsp.engines.cpu_tasks import run_tasks
+from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.gpu.launcher import cached_launcher
 
 # Values per task on a CPU, and at most per program on a GPU.
@@ -75,7 +75,7 @@ def _move(
         kernels.pack if pack else kernels.unpack,
         tasks,
         _COPY * matrices.numel(),
-        torch.get_num_threads(),
+        thread_count(),
     )
 
 

@@ -22,7 +22,7 @@ def search_in_rounds(
     weights: torch.Tensor,
     labels: Array,
     lowest: float,
-    margins: tuple[float, float, float],
+    margins: tuple[float, float],
     parents: Array,
     on_cycle: Array,
 ) -> torch.Tensor:
@@ -32,25 +32,23 @@ def search_in_rounds(
     from tri_apsp.kernels.cpu.bellman_ford import find_cycles
 
     is_float = weights.is_floating_point()
-    _, absolute, relative = margins
     with current(weights.device):
-        potentials = weights.new_zeros(
-            len(weights), dtype=torch.float64 if is_float else torch.int64
+        high, low = weights.new_zeros(
+            (2, len(weights)), dtype=torch.float64 if is_float else torch.int64
         )
         device_parents = weights.new_full((len(weights),), -1, dtype=torch.int64)
         device_labels = torch.from_numpy(labels).to(weights.device)
-        added = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
+        allowance = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
         searched = device_labels >= 0
         changed, rounds = searched, 0
         while len(active := changed.nonzero().flatten()):
-            least, parent = _relax(weights, active, device_labels, potentials, added)
-            least = least.clamp_(min=lowest)
-            # `relative` is a float, and would turn int64 potentials into floats.
-            bound = (
-                potentials - (absolute + relative * potentials.abs()) if is_float else potentials
-            )
-            changed = searched & (least < bound)
-            potentials = torch.where(changed, least, potentials)
+            least, least_low, parent = _relax(weights, active, device_labels, high, low, allowance)
+            if is_float:
+                falls = (least - high) + (least_low - low) < -margins[1] * high.abs()
+            else:
+                falls = least.clamp_(min=int(lowest)) < high
+            changed = searched & falls
+            high, low = torch.where(changed, least, high), torch.where(changed, least_low, low)
             device_parents = torch.where(changed, parent, device_parents)
             rounds += 1
             if rounds % _ROUNDS == 0:
@@ -64,37 +62,45 @@ def search_in_rounds(
         # Clamped or infinite potentials stop changing on a negative cycle too.
         parents[:] = device_parents.cpu().numpy()
         find_cycles(parents, labels, on_cycle)
-        return potentials.cpu()
+        return high.cpu()
 
 
 def _relax(
     weights: torch.Tensor,
     active: torch.Tensor,
     labels: torch.Tensor,
-    potentials: torch.Tensor,
-    added: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the least potential of each vertex over edges from `active`, (n,), and from which of
-    them.
+    high: torch.Tensor,
+    low: torch.Tensor,
+    allowance: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the least potential of each vertex over edges from `active`, both parts (n,), and from
+    which of them.
     """
     n, count, blocks = len(weights), len(active), triton.cdiv(len(weights), _BLOCK)
     parts = min(count, triton.cdiv(_PROGRAMS_PER_UNIT * describe(weights.device).units, blocks))
-    least, parent = potentials.new_empty(parts, n), active.new_empty(parts, n)
+    is_float = weights.is_floating_point()
+    least, least_low = high.new_empty(parts, n), high.new_zeros(parts if is_float else 1, n)
+    parent = active.new_empty(parts, n)
     cached_launcher(_relax_kernel, **relax_constants(weights.dtype), num_warps=4)(
         (blocks, parts, 1),
         least,
+        least_low,
         parent,
         active,
         labels,
-        potentials,
-        added,
+        high,
+        low,
+        allowance,
         weights,
         count,
         n,
         *weights.stride(),
     )
-    least, part = least.min(dim=0)
-    return least, parent.gather(0, part[None])[0]
+    first, part = least.min(dim=0)
+    if is_float:
+        part = least_low.masked_fill_(least != first, math.inf).argmin(dim=0)
+        low = least_low.gather(0, part[None])[0]
+    return first, low, parent.gather(0, part[None])[0]
 
 
 def relax_constants(dtype: torch.dtype) -> dict[str, float | int | bool]:

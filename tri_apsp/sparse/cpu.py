@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.kernels.cpu import sparse as kernels
 from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.semirings import no_edge
@@ -73,7 +73,7 @@ class CpuSparseEngine(SparseEngine):
         elimination = self.elimination
         assert elimination is not None
         missing = d.dtype.type(no_edge(self.graph.dtype))
-        width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
+        width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // thread_count())))
 
         def solve(first: int) -> None:
             part = elimination.rank[starts[first : first + width]]
@@ -90,4 +90,4 @@ class CpuSparseEngine(SparseEngine):
     def _run(self, kernel: object, tasks: list[CpuTask], rows: int) -> None:
         # In min-plus operations that take about as long.
         work = 4 * rows * (self.graph.edges + self.graph.n)
-        run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]
+        run_tasks(kernel, tasks, work, thread_count())  # type: ignore[arg-type]

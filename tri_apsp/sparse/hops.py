@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import sources_of
-from tri_apsp.engines.cpu_tasks import run_tasks
+from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, error_for
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import memory_for
@@ -183,6 +183,4 @@ def _words(sources: int) -> int:
 
 def _run(search: Any, sources: int, graph: SparseGraph) -> None:
     tasks = [(first,) for first in range(0, sources, 64 * _WORDS)]
-    run_tasks(
-        search, tasks, 8 * len(tasks) * _WORDS * (graph.edges + graph.n), torch.get_num_threads()
-    )
+    run_tasks(search, tasks, 8 * len(tasks) * _WORDS * (graph.edges + graph.n), thread_count())

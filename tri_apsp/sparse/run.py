@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp import engines
+from tri_apsp.cycles.search import allowance_of
 from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
 from tri_apsp.device import synchronize
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -37,8 +38,9 @@ def run(
     Distances of integers are exact. Floats are rounded so:
 
     - Weights are added up along a path from its source on; by "elimination" in another order.
-    - Where some are negative, potentials are added to the weights, and the sums rounded. The
-      potentials are subtracted from a distance in float64, and the difference rounded.
+    - Where some are negative, potentials are added to the weights, and the graph is solved, in
+      float64; the potentials are subtracted from a distance, and the difference rounded. Where sums
+      of weights are exact, so are these.
 
     Raises:
         As shortest_paths.
@@ -149,8 +151,9 @@ class SparseSolver:
         self._components: SparseComponents | None = None
         self._reweighted: Reweighted | None = None
         if graph.lowest < 0:
-            while (reweighted := reweight(graph)) is None:
-                self._components = self._components or SparseComponents(graph)
+            allowance = allowance_of(graph.by_source.weights, graph.n)
+            while (reweighted := reweight(graph, allowance)) is None:
+                self._components = self._components or SparseComponents(graph, allowance)
                 graph = self._components.remove_from(graph)
             self._reweighted, graph = reweighted, reweighted.graph
         reached = None if self._components is None else self._components.first_reached(self.sources)
@@ -234,11 +237,10 @@ class SparseSolver:
             missing = rows == no_edge(rows.dtype)
             if limit is not None:
                 missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
-            if not dtype.is_floating_point and bool(
-                ((exact >= infinity) | (exact <= -infinity))[~missing].any()
-            ):
+            found = exact.to(dtype) if dtype.is_floating_point else exact
+            if bool(((found >= infinity) | (found <= -infinity))[~missing].any()):
                 raise_out_of_range(dtype, "a path weighs too much or too little")
-            distances[first : first + step] = exact.to(dtype).masked_fill_(missing, infinity)
+            distances[first : first + step] = found.to(dtype).masked_fill_(missing, infinity)
             if pred is not None:
                 pred[first : first + step].masked_fill_(missing, -1)
         return distances

@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.boolean import BooleanEngine, packed_size
-from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks
+from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.kernels.cpu import boolean as kernels
 
 # A task of a product has at most this many rows, whose strip of C takes 128 KB, as the tables do;
@@ -37,7 +37,7 @@ class CpuBooleanEngine(BooleanEngine):
 
     def __init__(self, n: int, device: torch.device) -> None:
         super().__init__(n, device)
-        self._threads = torch.get_num_threads()
+        self._threads = thread_count()
 
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
         batch, n, _ = adjacency.shape

@@ -1,5 +1,10 @@
 """Negative cycles by Bellman-Ford from all vertices at once, with a queue of vertices whose
 potential changed, in Numba.
+
+A potential of floats is the unevaluated sum of two float64, `high` + `low`, with twice as many
+digits as one: a cycle whose weight is tiny beside the potentials of its vertices is found too
+(Dekker, A Floating-Point Technique for Extending the Available Precision, 1971). Of integers,
+`high` is exact, and `low` 0.
 """
 
 import numpy as np
@@ -7,8 +12,27 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
+def _plus(high, low, weight, allowance):  # type: ignore[no-untyped-def]
+    """Return (high, low) + weight + allowance * |weight|."""
+    total = high + weight
+    # The rounding error of `total`, exactly, and what is too small for it.
+    part = total - high
+    rest = (high - (total - part)) + (weight - part) + (low + allowance * abs(weight))
+    rest = rest if rest == rest else 0 * weight  # NaN, where the sum is beyond a float
+    new = total + rest
+    rest = rest - (new - total)
+    return new, rest if rest == rest else 0 * weight
+
+
+@njit(nogil=True, cache=True)
+def _falls(total, high, low, relative):  # type: ignore[no-untyped-def]
+    """Return whether a sum is less than a potential by more than `relative` * |potential|."""
+    return (total[0] - high) + (total[1] - low) < -relative * abs(high)
+
+
+@njit(nogil=True, cache=True)
 def bellman_ford(  # type: ignore[no-untyped-def]
-    edges, w, labels, no_edge, lowest, added, absolute, relative, potentials, parents, cycles
+    edges, w, labels, no_edge, lowest, allowance, relative, high, low, parents, cycles
 ):
     """Lower potentials along the edges within components, until none changes but those of
     components with a negative cycle.
@@ -19,12 +43,12 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left
             out.
         lowest: no potential becomes smaller.
-        added: to each weight: a cycle is negative if it weighs less than -`added` for each of its
-            edges.
-        absolute, relative: a potential p[j] changes only by more than `absolute` + `relative` *
-            |p[j]|.
-        potentials: [n] of float64 for floats, or of int64; 0 at first.
-        parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j].
+        allowance: a cycle is negative if it weighs less than -`allowance` times the sum of the
+            magnitudes of its weights; 0 for integers.
+        relative: a potential p[j] changes only by more than `relative` * |p[j]|.
+        high, low: [n] of float64 for floats, or of int64: the potentials; 0 at first.
+        parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j], plus the
+            allowance.
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of
             the component.
     """
@@ -39,14 +63,14 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         head = (head + 1) % capacity
         count -= 1
         queued[k] = False
-        label, known = labels[k], potentials[k]
+        label, known, rest = labels[k], high[k], low[k]
         if cycles[label] < 0:
             if w.ndim == 2:
                 # First whether any potential falls, in a loop without stores.
                 begin, lower = 0, 0
                 for j in range(n):  # LLVM vectorizes this loop
-                    total = max(known + (w[k, j] + added), lowest)
-                    less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
+                    total = _plus(known, rest, high.dtype.type(w[k, j]), allowance)
+                    less = _falls(total, high[j], low[j], relative)
                     lower += less & (labels[j] == label) & (w[k, j] < no_edge)
                 end = n if lower else 0
             else:
@@ -56,10 +80,10 @@ def bellman_ford(  # type: ignore[no-untyped-def]
                     j, weight = e, w[k, e]
                 else:
                     j, weight = edges[1][e], w[e]
-                total = max(known + (weight + added), lowest)
-                less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
-                if less and labels[j] == label and weight < no_edge:
-                    potentials[j] = total
+                total = _plus(known, rest, high.dtype.type(weight), allowance)
+                less = _falls(total, high[j], low[j], relative)
+                if less and labels[j] == label and weight < no_edge and high[j] > lowest:
+                    high[j], low[j] = max(total[0], lowest), total[1]
                     parents[j] = k
                     if not queued[j]:
                         queued[j] = True

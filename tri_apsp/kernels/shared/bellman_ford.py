@@ -2,7 +2,9 @@
 the argument of each minimum.
 
 best[j] = min over the vertices k whose potential changed, in the component of j, of potentials[k] +
-W[k, j]
+W[k, j] + allowance * |W[k, j]|
+
+Potentials of floats are pairs, as in kernels/cpu/bellman_ford.py.
 """
 
 import triton
@@ -12,11 +14,13 @@ import triton.language as tl
 @triton.jit
 def _relax_kernel(
     least_ptr,
-    parent_ptr,  # (parts, n) of the type of potentials, and of int64
+    least_low_ptr,  # (parts, n) of the type of potentials; the latter for floats
+    parent_ptr,  # (parts, n) of int64
     active_ptr,  # (count,) of int64: the vertices k
     labels_ptr,  # (n,) of int64: the component of each vertex
-    potentials_ptr,  # (n,) of float64, or of int64 for integers
-    added_ptr,  # (1,) of float64: added to each weight of floats; an argument would be a float32
+    high_ptr,
+    low_ptr,  # (n,) of float64: the potentials; of integers the former alone, of int64
+    allowance_ptr,  # (1,) of float64, for floats; an argument would be a float32
     w_ptr,  # W (n, n) of any strides
     count,
     n,
@@ -35,19 +39,37 @@ def _relax_kernel(
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     labels = tl.load(labels_ptr + offs, mask=mask, other=-1)
-    # Both [BLOCK].
-    least = tl.full([BLOCK], INFINITY, potentials_ptr.dtype.element_ty)
+    # All [BLOCK].
+    least = tl.full([BLOCK], INFINITY, high_ptr.dtype.element_ty)
+    least_low = tl.zeros([BLOCK], high_ptr.dtype.element_ty)
     parent = tl.zeros([BLOCK], tl.int64)
-    added = 0 if INTEGER else tl.load(added_ptr)
+    allowance = 0 if INTEGER else tl.load(allowance_ptr)
     # Main loop: a row of W for each k; edges between components do not count.
     for index in range(part, count, tl.num_programs(1)):
         k = tl.load(active_ptr + index)
         same = mask & (labels == tl.load(labels_ptr + k))
         w = tl.load(w_ptr + k * stride_wm + offs.to(tl.int64) * stride_wn, mask=same, other=NO_EDGE)
-        total = tl.load(potentials_ptr + k) + (w.to(potentials_ptr.dtype.element_ty) + added)
-        less = (w < NO_EDGE) & (total < least)
+        high, weight = tl.load(high_ptr + k), w.to(high_ptr.dtype.element_ty)
+        total = high + weight
+        if INTEGER:
+            less = (w < NO_EDGE) & (total < least)
+        else:
+            # The rounding error of `total`, exactly, and what is too small for it.
+            added = total - high
+            rest = tl.load(low_ptr + k) + allowance * tl.abs(weight)
+            rest += (high - (total - added)) + (weight - added)
+            rest = tl.where(rest == rest, rest, 0)  # NaN, where the sum is beyond a float
+            rounded = total
+            total = rounded + rest
+            rest -= total - rounded
+            rest = tl.where(rest == rest, rest, 0)
+            less = (total < least) | ((total == least) & (rest < least_low))
+            less = less & (w < NO_EDGE)
+            least_low = tl.where(less, rest, least_low)
         least, parent = tl.where(less, total, least), tl.where(less, k, parent)
     # Epilogue: the host reduces the parts.
     offs_p = part.to(tl.int64) * n + offs
     tl.store(least_ptr + offs_p, least, mask=mask)
+    if not INTEGER:
+        tl.store(least_low_ptr + offs_p, least_low, mask=mask)
     tl.store(parent_ptr + offs_p, parent, mask=mask)

@@ -1,0 +1,186 @@
+"""Which cycles are negative: those of integers and of floats whose sums are exact by their weight,
+others beyond what rounding may have made of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tri_apsp
+from tri_apsp import NegativeCycleError, csgraph, no_edge
+from tri_apsp.cycles.search import DenseCycleSearch, allowance_of
+
+INF = float("inf")
+EPS = {dtype: torch.finfo(dtype).eps for dtype in (torch.float32, torch.float64)}
+METHODS = ["floyd_warshall", "kleene", "squaring", "johnson", "dijkstra"]
+
+floats = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+
+
+def ring_beside(heavy: float, dtype: torch.dtype) -> torch.Tensor:
+    """Six vertices on a cycle of weight -1, and an edge between two others."""
+    weights = torch.full((8, 8), no_edge(dtype), dtype=dtype)
+    vertices = torch.arange(5)
+    weights[vertices, vertices + 1] = 2
+    weights[5, 0] = -11
+    weights[6, 7] = heavy
+    return weights
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+def test_a_heavy_edge_elsewhere_hides_no_cycle(method: Any, dtype: torch.dtype) -> None:
+    weights = ring_beside(400_000, dtype)
+    with pytest.raises(NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(weights, method=method)
+    assert (caught.value.weight, sorted(caught.value.vertices)) == (-1, [0, 1, 2, 3, 4, 5])
+    marked = tri_apsp.shortest_paths(weights, method=method, negative_cycles="mark")
+    assert (marked.distances[:6, :6] < -1000).all()
+    assert marked.distances[6, 7] == 400_000
+
+
+@pytest.mark.parametrize("heavy", [1e9, 1e15, 1e300])
+def test_nor_in_a_batch_and_for_scipy(heavy: float) -> None:
+    weights = ring_beside(heavy, torch.float64)
+    with pytest.raises(NegativeCycleError, match=r"weight -1 .* of graph 1 in the batch"):
+        tri_apsp.shortest_paths(torch.stack((weights.clamp(min=2), weights)))
+    for search in (csgraph.johnson, csgraph.bellman_ford, csgraph.floyd_warshall):
+        with pytest.raises(Exception, match="egative cycle"):
+            search(weights.numpy())
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_planted_cycle_is_never_missed_where_sums_are_exact(data: st.DataObject) -> None:
+    """Weights are potentials plus integers of at least 0; one cycle weighs -1."""
+    n = data.draw(st.integers(2, 12))
+    dtype = data.draw(st.sampled_from([torch.float32, torch.float64, torch.int32, torch.int64]))
+    length, seed = data.draw(st.integers(2, n)), data.draw(st.integers(0, 999))
+    generator = torch.Generator().manual_seed(seed)
+    scale = 1 if not dtype.is_floating_point else 2.0 ** data.draw(st.integers(-40, 40))
+    potentials = torch.randint(0, 40_000, (n,), generator=generator)
+    weights = torch.randint(0, 40_000, (n, n), generator=generator)
+    weights += potentials[:, None] - potentials
+    cycle = torch.randperm(n, generator=generator)[:length]
+    weights[cycle, cycle.roll(-1)] = potentials[cycle] - potentials[cycle.roll(-1)]
+    weights[cycle[-1], cycle[0]] -= 1
+    weights.fill_diagonal_(0)
+    given_weights = weights.to(dtype) * scale
+    method = data.draw(st.sampled_from(METHODS))
+    with pytest.raises(NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(given_weights, method=method)
+    vertices = list(caught.value.vertices)
+    assert caught.value.weight == given_weights[vertices, vertices[1:] + vertices[:1]].sum() < 0
+    weights[cycle[-1], cycle[0]] += 1
+    exact = tri_apsp.shortest_paths(weights, method="floyd_warshall").distances
+    found = tri_apsp.shortest_paths(weights.to(dtype) * scale, method=method).distances
+    assert torch.equal(found, exact.to(dtype) * scale)
+
+
+@floats
+@given(st.integers(0, 999), st.integers(2, 30), st.sampled_from(METHODS))
+@settings(max_examples=40, deadline=None)
+def test_cycles_of_weight_zero_rounded_once_are_not_negative(
+    dtype: torch.dtype, seed: int, n: int, method: Any
+) -> None:
+    """Potentials of any magnitude shift weights, in the digits of two floats."""
+    generator = torch.Generator().manual_seed(seed)
+    magnitudes = torch.randint(-30, 30, (n,), generator=generator)
+    units = torch.randint(-(1 << 20), 1 << 20, (n,), generator=generator).tolist()
+    potentials = [unit << (30 + int(size)) for unit, size in zip(units, magnitudes, strict=True)]
+    steps = torch.randint(0, 3, (n, n), generator=generator).clamp(max=1).tolist()
+    weights = torch.tensor(
+        [
+            [float((steps[i][j] << 30) + potentials[i] - potentials[j]) for j in range(n)]
+            for i in range(n)
+        ],
+        dtype=torch.float64,
+    ).to(dtype)
+    weights.fill_diagonal_(0)
+    tri_apsp.shortest_paths(weights, method=method)
+
+
+@floats
+@given(st.integers(0, 999), st.integers(2, 9), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_search_decides_by_the_exact_sum(
+    dtype: torch.dtype, seed: int, length: int, beyond: bool
+) -> None:
+    """A cycle just below and just above the bound, behind a cycle that only rounding made."""
+    generator = torch.Generator().manual_seed(seed)
+    n = length + 4
+    weights = torch.full((n, n), INF, dtype=dtype)
+    members = torch.arange(length)
+    edges = (torch.rand(length, generator=generator, dtype=torch.float64) - 0.5).to(dtype)
+    total, size = math.fsum(edges[:-1].tolist()), math.fsum(edges[:-1].abs().tolist())
+    # The last weight w solves total + w = -2 eps (size + |w|) but for its rounding.
+    eps = EPS[dtype]
+    last = -(total + 2 * eps * size)
+    last = last / (1 + 2 * eps) if last > 0 else last / (1 - 2 * eps)
+    edges[-1] = last
+    direction = torch.tensor(-INF if beyond else INF, dtype=dtype)
+
+    def excess() -> float:
+        parts = edges.tolist()
+        return math.fsum([*parts, *(2 * eps * abs(part) for part in parts)])
+
+    while (excess() < 0) != beyond:
+        edges[-1] = torch.nextafter(edges[-1], direction)
+    weights[members, members.roll(-1)] = edges
+    weights[length, length + 1], weights[length + 1, 0] = -1e5, 0.3
+    third = torch.tensor(1 / 3, dtype=dtype)
+    weights[length + 2, length + 3], weights[length + 3, length + 2] = third, -third * (1 + eps)
+    assert allowance_of(weights, n) == 2 * eps
+    cycles = DenseCycleSearch(weights).run()
+    assert bool(cycles) == beyond
+    outcome = pytest.raises(NegativeCycleError) if beyond else None
+    if outcome is None:
+        tri_apsp.shortest_paths(weights, method="johnson")
+    else:
+        with outcome:
+            tri_apsp.shortest_paths(weights, method="johnson")
+
+
+@floats
+@pytest.mark.parametrize("method", METHODS)
+def test_a_dense_solve_reports_a_cycle_beyond_the_rounding_of_its_length(
+    dtype: torch.dtype, method: Any
+) -> None:
+    """A cycle of k edges that weighs less than -2 k eps times the sum of their magnitudes."""
+    for length in (2, 17, 150):
+        generator = torch.Generator().manual_seed(length)
+        edges = torch.rand(length, generator=generator, dtype=torch.float64) - 0.5
+        edges[-1] = -edges[:-1].sum() - 2.01 * length * EPS[dtype] * 2 * edges.abs().sum()
+        weights = torch.full((length, length), INF, dtype=dtype)
+        members = torch.randperm(length, generator=generator)
+        weights[members, members.roll(-1)] = edges.to(dtype)
+        with pytest.raises(NegativeCycleError):
+            tri_apsp.shortest_paths(weights, method=method)
+
+
+@pytest.mark.parametrize(
+    ("weights", "n", "allowance"),
+    [
+        ([0.0, -0.0, INF], 3, 0),
+        ([1.0, -3.0, INF], 4, 0),
+        ([2.0**23 - 1, 1], 2, 0),
+        ([2.0**23, 1], 2, 2 * EPS[torch.float32]),
+        ([2.0**103, 2.0**80], 2, 2 * EPS[torch.float32]),
+        ([2.0**103, 2.0**81], 2, 0),
+        ([0.1, 3], 2, 2 * EPS[torch.float32]),
+        ([2.0**-149, 2.0**-140], 5, 0),
+        ([3e38, -3e38], 1000, 2 * EPS[torch.float32]),
+        ([], 0, 0),
+    ],
+)
+def test_sums_that_are_exact(weights: list[float], n: int, allowance: float) -> None:
+    assert allowance_of(torch.tensor(weights), n) == allowance
+    if len(weights) == 2:
+        assert allowance_of(torch.tensor([weights, weights]), n) == allowance
+    assert allowance_of(torch.tensor([1, -5]), 2) == 0
