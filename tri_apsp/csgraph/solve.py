@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 from tri_apsp import errors
 from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
+from tri_apsp.graphs.sparse import SparseGraph
 
 # SciPy's mark of a pair without a predecessor, and of a vertex without a source.
 _NO_PREDECESSOR = -9999
@@ -46,8 +47,9 @@ def solve(
     if not ignore_unreached_cycles and _has_negative(weights):  # also one that no source reaches
         with _errors():
             distance_blocks(weights)  # which raises before it solves the first block
-    sources = sources_of(indices, len(weights))
-    shape = (len(weights),) if min_only else (*sources.shape, len(weights))
+    n = weights.n if isinstance(weights, SparseGraph) else len(weights)
+    sources = sources_of(indices, n)
+    shape = (n,) if min_only else (*sources.shape, n)
     if not sources.size:
         none = torch.full(shape, -1, dtype=torch.int32) if predecessors else None
         distances = torch.full(shape, np.inf, dtype=torch.float64)
@@ -65,16 +67,16 @@ def solve(
 
 
 def _all_pairs(
-    weights: torch.Tensor, predecessors: bool, overwrite: bool
+    weights: torch.Tensor | SparseGraph, predecessors: bool, overwrite: bool
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return distances, with `overwrite` in the memory of dense weights, and predecessors."""
-    dense = weights.layout == torch.strided
+    dense = isinstance(weights, torch.Tensor)
     # Without negative weights no cycle can be negative, so that nothing is lost by solving in the
     # memory of the weights.
     in_place = dense and not predecessors and not _has_negative(weights)
     with _errors():
         result = shortest_paths(weights, overwrite=in_place, predecessors=predecessors)
-    if dense and overwrite and not in_place:
+    if isinstance(weights, torch.Tensor) and overwrite and not in_place:
         return weights.copy_(result.distances), result.predecessors
     return result.distances, result.predecessors
 
@@ -101,9 +103,10 @@ def _as_scipy(
     return (found, *marked)
 
 
-def _has_negative(weights: torch.Tensor) -> bool:
-    values = weights if weights.layout == torch.strided else weights._values()
-    return bool((values < 0).any())
+def _has_negative(weights: torch.Tensor | SparseGraph) -> bool:
+    if isinstance(weights, SparseGraph):
+        return weights.lowest < 0
+    return bool((weights < 0).any())
 
 
 @contextmanager

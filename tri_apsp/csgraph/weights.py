@@ -8,14 +8,16 @@ import torch
 from scipy.sparse import coo_array, issparse
 
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.sparse import SparseGraph, of_entries
 
 
-def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool) -> torch.Tensor:
-    """Return the weights of a graph in float64 (n, n): a sparse tensor of layout coo for a sparse
-    matrix or a masked array, else a dense one.
+def weights_of(
+    csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool
+) -> torch.Tensor | SparseGraph:
+    """Return a graph in float64: by its edges for a sparse matrix or a masked array, else a tensor
+    (n, n).
 
-    A dense tensor is contiguous, with inf for no edge. In a sparse one the lightest of several
-    entries at one place counts.
+    The tensor is contiguous, with inf for no edge.
 
     Args:
         csgraph, directed, unweighted: see shortest_path.
@@ -57,20 +59,21 @@ def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: boo
     return weights
 
 
-def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> torch.Tensor:
+def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> SparseGraph:
     # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of
     # those of a csr matrix the smallest counts.
-    entries = graph.tocsr().tocoo()
-    values = entries.data.astype(np.float64)
-    kept = values < np.inf  # not NaN either
-    places, values = np.stack((entries.row[kept], entries.col[kept])).astype(np.int64), values[kept]
+    matrix = graph.tocsr()
+    n, targets = matrix.shape[0], matrix.indices
+    sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(matrix.indptr))
+    values = matrix.data.astype(np.float64)
+    values[np.isnan(values)] = np.inf
     if unweighted:
-        values[:] = 1
+        values[values < np.inf] = 1
     if not directed:
-        places, values = np.concatenate((places, places[::-1]), axis=1), np.tile(values, 2)
-    return torch.sparse_coo_tensor(
-        torch.from_numpy(places), torch.from_numpy(values), graph.shape, check_invariants=False
-    )
+        sources, targets = np.concatenate(((sources, targets), (targets, sources)), axis=1)
+        values = np.tile(values, 2)
+    edges = (torch.from_numpy(array) for array in (sources, targets, values))
+    return of_entries(n, *edges, device=torch.device("cpu"))
 
 
 def sources_of(indices: Any, n: int) -> npt.NDArray[np.int64]:

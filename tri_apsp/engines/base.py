@@ -153,7 +153,7 @@ class Staging:
             and with no_edge in all padding; and with `check` the value range below no_edge, in
             which 0 may count as one of the weights and NaN as -inf.
         """
-        matrix = weights.clone(memory_format=torch.contiguous_format)
+        matrix = cls.copied(weights)
         padding = None if sizes is None else padding_of(weights, sizes)
         if padding is not None:
             clear_padding(matrix, padding)
@@ -164,6 +164,11 @@ class Staging:
         if padding is not None:
             diagonal.masked_fill_(padding, infinity)
         return matrix, found
+
+    @classmethod
+    def copied(cls, weights: torch.Tensor) -> torch.Tensor:
+        """Return a contiguous copy."""
+        return weights.clone(memory_format=torch.contiguous_format)
 
     @classmethod
     def value_ranges(
@@ -179,7 +184,7 @@ class Staging:
         """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was
         queued before this call.
         """
-        return KnownRanges([value_range(tensor)])
+        return KnownRanges(cls.value_ranges([tensor], None))
 
     @classmethod
     def operands(

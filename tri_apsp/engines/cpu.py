@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tri_apsp.kernels.cpu.gradients import (
 )
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
+from tri_apsp.kernels.cpu.value_range import find_extremes
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
@@ -30,8 +32,10 @@ _SMALL_GRAPH, _GRAPHS = 64, 64
 _PACKED_ROWS = 96
 # Rows, or columns, of a task of gradients.
 _GRADIENT_PART = 64
-# The time of one step of a sum, in min-plus operations.
-_STEP = 32
+# The time of one step of a sum, and of reading a value from memory, in min-plus operations.
+_STEP, _PASS = 32, 8
+# Values of a task that reads them once.
+_PART = 1 << 18
 
 
 class CpuEngine(Engine):
@@ -51,6 +55,20 @@ class CpuEngine(Engine):
         self._tiles = config.product
         self._width, self._product, self._closure, self._constants = _kernels_of(spec.dtype)
         self._threads = thread_count()
+
+    @classmethod
+    def copied(cls, weights: torch.Tensor) -> torch.Tensor:
+        copy = _empty_like(weights)
+        to, values = copy.numpy(), weights.numpy()
+        tasks: list[CpuTask] = [(to[part], values[part]) for part in _parts_of(values)]
+        run_tasks(np.copyto, tasks, _PASS * values.size, thread_count())
+        return copy
+
+    @classmethod
+    def value_ranges(
+        cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
+    ) -> list[ValueRange]:
+        return [_value_range(tensor, below, diagonal) for tensor in tensors]
 
     def product(self, *updates: Update) -> None:
         tasks: list[CpuTask] = []
@@ -269,6 +287,38 @@ def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
         kernels.closure_kernel(kind),
         constants,
     )
+
+
+def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool) -> ValueRange:
+    """Return the value range of a tensor; see value_range.value_range."""
+    if not tensor.numel():
+        return ValueRange(0, 0)
+    values, (smallest, largest) = tensor.numpy(), limits(tensor.dtype)
+    bounds = (values.dtype.type(x) for x in (largest if below is None else below, smallest))
+    parts, below_and_smallest = _parts_of(values), tuple(bounds)
+    found = np.empty((len(parts), 3), values.dtype)
+    tasks = [
+        (values[part], *below_and_smallest, row) for part, row in zip(parts, found, strict=True)
+    ]
+    run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
+    lowest, (_, highest, bounded) = found[:, 0].min().item(), found.max(axis=0).tolist()
+    return ValueRange(
+        lowest,
+        highest,
+        None if below is None or bounded == smallest else bounded,
+        values.diagonal(axis1=1, axis2=2).min().item() if diagonal else None,
+    )
+
+
+def _parts_of(values: Array) -> list[tuple[slice, slice]]:
+    """Return the parts of values (batch, m, n), that tasks read once: some graphs, or some rows."""
+    batch, m, n = values.shape
+    graphs, rows = max(1, _PART // max(1, m * n)), max(1, _PART // max(1, n))
+    return [
+        (slice(item, item + graphs), slice(first, first + rows))
+        for item in range(0, batch, graphs)
+        for first in range(0, m, rows)
+    ]
 
 
 def _to_columns(values: Array, rows: Array, size: int, threads: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -112,6 +113,10 @@ class SparseGraph:
     def by_destination(self) -> EdgeLists:
         """The edges to each vertex."""
         lists = self.by_source
+        if self.device.type == "cpu":
+            from tri_apsp.kernels.cpu.edge_lists import lists_by_destination  # see canonical
+
+            return _of_arrays(lists_by_destination(*lists.arrays()))
         order = lists.vertices.sort(stable=True).indices
         counts = torch.bincount(lists.vertices, minlength=self.n)
         return EdgeLists(
@@ -234,16 +239,35 @@ def sparse_graph(
         sources, targets, weights = (
             torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
         )
+    return of_entries(n, sources, targets, weights, dtype=dtype, device=place)
+
+
+def of_entries(
+    n: int,
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    weights: torch.Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device,
+) -> SparseGraph:
+    """Return the graph of n vertices and of edges in any order; see sparse_graph.
+
+    Args:
+        sources, targets: (edges,) of int64, or of int32 on a CPU.
+        weights: (edges,), on the same device.
+        dtype, device: of the result; `dtype` None: that of the weights.
+    """
     if n > _MAX_VERTICES:
         raise InputError(
             f"`graph` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
         )
-    _check_memory(n, len(weights), weights.dtype, place)
+    _check_memory(n, len(weights), weights.dtype, device)
     outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
     if bool(outside.any()):
         raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
-    weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype)
-    return canonical(n, sources.to(place), targets.to(place), weights)
+    weights = _cast(sources, targets, weights.to(device), dtype or weights.dtype)
+    return canonical(n, sources.to(device), targets.to(device), weights)
 
 
 def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -344,9 +368,17 @@ def _cast(
 def canonical(
     n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
 ) -> SparseGraph:
-    """Return the graph of edges in any order: `sources` and `targets` of int64 in [0, n), `weights`
-    checked.
+    """Return the graph of edges in any order: `sources` and `targets` in [0, n), of int64 on a GPU;
+    `weights` checked.
     """
+    if weights.device.type == "cpu":
+        from tri_apsp.kernels.cpu.edge_lists import lists_by_source  # with Numba: half a second
+
+        values = weights.numpy()
+        missing = values.dtype.type(no_edge(weights.dtype))
+        return SparseGraph(
+            n, _of_arrays(lists_by_source(n, sources.numpy(), targets.numpy(), values, missing))
+        )
     kept = (weights < no_edge(weights.dtype)) & ((sources != targets) | (weights < 0))
     keys, weights = (sources * n + targets)[kept], weights[kept]
     if not bool((keys[1:] > keys[:-1]).all()):
@@ -361,6 +393,10 @@ def canonical(
     return SparseGraph(
         n, EdgeLists(_offsets(torch.bincount(sources, minlength=n)), targets, weights.contiguous())
     )
+
+
+def _of_arrays(arrays: Iterable[npt.NDArray[Any]]) -> EdgeLists:
+    return EdgeLists(*map(torch.from_numpy, arrays))
 
 
 def _offsets(counts: torch.Tensor) -> torch.Tensor:

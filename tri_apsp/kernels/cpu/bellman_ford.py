@@ -8,10 +8,11 @@ digits as one: a cycle whose weight is tiny beside the potentials of its vertice
 """
 
 import numpy as np
-from numba import njit
+
+from tri_apsp.kernels.cpu.compilation import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _plus(high, low, weight, allowance):  # type: ignore[no-untyped-def]
     """Return (high, low) + weight + allowance * |weight|."""
     total = high + weight
@@ -24,13 +25,13 @@ def _plus(high, low, weight, allowance):  # type: ignore[no-untyped-def]
     return new, rest if rest == rest else 0 * weight
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _falls(total, high, low, relative):  # type: ignore[no-untyped-def]
     """Return whether a sum is less than a potential by more than `relative` * |potential|."""
     return (total[0] - high) + (total[1] - low) < -relative * abs(high)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def bellman_ford(  # type: ignore[no-untyped-def]
     edges, w, labels, no_edge, lowest, allowance, relative, high, low, parents, cycles
 ):
@@ -97,7 +98,7 @@ def bellman_ford(  # type: ignore[no-untyped-def]
             find_cycles(parents, labels, cycles)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find_cycles(parents, labels, cycles):  # type: ignore[no-untyped-def]
     """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where
     one is found first.

@@ -20,14 +20,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from tri_apsp.kernels.cpu.compilation import kernel
 
 # Words of C, and of a table's row: 64 bytes, a vector of AVX-512 and a line of the cache. All
 # tables take 128 KB.
 STRIP = 8
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
     """tables[t, x] = or of the rows 8 t + bit of b [64, width <= STRIP] for the bits of x, 0 in
     columns past b.
@@ -102,10 +104,10 @@ def _closure(d):  # type: ignore[no-untyped-def]
 def product_kernel() -> Any:
     """Return the compiled `_product`; Numba compiles it once per machine, and keeps it on disk."""
     words, masks = types.Array(types.int64, 2, "A"), types.Array(types.uint8, 2, "A")
-    return njit(types.void(words, masks, words), nogil=True, cache=True)(_product)
+    return kernel(_product, types.void(words, masks, words))
 
 
 @cache
 def closure_kernel() -> Any:
     """Return the compiled `_closure`."""
-    return njit(types.void(types.Array(types.int64, 2, "A")), nogil=True, cache=True)(_closure)
+    return kernel(_closure, types.void(types.Array(types.int64, 2, "A")))

@@ -1,9 +1,88 @@
-"""How long Numba compiles."""
+"""Compiling kernels by Numba, and where their machine code is kept.
 
+Numba would keep it beside the kernels, where a package is left behind that is removed; so it is
+kept in the user's cache directory. A file there that cannot be read, such as one that was cut
+short, is written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
 
-from numba.core import event
+import platformdirs
+from numba import config, njit
+from numba.core import caching, event
+
+_FOLDER = Path(__file__).parent
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """Where the machine code of a kernel is kept, and for which source."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._line = kernel.__code__.co_firstlineno
+        self._py_file = kernel.__code__.co_filename  # for messages of Numba
+
+    @classmethod
+    def from_function(cls, kernel: Any, py_file: str) -> _Locator:
+        return cls(kernel)
+
+    def get_cache_path(self) -> str:
+        cache = Path(config.CACHE_DIR or platformdirs.user_cache_path("tri_apsp", appauthor=False))
+        clone = hashlib.sha256(str(_FOLDER).encode()).hexdigest()[:12]
+        return str(cache / f"kernels-{clone}")
+
+    def get_source_stamp(self) -> tuple[Any, ...]:
+        # A kernel has the code of those that it calls in it, also of those in other files.
+        stats = (path.stat() for path in sorted(_FOLDER.glob("*.py")))
+        return tuple((stat.st_mtime, stat.st_size) for stat in stats)
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Files(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(caching.FunctionCache):  # type: ignore[misc]
+    """The machine code of a kernel on disk; without a folder to write to, it is compiled in each
+    process.
+    """
+
+    _impl_class = _Files
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever Python raises of bytes that are no pickle
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
+    """Return a function compiled by Numba, which releases the interpreter's lock.
+
+    Args:
+        signature: of the one type of its arguments, for which it is compiled at once; None: for
+            each type of arguments when it is first called with them.
+        options: further ones of numba.njit.
+    """
+    compiled = njit(nogil=True, **options)(function)
+    compiled._cache = _Cache(function)
+    if signature is not None:
+        compiled.compile(signature)
+        compiled.disable_compile()
+    return compiled
 
 
 def compilation_timer(report: Callable[[float], None]) -> AbstractContextManager[object]:

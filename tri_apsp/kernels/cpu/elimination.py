@@ -19,12 +19,13 @@ Nowatzyk, Werneck, PHAST: Hardware-Accelerated Shortest Path Trees, 2011.
 import heapq
 
 import numpy as np
-from numba import njit
+
+from tri_apsp.kernels.cpu.compilation import kernel
 
 _TILE_ROWS = 16
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
     """Return lists that may grow, as a tuple:
 
@@ -45,7 +46,7 @@ def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
     return offsets[:n].copy(), count, count.copy(), ends, values, used, count.copy()
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _edges_of(lists, v, left):  # type: ignore[no-untyped-def]
     """Return the edges in the list of v: their other ends, as far as they are left, and their
     weights.
@@ -60,7 +61,7 @@ def _edges_of(lists, v, left):  # type: ignore[no-untyped-def]
     return found, weights
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
     """Return the lists with memory for `new` more edges in each of those of `heads`, should all of
     them move.
@@ -85,7 +86,7 @@ def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
     return first, count, capacity, new_ends, new_values, used, degree
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  # type: ignore[no-untyped-def]
     """Add the edges over an eliminated vertex v from each of `heads` to each of `others` to their
     lists, if they are lighter.
@@ -136,7 +137,7 @@ def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  
     return change
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):  # type: ignore[no-untyped-def]
     """Eliminate all vertices by Markowitz's rule: always one with the fewest edges to it times
     edges from it.
@@ -215,7 +216,7 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):
     return order[:done], ups, (down[: done + 1], down_ends[: down[done]], down_values[: down[done]])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _append(ends, values, offsets, done, new_ends, new_values):  # type: ignore[no-untyped-def]
     """Append the edges at the vertex that is eliminated as number `done`; return the arrays, which
     may be new ones.
@@ -231,7 +232,7 @@ def _append(ends, values, offsets, done, new_ends, new_values):  # type: ignore[
     return ends, values
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sweep_up(offsets, targets, weights, reached, x):  # type: ignore[no-untyped-def]
     """Lower x [n, sources] along the edges from each row that is reached, in ascending order.
 
@@ -250,7 +251,7 @@ def sweep_up(offsets, targets, weights, reached, x):  # type: ignore[no-untyped-
                     other[s] = min(other[s], row[s] + w)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sweep_down(offsets, sources, weights, x):  # type: ignore[no-untyped-def]
     """Lower x [n, sources] along the edges to each row, in descending order.
 
@@ -266,7 +267,7 @@ def sweep_down(offsets, sources, weights, x):  # type: ignore[no-untyped-def]
                 row[s] = min(row[s], other[s] + w)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def write_rows(x, rank, limit, no_edge, d):  # type: ignore[no-untyped-def]
     """Write x[rank[v], s] to d[s, v], or no_edge where it exceeds the limit."""
     n = len(rank)

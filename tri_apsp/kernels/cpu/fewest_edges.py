@@ -3,10 +3,11 @@ Numba.
 """
 
 import numpy as np
-from numba import njit
+
+from tri_apsp.kernels.cpu.compilation import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """pred <- the predecessors on shortest paths of the fewest edges from `start`; of several, the
     smallest vertex.
@@ -49,7 +50,7 @@ def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, a
     return left
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fewest_edges_of_row(  # type: ignore[no-untyped-def]
     pred, w, d, n, i, offsets, targets, weights, no_edge, relative, absolute
 ):
@@ -61,7 +62,7 @@ def fewest_edges_of_row(  # type: ignore[no-untyped-def]
         _reach_rest(pred, w, d, n, i, no_edge, relative, absolute)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _reach_rest(pred, w, d, n, i, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that
     reaches a vertex.

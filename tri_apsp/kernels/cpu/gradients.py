@@ -5,13 +5,14 @@ All sums are of float64, and in an order that depends on nothing but the operand
 """
 
 import numpy as np
-from numba import njit
+
+from tri_apsp.kernels.cpu.compilation import kernel
 
 # Terms of a product that are compared together, and rows of B that stay in the cache.
 _TERMS, _BLOCK = 4, 64
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-def]
     """sums[i, j] = the sum of values[i, v] over all v whose path from the source goes through j; 0
     where there is no path.
@@ -52,7 +53,7 @@ def sum_subtrees(sums, values, predecessors, first):  # type: ignore[no-untyped-
         sums[i, (first + i) % n] = 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scatter_to_columns(out, values, rows):  # type: ignore[no-untyped-def]
     """out[rows[i, j], j] += values[i, j], where rows[i, j] >= 0, for each graph.
 
@@ -68,7 +69,7 @@ def scatter_to_columns(out, values, rows):  # type: ignore[no-untyped-def]
                     out[graph, row, j] += values[graph, i, j]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scatter_to_rows(out, values, columns):  # type: ignore[no-untyped-def]
     """out[i, columns[i, j]] += values[i, j], where columns[i, j] >= 0.
 
@@ -82,7 +83,7 @@ def scatter_to_rows(out, values, columns):  # type: ignore[no-untyped-def]
                 out[i, columns[i, j]] += values[i, j]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def first_minimum(argmin, a, b, c):  # type: ignore[no-untyped-def]
     """argmin[i, j] = the first k with a[i, k] + b[k, j] = c[i, j], which is not infinite; -1 if
     there is none.

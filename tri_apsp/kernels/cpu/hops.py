@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import addresses
 
@@ -78,7 +79,7 @@ def _gather(typing_context, later, seen, now, active, sources, words):  # type: 
     return types.boolean(later, seen, now, active, sources, words), emit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _pull(offsets, sources, now, active, seen, complete, later, touched):  # type: ignore[no-untyped-def]
     """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to
     `touched`, return their number.
@@ -97,7 +98,7 @@ def _pull(offsets, sources, now, active, seen, complete, later, touched):  # typ
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _push(offsets, targets, now, queue, complete, later, marked, touched):  # type: ignore[no-untyped-def]
     """The same over the edges from the vertices in `queue`; `marked` is False before, and True at
     the touched ones after.
@@ -119,7 +120,7 @@ def _push(offsets, targets, now, queue, complete, later, marked, touched):  # ty
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _advance(
     edges_to, edges_from, now, active, queue, seen, complete, later, active_later, queue_later
 ):  # type: ignore[no-untyped-def]
@@ -161,7 +162,7 @@ def _advance(
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _begin(starts, n, words):  # type: ignore[no-untyped-def]
     """Return now, active, queue, seen, complete, later, active_later and queue_later for the
     sources `starts`.
@@ -192,7 +193,7 @@ def _begin(starts, n, words):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # type: ignore[no-untyped-def]
     """rows[s, v] <- the edges of a shortest path from starts[s] to v, or `unreachable`.
 
@@ -252,7 +253,7 @@ def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # ty
     return False
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
     """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s
     of seen[v] is not set.
@@ -268,7 +269,7 @@ def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
             transpose(rows[64 * w : last, begin:end], block[: end - begin, : last - 64 * w])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-def]
     for bit in range(64):
         levels[bit] = 0 if (seen >> np.uint64(bit)) & np.uint64(1) else unreachable
@@ -279,7 +280,7 @@ def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-
                 levels[bit] += ((word >> np.uint64(bit)) & np.uint64(1)) << np.uint64(d)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest):  # type: ignore[no-untyped-def]
     """Add the distances from all sources to each vertex v, each a number of edges, to what other
     slabs found.
@@ -328,7 +329,7 @@ def totals_of_slab(edges_to, edges_from, starts, words, total, reached, farthest
         level += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_bits(x):  # type: ignore[no-untyped-def]
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))

@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, njit, types
+from numba import from_dtype, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
 
 # TILE_M * VECTORS accumulators, one row of b and one broadcast of a must fit the vector registers.
@@ -201,11 +202,11 @@ def product_kernel(dtype: np.dtype[Any]) -> Any:
     signature = types.void(
         block, block, block, value, value, types.boolean, types.intp, types.intp, types.intp
     )
-    return njit(signature, nogil=True, cache=True)(_product)
+    return kernel(_product, signature)
 
 
 @cache
 def closure_kernel(dtype: np.dtype[Any]) -> Any:
     """Return the compiled `_closure` for a dtype."""
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
-    return njit(types.void(block, value, value, types.intp), nogil=True, cache=True)(_closure)
+    return kernel(_closure, types.void(block, value, value, types.intp))

@@ -1,9 +1,9 @@
 """Moving graphs between a packed tensor and padded matrices, for one CPU core, in Numba."""
 
-from numba import njit
+from tri_apsp.kernels.cpu.compilation import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
     """matrices[g, :s, :s] = values[starts[g] : starts[g] + s * s], s being sizes[g]; `fill`
     elsewhere.
@@ -27,7 +27,7 @@ def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-de
                 matrices[graph, i, j] = fill
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
     """values[starts[g] : starts[g] + s * s] = matrices[g, :s, :s]; arguments as those of unpack,
     `fill` is ignored.

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.fewest_edges import fewest_edges_of_row
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
@@ -179,7 +180,7 @@ def _needs_check(typing_context, best, distances, lightest, lowest, relative, ab
     return types.boolean(best, distances, lightest, lowest, relative, absolute), emit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def search_strip(  # type: ignore[no-untyped-def]
     pred,
     flags,
@@ -258,7 +259,7 @@ def search_strip(  # type: ignore[no-untyped-def]
         transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _check_sources(  # type: ignore[no-untyped-def]
     pred, flags, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
@@ -284,7 +285,7 @@ def _check_sources(  # type: ignore[no-untyped-def]
                 flags[i] |= ZERO_CYCLE
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def small_predecessors(  # type: ignore[no-untyped-def]
     pred, w, d, sizes, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
@@ -342,7 +343,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                 )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _search_all(best, found, w, d, n, i, no_edge):  # type: ignore[no-untyped-def]
     """best[j] = min of d[i, k] + w[k, j] over all k but i and j, and found[j] = its first k, -1 if
     there is none.

@@ -14,17 +14,18 @@ tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equ
 gradient. `relax` is that of small_graphs.py.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numba import from_dtype, njit, types
+from numba import from_dtype, types
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.small_graphs import relax
 
 
 # Without these flags LLVM makes masked stores: see vectors.py.
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@partial(kernel, fastmath={"nnan", "nsz"})
 def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
     """p[j] = min of d[i, j] over all i."""
     p[:] = d[0]
@@ -95,6 +96,4 @@ def small_gradients_kernel(dtype: np.dtype[Any]) -> Any:
     """
     value = from_dtype(dtype)
     array = types.Array(value, 3, "C")
-    return njit(types.void(array, array, array, array, types.intp), nogil=True, cache=True)(
-        _find_gradients
-    )
+    return kernel(_find_gradients, types.void(array, array, array, array, types.intp))

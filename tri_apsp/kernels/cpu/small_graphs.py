@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, njit, types
+from numba import from_dtype, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
 
@@ -190,4 +191,4 @@ def small_graphs_kernel(dtype: np.dtype[Any]) -> Any:
         types.intp,
         types.Array(value, 1, "C"),
     )
-    return njit(signature, nogil=True, cache=True)(_solve)
+    return kernel(_solve, signature)

@@ -6,12 +6,12 @@ d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A d
 """
 
 import numpy as np
-from numba import njit
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
     """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, sections 6.1 and
     6.2.
@@ -34,7 +34,7 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
         rounds += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n], in rounds that add up every edge and then take the minimum of each segment:
     Malison, section 6.3.
@@ -58,7 +58,7 @@ def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-unty
                 changed = True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n], in rounds over the edges from the vertices that the last round changed.
 
@@ -88,7 +88,7 @@ def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
         now, later, count = later, now, added
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
     """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that
     changed: a row at a time.
@@ -125,7 +125,7 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
         current = later
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n] by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
@@ -156,7 +156,7 @@ def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
                 _sift_up(heap, place, d, v)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sift_up(heap, place, d, v):  # type: ignore[no-untyped-def]
     at = place[v]
     while at > 0:
@@ -170,7 +170,7 @@ def _sift_up(heap, place, d, v):  # type: ignore[no-untyped-def]
     place[v] = at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
     """Put v at the top of a heap of `count` vertices, each of which has up to four below it, and
     move it down.
@@ -190,7 +190,7 @@ def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
     place[v] = at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def tight_predecessors(
     offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred
 ):  # type: ignore[no-untyped-def]
@@ -219,7 +219,7 @@ def tight_predecessors(
         fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, 0, 0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
     """words[v] <- the OR of words[u] over v and all vertices u that lead to v.
 

@@ -6,13 +6,15 @@ distances `d`. Floats are equal within a tolerance, `relative` * |d| + `absolute
 are 0.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.vectors import VectorCode, addresses
 
 COLUMNS = 64
@@ -53,7 +55,7 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
     return types.int64(w, d, no_edge, relative, absolute), emit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """Find the tight edges to the vertices from `column` to column + COLUMNS, and count those to
     each vertex.
@@ -81,7 +83,7 @@ def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # 
 
 
 # Without these flags LLVM does not vectorize a minimum of floats.
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@partial(kernel, fastmath={"nnan", "nsz"})
 def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources i0 to i1 from which the edge to j
     is no shortest path.
@@ -107,7 +109,7 @@ def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: 
                 bounds[j] = bound
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):  # type: ignore[no-untyped-def]
     """List the tight edges (k, j) to the vertices from `column` to column + COLUMNS that are no
     longer than bounds[j].
@@ -132,7 +134,7 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):
                     ends[j] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def list_targets(targets, weights, starts, masks, w, n):  # type: ignore[no-untyped-def]
     """List the tight edges (k, j) from each vertex k, by ascending j: targets[starts[k] : starts[k
     + 1]].

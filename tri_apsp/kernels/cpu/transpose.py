@@ -3,10 +3,11 @@
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode
 
 
@@ -55,7 +56,7 @@ def _transpose_tile(typing_context, target, source):  # type: ignore[no-untyped-
     return types.void(target, source), emit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def transpose(target, source):  # type: ignore[no-untyped-def]
     """target = transposed source, for matrices of any shape with unit column strides: whole tiles,
     then what is left.

@@ -1,0 +1,89 @@
+"""Lists of the edges from, and to, each vertex: by counting sorts."""
+
+import numpy as np
+
+from tri_apsp.kernels.cpu.compilation import kernel
+
+
+@kernel
+def lists_by_source(n, sources, targets, weights, no_edge):  # type: ignore[no-untyped-def]
+    """Return offsets [n + 1] of int64, targets [edges] of int32 and weights [edges]: the edges from
+    vertex v are those from offsets[v] to offsets[v + 1], in the order of their targets.
+
+    Of several edges at one place the lightest counts; edges of weight no_edge and loops that are
+    not negative are left out.
+
+    Args:
+        sources, targets: [given] of any integer type, in [0, n).
+        weights: [given].
+    """
+    given, ascending = len(weights), True
+    kept = np.empty(given, np.bool_)
+    offsets = np.zeros(n + 1, np.int64)
+    for e in range(given):
+        source, target = sources[e], targets[e]
+        kept[e] = weights[e] < no_edge and (source != target or weights[e] < 0)
+        offsets[source + 1] += kept[e]
+        if e and source <= sources[e - 1]:
+            ascending &= source == sources[e - 1] and target > targets[e - 1]
+    for v in range(n):
+        offsets[v + 1] += offsets[v]
+    edges = offsets[n]
+    if ascending:
+        order = np.flatnonzero(kept)
+    else:
+        # By target, then by source, which keeps the order of targets.
+        by_target = _sorted(np.flatnonzero(kept), targets, n)
+        order = _sorted(by_target, sources, n)
+    vertices, values = np.empty(edges, np.int32), np.empty(edges, weights.dtype)
+    for place in range(edges):
+        vertices[place], values[place] = targets[order[place]], weights[order[place]]
+    if ascending:
+        return offsets, vertices, values
+    count, begin = 0, 0
+    for v in range(n):
+        first, end = count, offsets[v + 1]
+        for place in range(begin, end):
+            if count > first and vertices[count - 1] == vertices[place]:
+                values[count - 1] = min(values[count - 1], values[place])
+            else:
+                vertices[count], values[count] = vertices[place], values[place]
+                count += 1
+        begin, offsets[v + 1] = end, count
+    return offsets, vertices[:count].copy(), values[:count].copy()
+
+
+@kernel
+def lists_by_destination(offsets, targets, weights):  # type: ignore[no-untyped-def]
+    """Return the edges to each vertex, in the order of their sources, as lists_by_source returns
+    those from each.
+    """
+    n, edges = len(offsets) - 1, len(targets)
+    heads = np.zeros(n + 1, np.int64)
+    for e in range(edges):
+        heads[targets[e] + 1] += 1
+    for v in range(n):
+        heads[v + 1] += heads[v]
+    places, vertices = heads[:n].copy(), np.empty(edges, np.int32)
+    values = np.empty(edges, weights.dtype)
+    for source in range(n):
+        for e in range(offsets[source], offsets[source + 1]):
+            place = places[targets[e]]
+            places[targets[e]] += 1
+            vertices[place], values[place] = source, weights[e]
+    return heads, vertices, values
+
+
+@kernel
+def _sorted(edges, keys, n):  # type: ignore[no-untyped-def]
+    """Return `edges` in the order of keys[edges], each in [0, n); equal ones stay in order."""
+    places = np.zeros(n + 1, np.int64)
+    for e in edges:
+        places[keys[e] + 1] += 1
+    for v in range(n):
+        places[v + 1] += places[v]
+    result = np.empty_like(edges)
+    for e in edges:
+        result[places[keys[e]]] = e
+        places[keys[e]] += 1
+    return result
