@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from typing import Literal
+from pathlib import Path
+from typing import Literal, overload
 
 import torch
 
@@ -300,6 +301,32 @@ def shortest_paths(
     return planning.run(request, planning.plan_of(request))
 
 
+@overload
+def distance_blocks(
+    graph: GraphLike,
+    *,
+    rows_per_block: int | None = None,
+    out: None = None,
+    method: Literal["auto"] | RowMethod = "auto",
+    negative_cycles: NegativeCycles = "raise",
+    dtype: torch.dtype | None = None,
+    progress: bool = False,
+) -> Iterator[RowBlock]: ...
+
+
+@overload
+def distance_blocks(
+    graph: GraphLike,
+    *,
+    rows_per_block: int | None = None,
+    out: str | os.PathLike[str],
+    method: Literal["auto"] | RowMethod = "auto",
+    negative_cycles: NegativeCycles = "raise",
+    dtype: torch.dtype | None = None,
+    progress: bool = False,
+) -> Path: ...
+
+
 def distance_blocks(
     graph: GraphLike,
     *,
@@ -309,34 +336,35 @@ def distance_blocks(
     negative_cycles: NegativeCycles = "raise",
     dtype: torch.dtype | None = None,
     progress: bool = False,
-) -> Iterator[RowBlock]:
-    """Yield all distances of a graph in blocks of rows, which need not fit the memory together, and
-    write them to a file if one is named.
+) -> Iterator[RowBlock] | Path:
+    """Solve all distances of a graph in blocks of rows, which need not fit the memory together:
+    yield them, or write them to a file.
 
-        for first, distances in tri_apsp.distance_blocks(graph, out="distances.npy"):
+        for first, distances in tri_apsp.distance_blocks(graph):
             print(first + len(distances), "rows")
 
-    Blocks are solved when the iterator is asked for them (without a loop, nothing is solved or
-    written), while those before them are copied from the GPU and written.
+        tri_apsp.distance_blocks(graph, out="distances.npy")
+
+    A block is solved when the iterator is asked for it, while those before it are copied from the
+    GPU. With `out`, the call returns when the file has all rows.
 
     Args:
         graph, negative_cycles, dtype: as for shortest_paths, without a batch.
         method: "auto", or a method of sparse graphs other than "johnson".
         rows_per_block: rows of a block; None: as many as hold about 33 million distances.
-        out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until
-            all rows are written, the file NAME.partial beside it holds how many are, and the same
-            call after an interruption goes on: rows that are in the file are not yielded again, not
-            even the last ones, which the interrupted call may have written but not yielded. Rows
-            that are not yet written are zeros; in a `.zarr` folder NaN, or the smallest number of
-            an integer dtype.
+        out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. The
+            file NAME.rows beside it holds how many rows are written, and of which graph: the same
+            call after an interruption goes on, and after the last row returns at once, with a
+            warning. Rows that are not yet written are zeros; in a `.zarr` folder NaN, or the
+            smallest number of an integer dtype. None: blocks are yielded.
         progress: show a bar on stderr.
 
-    Yields:
-        RowBlock: `first`, the vertex of the first row, and `distances`, (rows, n) on the CPU.
+    Returns:
+        Without `out`, an iterator of RowBlock: `first`, the vertex of the first row, and
+        `distances`, (rows, n) on the CPU. With it, its path.
 
     Raises:
-        InputError: as shortest_paths; `out` is another file or cannot be written, also with a later
-            block.
+        InputError: as shortest_paths; `out` is another file or cannot be written.
         NegativeCycleError: there is a negative cycle.
         DistanceRangeError: as shortest_paths, with the block of the first distance that does not
             fit.
@@ -345,7 +373,7 @@ def distance_blocks(
     caller keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free
     memory.
     """
-    return blocks.distance_blocks(
+    found = blocks.distance_blocks(
         sparse_graph(graph, dtype=dtype),
         rows_per_block=rows_per_block,
         out=out,
@@ -353,6 +381,11 @@ def distance_blocks(
         negative_cycles=negative_cycles,
         progress=progress,
     )
+    if out is None:
+        return found
+    for _ in found:
+        pass
+    return Path(out)
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:

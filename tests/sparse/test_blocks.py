@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import cases
 import numpy as np
@@ -14,9 +16,9 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import distance_blocks
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs import generate
+from tri_apsp.graphs import generate, sparse_graph
+from tri_apsp.sparse.blocks import distance_blocks as write_blocks
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.plan import ROW_METHODS
 
@@ -24,12 +26,18 @@ WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
 EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
 
 
+def blocks_to(weights: torch.Tensor, **options: Any) -> Iterator[tri_apsp.RowBlock]:
+    """The blocks that distance_blocks(out=...) writes, yielded."""
+    defaults = {"rows_per_block": None, "method": "auto", "negative_cycles": "raise"}
+    return write_blocks(sparse_graph(weights), **defaults | {"progress": False} | options)
+
+
 @pytest.mark.parametrize("rows", [7, 50, None])
 @pytest.mark.parametrize("together", [1, 18])
 def test_blocks(rows: int | None, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if an engine solves more rows together than a block has; all by one method."""
     monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: together)
-    blocks = list(distance_blocks(WEIGHTS, rows_per_block=rows))
+    blocks = list(tri_apsp.distance_blocks(WEIGHTS, rows_per_block=rows))
     assert [block.first for block in blocks] == list(range(0, 50, rows or 1000))
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 
@@ -37,7 +45,7 @@ def test_blocks(rows: int | None, together: int, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_no_vertex_has_no_block(device: str) -> None:
     for method in ROW_METHODS:
-        assert list(distance_blocks(torch.empty(0, 0, device=device), method=method)) == []
+        assert list(tri_apsp.distance_blocks(torch.empty(0, 0, device=device), method=method)) == []
 
 
 def load(path: Path) -> np.ndarray:
@@ -57,16 +65,28 @@ FILES = "distances.npy", "distances.zarr"
 def test_a_file(tmp_path: Path, n: int, dtype: torch.dtype, name: str) -> None:
     path = tmp_path / name
     weights = cases.tensor(cases.negative_graph(30)[:n, :n], dtype)
-    for first, distances in distance_blocks(weights, rows_per_block=8, out=path):
+    for first, distances in blocks_to(weights, rows_per_block=8, out=path):
         assert np.array_equal(load(path)[first : first + len(distances)], distances.numpy())
     assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
-    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [name, f"{name}.rows"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_call_with_a_file_runs_by_itself_and_again(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert tri_apsp.distance_blocks(WEIGHTS, rows_per_block=8, out=path) == path
+    assert np.array_equal(load(path), EXPECTED.numpy())
+    with pytest.warns(UserWarning, match=f"{name} has all 50 rows of this graph already"):
+        assert tri_apsp.distance_blocks(WEIGHTS, out=str(path)) == path
+    assert np.array_equal(load(path), EXPECTED.numpy())
+    with pytest.raises(InputError, match="is of another graph or dtype; remove it and"):
+        tri_apsp.distance_blocks(WEIGHTS + 1, out=path)
 
 
 def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    list(distance_blocks(WEIGHTS, rows_per_block=20, progress=True))
+    list(tri_apsp.distance_blocks(WEIGHTS, rows_per_block=20, progress=True))
     assert "100%" in capsys.readouterr().err
-    list(distance_blocks(WEIGHTS, rows_per_block=20))
+    list(tri_apsp.distance_blocks(WEIGHTS, rows_per_block=20))
     assert capsys.readouterr().err == ""
 
 
@@ -75,7 +95,7 @@ def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(
         InputError, match=r"`out` needs zarr .*; run pip install zarr, or give another file name"
     ):
-        distance_blocks(WEIGHTS, out=tmp_path / "d.zarr")
+        blocks_to(WEIGHTS, out=tmp_path / "d.zarr")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -84,14 +104,14 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, name: str, killed: bool) ->
     """After an end in order, and from files as a kill leaves them."""
     running, left = tmp_path / "running", tmp_path / "left"
     running.mkdir()
-    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=running / name)
+    blocks = blocks_to(WEIGHTS, rows_per_block=10, out=running / name)
     next(blocks)
     next(blocks)
     if killed:
         shutil.copytree(running, left, ignore=shutil.ignore_patterns("*.new"))  # being renamed
     blocks.close()
     path = (left if killed else running) / name
-    rest = list(distance_blocks(WEIGHTS, rows_per_block=20, out=path))
+    rest = list(blocks_to(WEIGHTS, rows_per_block=20, out=path))
     assert rest[0].first in ((10, 20, 30) if killed else (20, 30, 40))
     assert np.array_equal(load(path), EXPECTED.numpy())
 
@@ -101,12 +121,12 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, name: str, killed: bool) ->
 def test_a_file_that_was_removed(tmp_path: Path, name: str, rows: int) -> None:
     """Only its state is left, with or without rows: all are solved."""
     path = tmp_path / name
-    blocks = distance_blocks(WEIGHTS, rows_per_block=10, out=path)
+    blocks = blocks_to(WEIGHTS, rows_per_block=10, out=path)
     for _ in range(rows):
         next(blocks)
     blocks.close()
     path.rename(tmp_path / "elsewhere")
-    list(distance_blocks(WEIGHTS, out=path))
+    list(blocks_to(WEIGHTS, out=path))
     assert np.array_equal(load(path), EXPECTED.numpy())
 
 
@@ -115,17 +135,17 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
     np.save(path, np.arange(3))
     with pytest.raises(
         InputError,
-        match="`out` must be a new file, or one that an interrupted call with the same graph left",
+        match="`out` must be a new file, or one that a call with the same graph left",
     ):
-        distance_blocks(WEIGHTS, out=path)
+        blocks_to(WEIGHTS, out=path)
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
-    distance_blocks(WEIGHTS + 1, out=path)  # a file without rows, which is replaced
-    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    blocks_to(WEIGHTS + 1, out=path)  # a file without rows, which is replaced
+    next(blocks_to(WEIGHTS, rows_per_block=5, out=path))
     with pytest.raises(
         InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"
     ):
-        distance_blocks(WEIGHTS + 1, out=path)
+        blocks_to(WEIGHTS + 1, out=path)
 
 
 def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +160,9 @@ def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="cannot: No space left on device"):
-        list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+        list(blocks_to(WEIGHTS, rows_per_block=5, out=path))
     monkeypatch.undo()
-    rest = list(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    rest = list(blocks_to(WEIGHTS, rows_per_block=5, out=path))
     assert rest[0].first == 10
     assert np.array_equal(np.load(path), EXPECTED.numpy())
 
@@ -152,29 +172,29 @@ def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, deleted: int | None) -> None:
     """The folder is refused; chunks in which every distance is 0 are no missing ones."""
     path, weights = tmp_path / "d.zarr", torch.zeros(50, 50, dtype=dtype)
-    blocks = distance_blocks(weights, rows_per_block=10, out=path)
+    blocks = blocks_to(weights, rows_per_block=10, out=path)
     for _ in range(3):
         next(blocks)
     blocks.close()
     chunks = sorted(file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit())
     if deleted is None:
-        assert next(distance_blocks(weights, out=path)).first == 10 * len(chunks) >= 30
+        assert next(blocks_to(weights, out=path)).first == 10 * len(chunks) >= 30
         return
     chunks[deleted].unlink()
-    with pytest.raises(InputError, match=r"has lost files; remove it and 'd\.zarr\.partial'"):
-        distance_blocks(weights, out=path)
+    with pytest.raises(InputError, match=r"has lost files; remove it and 'd\.zarr\.rows'"):
+        blocks_to(weights, out=path)
 
 
 @pytest.mark.parametrize("state", ["[]", "", "without its last byte"])
-@pytest.mark.parametrize("damaged", ["d.npy", "d.npy.partial"])
+@pytest.mark.parametrize("damaged", ["d.npy", "d.npy.rows"])
 def test_a_damaged_file(tmp_path: Path, damaged: str, state: str) -> None:
     path = tmp_path / "d.npy"
-    next(distance_blocks(WEIGHTS, rows_per_block=5, out=path))
+    next(blocks_to(WEIGHTS, rows_per_block=5, out=path))
     file = tmp_path / damaged
     file.write_bytes(file.read_bytes()[:-1] if "last" in state else state.encode())
     what = "is shorter than it was" if damaged == "d.npy" else "is another file"
-    with pytest.raises(InputError, match=rf"{what}; remove it and 'd\.npy\.partial', or give"):
-        distance_blocks(WEIGHTS, out=path)
+    with pytest.raises(InputError, match=rf"{what}; remove it and 'd\.npy\.rows', or give"):
+        blocks_to(WEIGHTS, out=path)
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +203,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         InputError,
         match=r"`out` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place",
     ):
-        distance_blocks(WEIGHTS, out=tmp_path / "d.npy")
+        blocks_to(WEIGHTS, out=tmp_path / "d.npy")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -202,18 +222,18 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        distance_blocks(WEIGHTS, **arguments)
+        tri_apsp.distance_blocks(WEIGHTS, **arguments)
 
 
 def test_errors_of_the_graph_leave_no_file(tmp_path: Path) -> None:
     weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
     with pytest.raises(NegativeCycleError):
-        distance_blocks(weights, rows_per_block=1, out=tmp_path / "d.npy")
+        blocks_to(weights, rows_per_block=1, out=tmp_path / "d.npy")
     dense = generate("erdos_renyi", 3000, p=6 / 3000)
     with pytest.raises(InputError, match="'elimination' needs a graph that stays sparse"):
-        distance_blocks(dense, method="elimination", out=tmp_path / "d.npy")
+        blocks_to(dense, method="elimination", out=tmp_path / "d.npy")
     assert list(tmp_path.iterdir()) == []
-    (block,) = distance_blocks(weights, negative_cycles="mark")
+    (block,) = tri_apsp.distance_blocks(weights, negative_cycles="mark")
     marked = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
     assert torch.equal(block.distances, marked)
 
@@ -223,7 +243,7 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     weights = cases.tensor(cases.random_graph(500), torch.float32)
     expected = tri_apsp.shortest_paths(weights).distances
-    blocks = list(distance_blocks(weights.cuda(), rows_per_block=64, out=path))
+    blocks = list(tri_apsp.distance_blocks(weights.cuda(), rows_per_block=64, out=path))
     assert all(block.distances.is_pinned() for block in blocks)
     assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
     assert np.array_equal(np.load(path), expected.numpy())

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
 from tri_apsp.device import copy_to_cpu
 from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.messages import warn_caller
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
 from tri_apsp.sparse.row_file import RowFile
@@ -37,7 +38,7 @@ def distance_blocks(
     negative_cycles: NegativeCycles,
     progress: bool,
 ) -> Iterator[RowBlock]:
-    """See tri_apsp.distance_blocks."""
+    """Yield the blocks as tri_apsp.distance_blocks does, and with `out` write them too."""
     check_method(method, ("auto", *ROW_METHODS))
     check_flags(progress=progress)
     options = Options(negative_cycles=negative_cycles)
@@ -49,6 +50,8 @@ def distance_blocks(
     solver = SparseSolver(graph, plan)
     with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
         target = None if out is None else RowFile(out, graph, rows)
+    if target is not None and target.rows == graph.n > 0:
+        warn_caller(f"{out} has all {graph.n} rows of this graph already", UserWarning)
     return _blocks(solver, rows, target, graph.n if progress else None)
 
 

@@ -29,12 +29,12 @@ _CHUNK = 1 << 22
 class RowFile:
     """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
 
-    Beside it, until it is closed after the last row, `NAME.partial` holds how many rows are on the
-    disk. Rows of a `.npy` file count once the disk has them, which is waited for while the next
-    rows are solved and written.
+    Beside it, `NAME.rows` holds how many rows are on the disk, and a digest of the graph. Rows of a
+    `.npy` file count once the disk has them, which is waited for while the next rows are solved and
+    written.
 
     Args:
-        path: a new file, or one that an interrupted call with the same graph left.
+        path: a new file, or one that a call with the same graph left.
         graph: the graph that is solved.
         rows: how many rows are written at a time, and are in a chunk of zarr.
 
@@ -42,19 +42,19 @@ class RowFile:
         rows: how many leading rows are written.
 
     Raises:
-        InputError: another suffix; zarr is not installed; a file that is there but not from an
-            interrupted call with this graph; a folder that is not there, or in which nothing can be
+        InputError: another suffix; zarr is not installed; a file that is there but not from a
+            call with this graph; a folder that is not there, or in which nothing can be
             written; too little space.
     """
 
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
         self._path = to_path(path, "out")
         self._is_zarr = file_format(self._path, (".npy", ".zarr")) == ".zarr"
-        self._partial = self._path.with_name(self._path.name + ".partial")
+        self._state_path = self._path.with_name(self._path.name + ".rows")
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
         self._n = graph.n
         with self._refusal():
-            if self._partial.exists() or self._path.exists():
+            if self._state_path.exists() or self._path.exists():
                 self._resume()
             self.rows = int(self._state["rows"])
             dtype = np.dtype(dtype_name(graph.dtype))
@@ -93,8 +93,6 @@ class RowFile:
             self._syncer.shutdown()
             if not self._is_zarr:
                 self._array.close()
-        if self.rows == self._n:
-            self._partial.unlink(missing_ok=True)
 
     def _sync(self, rows: int) -> None:
         if not self._is_zarr:
@@ -105,11 +103,11 @@ class RowFile:
     def _resume(self) -> None:
         """Take over the state that an interrupted call left."""
         try:
-            state = json.loads(self._partial.read_text())
+            state = json.loads(self._state_path.read_text())
             graph, rows = state["graph"], int(state["rows"])
         except FileNotFoundError:
             raise self._not_continued(
-                f"is there without {self._partial.name!r}, so complete or another file"
+                f"is there without {self._state_path.name!r}, and may be another file"
             ) from None
         except (ValueError, KeyError, TypeError):
             raise self._not_continued("is another file") from None
@@ -173,9 +171,9 @@ class RowFile:
             ) from None
 
     def _not_continued(self, what: str) -> InputError:
-        also = f" and {self._partial.name!r}" if self._partial.exists() else ""
+        also = f" and {self._state_path.name!r}" if self._state_path.exists() else ""
         return InputError(
-            "`out` must be a new file, or one that an interrupted call with the same graph left, "
+            "`out` must be a new file, or one that a call with the same graph left, "
             f"but {str(self._path)!r} {what}; remove it{also}, or give another file name."
         )
 
@@ -183,9 +181,9 @@ class RowFile:
         """Replace the file beside it in one step, so that a kill leaves the old one or the
         new one.
         """
-        new = self._partial.with_name(self._partial.name + ".new")
+        new = self._state_path.with_name(self._state_path.name + ".new")
         new.write_text(json.dumps(self._state))
-        new.replace(self._partial)
+        new.replace(self._state_path)
 
 
 class _NpyFile:
@@ -221,7 +219,7 @@ class _NpyFile:
 
 
 def _digest(graph: SparseGraph) -> str:
-    """Return a digest of a graph, by which an interrupted call is recognised."""
+    """Return a digest of a graph, by which the same call is recognised."""
     digest = hashlib.blake2b(f"{graph.n} {dtype_name(graph.dtype)}".encode(), digest_size=16)
     for array in graph.by_source.arrays():
         digest.update(array.tobytes())
