@@ -159,6 +159,12 @@ class TestText:
         longest = cli("solve", path, "--dtype", "float64", "--json").json["max_distance"]
         assert longest == sum(weights)
 
+    def test_float64_rounds(self, cli, save):
+        path = save("long.gr", f"p sp 3 2\na 1 2 {2**53 - 1}\na 2 3 2\n")
+        found = cli("solve", path, "--dtype", "float64").err
+        assert f"the longest distance is {2**53}; use int64" in found
+        assert cli("solve", path, "--dtype", "int64").err == ""
+
 
 class TestRuns:
     """How often a graph is solved for its time: once where that takes long."""

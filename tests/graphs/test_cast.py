@@ -115,4 +115,4 @@ def test_an_integer_that_is_rounded(recwarn, value, old, new, rounded):
     ] * rounded
     for warning in recwarn:
         remedy = "float64 or int64" if new == torch.float32 else "int64"
-        assert f"but a weight is {value}; use {remedy} for exact distances." in str(warning.message)
+        assert f"but a weight is {value}; use {remedy} for exact distances" in str(warning.message)

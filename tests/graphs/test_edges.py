@@ -95,6 +95,12 @@ class TestEdgeList:
             assert graph.to_weights(torch.float32).tolist() == [[0, 2**24], [2**24 + 4, 0]]
         assert len(caught) == 1
 
+    @pytest.mark.parametrize("weights", [[2**62 + 1, 3], [2**63, 2**64 - 1], [-(2**62) - 1]])
+    def test_float64_rounds_integers_beyond_int64(self, weights):
+        ends = [0] * len(weights), [1] * len(weights)
+        with pytest.warns(RoundingWarning, match=r"float64 is exact .* a weight is [-0-9]+;"):
+            EdgeList(2, *map(np.array, ends), np.array(weights))
+
     def test_the_largest_n_takes_no_memory(self, refuses):
         edges = edge_list(2**62, (2**62 - 1, 0, 1))
         with refuses(f"{2**62} vertices", "use a narrower dtype", error=TooLargeError):

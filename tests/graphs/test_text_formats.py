@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.errors import InputError, RoundingWarning, TooLargeError
 from tri_apsp.graphs import load_graph
 
 INF = float("inf")
@@ -50,6 +51,29 @@ def test_the_same_graph(save, name, text):
     graph = load_graph(save(name, text))
     assert (graph.n, listed(graph), graph.weights.dtype) == (4, EDGES, np.int64)
     assert listed(load_graph(save(f"{name}.gz", text))) == EDGES
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "rounded"),
+    [
+        ("g.gr", ("5", str(2**62 + 1)), str(2**62 + 1)),
+        ("g.gr", ("1.5", str(2**53 + 1)), str(2**53 + 1)),
+        ("g.gr", ("1.5", str(2**53 + 2)), None),
+        ("g.gr", ("inf", "1e300"), None),
+        ("g.csv", (str(2**62), " -9007199254740993 "), "-9007199254740993"),
+    ],
+)
+def test_integers_that_no_float64_holds(save, name, weights, rounded):
+    """A column with a fraction, or an integer beyond int64, is read as float64."""
+    first, second = weights
+    text = f"p sp 2 2\na 1 2 {first}\na 2 1 {second}\n"
+    if name == "g.csv":
+        text = f"# base 0\n0,1,{first}\n1,0,{second}\n"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load_graph(save(name, text))
+    found = [str(each.message) for each in caught if each.category is RoundingWarning]
+    assert [f"a weight is {rounded};" in message for message in found] == [True] * bool(rounded)
 
 
 @pytest.mark.parametrize(

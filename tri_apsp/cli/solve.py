@@ -157,6 +157,7 @@ def _solve(
 
 
 def _warn_of_rounding(longest: float | None, dtype: torch.dtype) -> None:
-    # From this end on, an integer may be the one to which the next is rounded.
-    if dtype.is_floating_point and isinstance(longest, int) and longest >= integer_limit(dtype):
-        warn_of_rounding(dtype, f"the longest distance is {longest}")
+    # From this end on, an integer may be the one to which the next is rounded. Beyond int64, there
+    # is no remedy.
+    if dtype.is_floating_point and integer_limit(dtype) <= (longest or 0) < 2**62:
+        warn_of_rounding(dtype, f"the longest distance is {longest:.0f}")

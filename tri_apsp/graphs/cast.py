@@ -100,10 +100,14 @@ def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
     """Issue the RoundingWarning of a float dtype; `found` names the integer that it does not
     hold exactly.
     """
-    remedy = "float64 or int64" if dtype == torch.float32 else "int64"
+    remedy = "use float64 or int64 for exact distances"
+    if dtype == torch.float64:
+        remedy = (
+            f"use int64 for exact distances, up to {no_edge(torch.int64)}, or scale the weights"
+        )
     warn_caller(
         f"{dtype_name(dtype)} is exact for integers below {integer_limit(dtype)} only, but "
-        f"{found}; use {remedy} for exact distances.",
+        f"{found}; {remedy}.",
         RoundingWarning,
     )
 
@@ -194,6 +198,9 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
     else as float64.
 
     Integers stay exact up to 2**62 - 2; larger ones round to float64.
+
+    Warns:
+        RoundingWarning: once, if an integer was rounded.
     """
     if values.dtype.kind == "f":
         reals = values.astype(np.float64, copy=False)
@@ -203,5 +210,8 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
         return reals.astype(np.int64) if integers else reals
     limit = no_edge(torch.int64)
     if values.size and (int(values.min()) <= -limit or int(values.max()) >= limit):
+        rounded = next((value for value in values.flat if int(float(value)) != int(value)), None)
+        if rounded is not None:
+            warn_of_rounding(torch.float64, f"a weight is {rounded}")
         return values.astype(np.float64)
     return values.astype(np.int64, copy=False)

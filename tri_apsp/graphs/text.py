@@ -17,8 +17,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import warn_of_rounding
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
@@ -123,6 +125,15 @@ class Text:
             too_large = infinite & ["inf" not in line.lower() for _, line in self.rows()]
             self.refuse(too_large, f"weights must be inf or at most {sys.float_info.max:.4g}")
 
+    def warn_of_rounding(self, weights: npt.NDArray[Any], delimiter: str | None) -> None:
+        """Warn if an integer in the last column is not exact as a float64."""
+        large = (np.abs(weights) >= 2.0**53) & (weights < np.inf)
+        for (_, line), is_large, weight in zip(self.rows(), large, weights, strict=True):
+            field = line.split(delimiter)[-1].strip() if is_large else ""
+            if re.fullmatch(r"[+-]?[0-9]+", field) and int(field) != int(weight):
+                warn_of_rounding(torch.float64, f"a weight is {field}")
+                return
+
     def check_count(self, found: int, expected: int) -> None:
         """Refuse another number of rows than the header announces."""
         if found != expected:
@@ -182,6 +193,8 @@ def parse_edges(
     outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= limit)
     text.refuse(outside, f"vertices must be from {base} to {base + limit - 1}")
     text.check_weights(values)
+    if np.abs(values).max(initial=0) >= 2.0**53 and values.dtype.kind == "f":
+        text.warn_of_rounding(values, delimiter)
     if n is None:
         n = int(max(sources.max(), targets.max())) + 1 if len(table) else 0
     return EdgeList(n, sources, targets, values, base)
