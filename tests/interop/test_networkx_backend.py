@@ -296,6 +296,23 @@ def test_other_arguments_are_left_to_networkx(name, arguments):
     assert isinstance(backend.can_run(name, (nx.path_graph(4),), arguments), str)
 
 
+def test_a_disconnected_graph_with_a_negative_cycle_is_disconnected_as_in_networkx():
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([(0, 1, -2), (1, 0, 1), (2, 3, 1)])
+    with pytest.raises(nx.NetworkXError, match="Graph is not strongly connected"):
+        ours("average_shortest_path_length", graph, weight="weight", method="bellman-ford")
+
+
+def test_sums_of_a_large_graph_take_no_matrix(monkeypatch):
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 100 << 20)
+    graph = nx.path_graph(6000)
+    found = ours("closeness_centrality", graph)
+    assert found[0] == pytest.approx(2 / 6000)
+    assert ours("diameter", graph) == 5999
+    with pytest.raises((NotImplementedError, TooLargeError)):
+        ours("floyd_warshall_numpy", graph)
+
+
 def test_a_graph_that_does_not_fit_the_memory_is_left_to_networkx(monkeypatch):
     from tri_apsp.interop import networkx_solution
 
@@ -304,7 +321,7 @@ def test_a_graph_that_does_not_fit_the_memory_is_left_to_networkx(monkeypatch):
 
     monkeypatch.setattr(networkx_solution, "check_memory", refuse)
     with pytest.raises(NotImplementedError):
-        ours("diameter", nx.cycle_graph(5))
+        ours("floyd_warshall", nx.cycle_graph(5))
 
 
 def test_results_can_be_pickled_and_have_a_default_as_in_networkx():

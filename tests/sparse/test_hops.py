@@ -56,6 +56,21 @@ def test_hops_of_all_and_of_some_vertices(name: str) -> None:
     assert torch.equal(hops(weights, some), hops(weights)[some])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_vertices_without_an_edge_take_no_time(weighted: bool) -> None:
+    n = 1_000_000
+    graph = matrix(n, [(5, 700_000), (700_000, 9)], [2, 3])
+    assert diameter(graph, weighted=weighted) == INF
+    assert eccentricities(graph, weighted=weighted).eq(INF).all()
+    assert mean_distance(graph, weighted=weighted) == (10 / 3 if weighted else 4 / 3)
+    found = closeness(graph, weighted=weighted)
+    assert found.nonzero().flatten().tolist() == [9, 700_000]
+    row = hops(graph, [5, 3, 5])
+    assert (row < 16383).sum(dim=1).tolist() == [3, 1, 3]
+    assert row[0, [5, 700_000, 9]].tolist() == [0, 1, 2]
+    assert row[1, 3] == 0
+
+
 def test_a_path_of_more_edges_than_the_dtype_holds() -> None:
     path = matrix(300, [(v, v + 1) for v in range(299)])
     with pytest.raises(DistanceRangeError, match="hops must be at most 254 to fit uint8"):

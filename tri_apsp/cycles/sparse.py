@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp.cycles.search import CycleSearch, Margins, NegativeCycle, search_on_cpu
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.graphs.sparse import SparseGraph, canonical
+from tri_apsp.graphs.sparse import SparseGraph, canonical, strong_components
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import raise_out_of_range
 
@@ -101,12 +101,7 @@ class SparseComponents:
         """Find the negative components of a graph, which has some; return it without the edges at
         their vertices.
         """
-        from scipy.sparse import csr_array  # imports of 0.1 s, which few graphs need
-        from scipy.sparse.csgraph import connected_components
-
-        offsets, vertices, _ = graph.by_source.arrays()
-        matrix = csr_array((np.ones(graph.edges, np.int8), vertices, offsets), (graph.n, graph.n))
-        labels = connected_components(matrix, connection="strong")[1].astype(np.int64)
+        labels = strong_components(graph)
         cycles = _SparseSearch(graph, self._allowance).run(torch.from_numpy(labels))
         assert cycles
         index_of = np.full(graph.n, -1)

@@ -62,7 +62,8 @@ def search_in_rounds(
         # Clamped or infinite potentials stop changing on a negative cycle too.
         parents[:] = device_parents.cpu().numpy()
         find_cycles(parents, labels, on_cycle)
-        return high.cpu()
+        found: torch.Tensor = high.cpu()
+        return found
 
 
 def _relax(

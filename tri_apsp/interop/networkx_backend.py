@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
@@ -26,7 +27,7 @@ from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.interop.networkx_rules import can_run, should_run
 
 if TYPE_CHECKING:
-    from tri_apsp.interop.networkx_solution import Solution
+    from tri_apsp.interop.networkx_solution import Solution, Sums
 
 __all__ = ["can_run", "convert_from_nx", "convert_to_nx", "should_run", *FUNCTIONS]
 
@@ -62,6 +63,18 @@ def _solve(graph: ConvertedGraph, attribute: str | None, **options: Any) -> Solu
     return solve(graph, attribute, **options)
 
 
+def _sums(graph: ConvertedGraph, attribute: str | None, **options: Any) -> Sums:
+    from tri_apsp.interop.networkx_solution import sums
+
+    return sums(graph, attribute, **options)
+
+
+def _rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[np.float64]]:
+    from tri_apsp.interop.networkx_solution import rows
+
+    return rows(graph, attribute)
+
+
 def _serves(function: Function) -> Function:
     """Decorate a function of this backend: graphs are converted, and one without nodes, which needs
     no solve, is NetworkX's.
@@ -81,8 +94,14 @@ def _floyd_warshall(graph: ConvertedGraph, weight: str | None, **options: Any) -
     """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle
     no error.
     """
-    try:
+    with _unbounded_is_left():
         return _solve(graph, weight, missing=1.0, negative=True, **options)
+
+
+@contextmanager
+def _unbounded_is_left() -> Iterator[None]:
+    try:
+        yield
     except nx.NetworkXUnbounded as error:
         raise NotImplementedError(
             "tri_apsp leaves the Floyd-Warshall of graphs with a negative cycle to NetworkX"
@@ -226,27 +245,29 @@ def average_shortest_path_length(
     n = len(G)
     if n == 1:
         return 0
-    if method == "unweighted":
-        solution = _solve(G, None)
-    elif method in ("dijkstra", "bellman-ford"):
-        solution = _solve(G, weight, negative=method == "bellman-ford")
-    else:
-        solution = _floyd_warshall(G, weight, loops=method == "floyd-warshall")
-    if np.isinf(solution.distances).any():
+    is_connected = nx.is_strongly_connected if G.is_directed() else nx.is_connected
+    if not is_connected(G.original):
         raise nx.NetworkXError(f"Graph is not {'strongly ' if G.is_directed() else ''}connected.")
-    return float(solution.total() / (n * (n - 1)))
+    if method == "unweighted":
+        found = _sums(G, None)
+    elif method in ("dijkstra", "bellman-ford"):
+        found = _sums(G, weight, negative=method == "bellman-ford")
+    else:
+        with _unbounded_is_left():
+            found = _sums(G, weight, negative=True, loops=method == "floyd-warshall")
+    return float(found.of_all() / (n * (n - 1)))
 
 
 @_serves
 def eccentricity(
     G: ConvertedGraph, v: None = None, sp: None = None, weight: str | None = None
 ) -> dict[Node, Any]:
-    solution = _solve(G, weight)
-    farthest = solution.distances.max(axis=1)
-    if np.isinf(farthest).any():
+    found = _sums(G, weight, from_source=True)
+    if (found.reached < len(G)).any():
         kind = "digraph is not strongly" if G.is_directed() else "graph is not"
         raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
-    return dict(zip(solution.nodes, solution.numbers(farthest), strict=True))
+    farthest = found.farthest.astype(np.int64) if found.integers else found.farthest
+    return dict(zip(G.nodes, farthest.tolist(), strict=True))
 
 
 @_serves
@@ -283,26 +304,24 @@ def periphery(
 
 @_serves
 def wiener_index(G: ConvertedGraph, weight: str | None = None) -> Any:
-    solution = _solve(G, weight)
-    if np.isinf(solution.distances).any():
+    found = _sums(G, weight)
+    if (found.reached < len(G)).any():
         return float("inf")
-    total = solution.total()
-    return total if G.is_directed() else total / 2
+    return found.of_all() if G.is_directed() else found.of_all() / 2
 
 
 @_serves
 def harmonic_centrality(
     G: ConvertedGraph, nbunch: None = None, distance: str | None = None, sources: None = None
 ) -> dict[Node, Any]:
-    solution = _solve(G, distance)
-    distances = solution.distances
-    counted = (distances != 0) & (distances < np.inf)
-    sums = np.divide(1, distances, out=np.zeros_like(distances), where=counted).sum(axis=0)
+    sums, reached = np.zeros(len(G)), np.zeros(len(G), np.bool_)
+    for distances in _rows(G, distance):
+        counted = (distances != 0) & (distances < np.inf)
+        sums += np.divide(1, distances, out=np.zeros_like(distances), where=counted).sum(axis=0)
+        reached |= counted.any(axis=0)
     return {
-        node: value if reached else 0
-        for node, value, reached in zip(
-            solution.nodes, sums.tolist(), counted.any(axis=0).tolist(), strict=True
-        )
+        node: value if is_reached else 0
+        for node, value, is_reached in zip(G.nodes, sums.tolist(), reached.tolist(), strict=True)
     }
 
 
@@ -310,14 +329,12 @@ def harmonic_centrality(
 def closeness_centrality(
     G: ConvertedGraph, u: None = None, distance: str | None = None, wf_improved: bool = True
 ) -> dict[Node, float]:
-    solution = _solve(G, distance)
-    found = solution.distances < np.inf
-    totals = np.where(found, solution.distances, 0).sum(axis=0)  # towards each node
-    others = found.sum(axis=0) - 1.0
-    values = np.divide(others, totals, out=np.zeros_like(totals), where=totals > 0)
+    found = _sums(G, distance)
+    others = found.reached - 1
+    values = np.divide(others, found.total, out=np.zeros(len(G)), where=found.total > 0)
     if wf_improved and len(G) > 1:
         values *= others / (len(G) - 1)
-    return dict(zip(solution.nodes, values.tolist(), strict=True))
+    return dict(zip(G.nodes, values.tolist(), strict=True))
 
 
 @_serves
@@ -325,6 +342,9 @@ def global_efficiency(G: ConvertedGraph) -> float:
     n = len(G)
     if n == 1:
         return 0
-    # In the order in which NetworkX adds them: by source, then by distance.
-    lengths = np.sort(_solve(G, None).distances, axis=1)[:, 1:]
-    return float(np.add.accumulate((1 / lengths).ravel())[-1]) / (n * (n - 1))
+    total = 0.0
+    for distances in _rows(G, None):
+        # In the order in which NetworkX adds them: by source, then by distance.
+        inverse = 1 / np.sort(distances, axis=1)[:, 1:]
+        total = float(np.add.accumulate(np.append(total, inverse))[-1])
+    return total / (n * (n - 1))

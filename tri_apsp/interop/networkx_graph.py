@@ -86,18 +86,19 @@ class ConvertedGraph:
             values *= 2
         kinds = set(map(type, values))
         if strange := kinds - _INTEGERS - _REALS - {_Missing}:
-            raise _left_to_networkx(f"a weight is of type {strange.pop().__name__}")
+            raise left_to_networkx(f"a weight is of type {strange.pop().__name__}")
         try:
             weights = np.array([1 if x is _MISSING else x for x in values], np.float64)
         except OverflowError:  # an integer
             weights = np.array([np.inf])
         longest = float(np.abs(weights).max(initial=0)) * len(self)
         if not np.isfinite(longest):
-            raise _left_to_networkx("a weight is NaN, or a path of these weights exceeds a float")
+            raise left_to_networkx("a weight is NaN, or a path of these weights exceeds a float")
         if kinds & _INTEGERS and longest > 2.0**53:
-            raise _left_to_networkx("a path of integer weights might exceed 2**53")
+            raise left_to_networkx("a path of integer weights might exceed 2**53")
         return Edges(rows, columns, weights, _Missing in kinds, not kinds & _REALS)
 
 
-def _left_to_networkx(reason: str) -> NotImplementedError:
+def left_to_networkx(reason: str) -> NotImplementedError:
+    """Return the error by which a call is left to NetworkX."""
     return NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {reason}")

@@ -1,6 +1,9 @@
-"""One dense solve of a NetworkX graph, and its rows as Python numbers, orders and paths."""
+"""The distances of a NetworkX graph: all of them, as Python numbers, orders and paths; or what they
+add up to.
+"""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.api import shortest_paths
+from tri_apsp.api import distance_blocks, shortest_paths
 from tri_apsp.device import resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
-from tri_apsp.graphs import EdgeList
-from tri_apsp.interop.networkx_graph import ConvertedGraph
+from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
+from tri_apsp.interop.networkx_graph import ConvertedGraph, left_to_networkx
 from tri_apsp.memory import check_memory
+from tri_apsp.sparse.measures import totals
 
 # Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later
 # distances and temporaries.
@@ -93,10 +97,6 @@ class Solution:
                 paths[nodes[place]] = path
         return paths
 
-    def total(self) -> Any:
-        """Return the sum of all distances, exact for integers."""
-        return sum(sum(self.numbers(row)) for row in self.distances)
-
 
 def solve(
     graph: ConvertedGraph,
@@ -123,26 +123,93 @@ def solve(
         networkx.NetworkXUnbounded: there is a negative cycle.
     """
     edges, n = graph.edges(attribute), len(graph)
+    with _errors():
+        given = _sparse_graph(graph, attribute, negative=negative, loops=loops)
+        check_memory(n, 1, torch.float64, given.device, matrices=_MATRICES)
+        result = shortest_paths(given, predecessors=predecessors)
+    before = None if result.predecessors is None else result.predecessors.cpu().numpy()
+    integers = n == 1 or (edges.integers and not (edges.missing and isinstance(missing, float)))
+    return Solution(graph.nodes, result.distances.cpu().numpy(), before, integers)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What the distances of each node add up to, without the matrix of them.
+
+    Attributes:
+        total, reached, farthest: (n,) of float64, as tri_apsp.sparse.hops.Totals.
+        integers: whether distances are integers in Python.
+    """
+
+    total: npt.NDArray[np.float64]
+    reached: npt.NDArray[np.float64]
+    farthest: npt.NDArray[np.float64]
+    integers: bool
+
+    def of_all(self) -> Any:
+        """Return the sum of all distances; exact for integers."""
+        return (
+            sum(self.total.astype(np.int64).tolist()) if self.integers else self.total.sum().item()
+        )
+
+
+def sums(
+    graph: ConvertedGraph,
+    attribute: str | None,
+    *,
+    from_source: bool = False,
+    negative: bool = False,
+    loops: bool = True,
+) -> Sums:
+    """Return the sums of the distances to each node; `from_source`: from each node.
+
+    Args, errors: as solve; NotImplementedError also if a sum of integers might exceed 2**53.
+    """
+    edges = graph.edges(attribute)
+    longest = float(np.abs(edges.weights).max(initial=0)) * len(graph)
+    if edges.integers and longest * len(graph) > 2.0**53:
+        raise left_to_networkx("a sum of integer distances might exceed 2**53")
+    with _errors():
+        given = _sparse_graph(graph, attribute, negative=negative, loops=loops)
+        found = totals(given, weighted=attribute is not None, from_source=from_source)
+    return Sums(found.total.numpy(), found.reached.numpy(), found.farthest.numpy(), edges.integers)
+
+
+def rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[np.float64]]:
+    """Yield the distances (rows, n) from some nodes after others, inf where there is no path.
+
+    Errors: as solve.
+    """
+    with _errors():
+        for _, distances in distance_blocks(
+            _sparse_graph(graph, attribute, negative=False, loops=True)
+        ):
+            yield distances.numpy()
+
+
+def _sparse_graph(
+    graph: ConvertedGraph, attribute: str | None, *, negative: bool, loops: bool
+) -> SparseGraph:
+    """Return the edges in float64, on the device that the configuration of NetworkX names."""
+    edges = graph.edges(attribute)
     if not negative and (edges.weights < 0).any():
         raise NotImplementedError(
             "tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX"
         )
-    settings = getattr(
-        nx.config.backends, "tri_apsp", None
-    )  # of the entry points, if they are installed
+    kept = slice(None) if loops else edges.sources != edges.targets
+    lists = EdgeList(len(graph), edges.sources[kept], edges.targets[kept], edges.weights[kept])
+    # Of the entry points, if they are installed.
+    settings = getattr(nx.config.backends, "tri_apsp", None)
     device = resolve(str(settings.device) if settings else "auto")
+    return sparse_graph(lists, dtype=torch.float64, device=device)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Raise the errors of solve in place of those of tri_apsp."""
     try:
-        check_memory(n, 1, torch.float64, device, matrices=_MATRICES)
-        weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(
-            torch.float64, device
-        )
-        if not loops:
-            weights.fill_diagonal_(0)
-        result = shortest_paths(weights, predecessors=predecessors)
+        yield
     except (EngineError, TooLargeError) as error:
         raise NotImplementedError(str(error)) from error
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
-    before = None if result.predecessors is None else result.predecessors.cpu().numpy()
-    integers = n == 1 or (edges.integers and not (edges.missing and isinstance(missing, float)))
-    return Solution(graph.nodes, result.distances.cpu().numpy(), before, integers)

@@ -63,16 +63,35 @@ def hops(
         raise error_for(dtype, torch.dtype)(
             f"`dtype` must be one of {names}, but is {given}; choose one of these."
         )
-    given_graph = sparse_graph(graph)
+    whole = sparse_graph(graph)
+    starts = torch.arange(whole.n) if sources is None else sources_of(sources, whole.n)
+    if whole.device.type != "cpu":
+        engines.choose(whole.device)  # which raises if no kernel can run
+    searchable, vertices = whole.without_isolated()
+    if searchable is whole:
+        return _hops(whole, starts, dtype)
+    # Of the others, each reaches itself alone.
+    size, device = len(starts) * whole.n * dtype.itemsize, whole.device
+    with memory_for(_result_of(starts, whole), size, device, "give fewer sources"):
+        result = torch.full((len(starts), whole.n), UNREACHABLE[dtype], dtype=dtype, device=device)
+    result[torch.arange(len(starts), device=device), starts.to(device)] = 0
+    place = torch.full((whole.n,), -1)
+    place[vertices.cpu()] = torch.arange(searchable.n)
+    searched = place[starts] >= 0
+    found = _hops(searchable, place[starts[searched]], dtype)
+    result[searched.nonzero().to(device), vertices] = found
+    return result
+
+
+def _hops(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the hops from vertices `starts`, of int64 on the CPU; see hops."""
     n, device = given_graph.n, given_graph.device
-    starts = torch.arange(n) if sources is None else sources_of(sources, n)
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
     if device.type != "cpu":
-        engines.choose(device)  # which raises if no kernel can run
         from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
         size += search_memory(n, len(starts), unreachable)
-    with memory_for(f"({len(starts)}, {n}) hops", size, device, "give fewer sources"):
+    with memory_for(_result_of(starts, given_graph), size, device, "give fewer sources"):
         if device.type == "cpu":
             # NumPy asks for huge pages, which the threads fill in a fifth of the time.
             result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
@@ -88,6 +107,10 @@ def hops(
             f"more edges; use a wider dtype, such as {wider}."
         )
     return result
+
+
+def _result_of(starts: torch.Tensor, graph: SparseGraph) -> str:
+    return f"({len(starts)}, {graph.n}) hops"
 
 
 def _hops_on_cpu(
@@ -147,7 +170,6 @@ def hop_totals(
         else (graph.by_destination, graph.by_source)
     )
     if graph.device.type != "cpu" and graph.n:
-        engines.choose(graph.device)  # which raises if no kernel can run
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
         size = search_memory(graph.n, graph.n)

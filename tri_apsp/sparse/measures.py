@@ -4,16 +4,18 @@ from collections.abc import Callable
 
 import torch
 
+from tri_apsp import engines
 from tri_apsp.arguments import check_flags
+from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs.sparse import GraphLike, sparse_graph
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import Totals, hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SparseSolver
 
-# Distances that are held at a time.
-_VALUES_PER_BLOCK = 1 << 24
+# Distances that are held at a time, and rows or columns of a task that adds them up.
+_VALUES_PER_BLOCK, _PART = 1 << 24, 256
 
 
 def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
@@ -43,7 +45,11 @@ def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     Raises:
         InputError: also if the graph has no vertex.
     """
-    return diameter_of(totals(graph, weighted=weighted))
+    check_flags(weighted=weighted)
+    given = sparse_graph(graph)
+    if given.n and (not weighted or given.lowest >= 0) and strong_components(given).any():
+        return float("inf")
+    return diameter_of(totals(given, weighted=weighted))
 
 
 def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
@@ -112,27 +118,64 @@ def totals(
     `report` receives the fraction done from time to time.
     """
     check_flags(weighted=weighted)
-    given = sparse_graph(graph)
-    if not weighted:
-        return hop_totals(given, from_source=from_source, report=report)
+    whole = sparse_graph(graph)
+    engines.choose(whole.device)  # which raises if no kernel can run
+    given, vertices = whole.without_isolated()
+    solve = _weighted_totals if weighted else hop_totals
+    found = solve(given, from_source=from_source, report=report)
+    if given is whole:
+        return found
+    # Vertices without an edge reach, and are reached by, themselves.
+    filled = Totals(*torch.zeros(3, whole.n, dtype=torch.float64))
+    filled.reached.fill_(1)
+    for total, part in zip(filled, found, strict=True):
+        total[vertices.cpu()] = part
+    return filled
+
+
+def _weighted_totals(
+    given: SparseGraph, *, from_source: bool, report: Callable[[float], None] | None
+) -> Totals:
     n = given.n
     try:
         solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
     except NegativeCycleError as error:
         raise error.reworded(mark="") from None  # a sum has no use for marked pairs
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
+    add = _add_on_cpu if given.device.type == "cpu" else _add
     for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):
-        distances = solved.distances
-        finite = distances < no_edge(distances.dtype)
-        kept = distances.to(torch.float64).masked_fill_(~finite, 0)
-        if from_source:
-            values = kept.sum(1), finite.sum(1), kept.amax(1)
-            for total, value in zip(found, values, strict=True):
-                total[rows] = value.to(torch.float64)
-        else:
-            found.total.add_(kept.sum(0))
-            found.reached.add_(finite.sum(0))
-            torch.maximum(found.farthest, kept.amax(0), out=found.farthest)
+        add(solved.distances, found, rows if from_source else None)
         if report is not None:
             report(rows.stop / n)
     return Totals(*(total.cpu() for total in found))
+
+
+def _add(distances: torch.Tensor, found: Totals, rows: slice | None) -> None:
+    """Add distances to the totals of their columns; with `rows`, of these rows."""
+    finite = distances < no_edge(distances.dtype)
+    kept = distances.to(torch.float64).masked_fill_(~finite, 0)
+    axis, part = (0, slice(None)) if rows is None else (1, rows)
+    found.total[part] += kept.sum(axis)
+    found.reached[part] += finite.sum(axis)
+    found.farthest[part] = torch.maximum(found.farthest[part], kept.amax(axis))
+
+
+def _add_on_cpu(distances: torch.Tensor, found: Totals, rows: slice | None) -> None:
+    """As _add, in one pass."""
+    from tri_apsp.kernels.cpu.totals import add_totals  # with Numba: half a second
+
+    values, sums = distances.numpy(), [total.numpy() for total in found]
+    missing = values.dtype.type(no_edge(distances.dtype))
+    tasks: list[CpuTask]
+    if rows is None:
+        parts = (slice(first, first + _PART) for first in range(0, values.shape[1], _PART))
+        tasks = [
+            (values[:, part], missing, False, *(total[part] for total in sums)) for part in parts
+        ]
+    else:
+        parts = (slice(first, first + _PART) for first in range(0, len(values), _PART))
+        of_rows = [total[rows] for total in sums]
+        tasks = [
+            (values[part], missing, True, *(total[part] for total in of_rows)) for part in parts
+        ]
+    run_tasks(add_totals, tasks, 8 * values.size, thread_count())
