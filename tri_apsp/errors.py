@@ -61,7 +61,7 @@ class NegativeCycleError(ApspError, ValueError):
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
             could be traced, else ascending.
         batch: index of the graph with these vertices in a batch, or None for a single graph.
-        base: the number that the message gives to vertex 0.
+        labels: what the message calls each vertex; None: 0, 1, ...
         weight: of the cycle, or None if it could not be traced.
         graphs: the indices of all graphs that may have a negative cycle, as far as they were
             solved; (0,) for a single graph.
@@ -73,20 +73,20 @@ class NegativeCycleError(ApspError, ValueError):
         self,
         vertices: Sequence[int],
         batch: int | None = None,
-        base: int = 0,
+        labels: Sequence[int | str] | None = None,
         weight: float | None = None,
         graphs: Sequence[int] | None = None,
         mark: str = 'negative_cycles="mark"',
     ) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
-        self.base = base
+        self.labels = labels
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
         self.mark = mark
-        shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (
-            ", ..." if len(self.vertices) > 8 else ""
-        )
+        shown = ", ".join(
+            str(vertex if labels is None else labels[vertex]) for vertex in self.vertices[:8]
+        ) + (", ..." if len(self.vertices) > 8 else "")
         of_weight = (
             ""
             if weight is None
@@ -100,15 +100,15 @@ class NegativeCycleError(ApspError, ValueError):
             f"edges{mark and f', or mark such pairs: {mark}'}."
         )
 
-    def reworded(self, mark: str, base: int = 0) -> NegativeCycleError:
-        """Return the same error with another `mark`, and with vertices numbered from `base`."""
-        return type(self)(self.vertices, self.batch, base, self.weight, self.graphs, mark)
+    def reworded(self, mark: str, labels: Sequence[int | str] | None = None) -> NegativeCycleError:
+        """Return the same error with another `mark`, and with these labels."""
+        return type(self)(self.vertices, self.batch, labels, self.weight, self.graphs, mark)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
         return type(self), (
             self.vertices,
             self.batch,
-            self.base,
+            self.labels,
             self.weight,
             self.graphs,
             self.mark,

@@ -12,11 +12,11 @@ from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import SPARSE_DTYPES, write_distances
 from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
-from tri_apsp.plan import BY_NAME, Plan
+from tri_apsp.plan import BY_NAME, Plan, Progress
 from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import dtype_name, no_edge
@@ -45,14 +45,11 @@ def plan_of(request: Request) -> Plan:
 
 def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | None = None) -> Result:
     """Return the result of a request by its plan; `progress` receives the fraction done."""
-    if isinstance(plan, SparsePlan):
-        result = sparse.run(request.by_edges, plan, progress=progress)
-    elif isinstance(plan, PackedPlan):
-        assert request.weights is not None
-        result = run_packed(request.weights, plan)
-    else:
-        assert isinstance(plan, DensePlan)
-        result = dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+    try:
+        result = _run(request, plan, progress)
+    except NegativeCycleError as error:
+        raise error.reworded(error.mark, request.labels) from None
+    result = dataclasses.replace(result, labels=request.labels)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         if not request.options.overwrite:
@@ -61,6 +58,16 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     if out is not None:
         write_distances(result.distances, out)
     return result
+
+
+def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
+    if isinstance(plan, SparsePlan):
+        return sparse.run(request.by_edges, plan, progress=progress)
+    if isinstance(plan, PackedPlan):
+        assert request.weights is not None
+        return run_packed(request.weights, plan)
+    assert isinstance(plan, DensePlan)
+    return dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
 
 
 def select(request: Request, *, read_values: bool) -> Plan:

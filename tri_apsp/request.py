@@ -38,6 +38,7 @@ from tri_apsp.graphs import (
     is_sparse,
     sparse_graph,
 )
+from tri_apsp.graphs.labels import Labels
 from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.semirings import dtype_name, no_edge, solved_dtype
@@ -61,6 +62,7 @@ class Request:
         weights: dense weights as they were given; None of a sparse graph.
         batch: the dense weights, unless they are packed.
         graph: the sparse graph.
+        labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
         limit: rounded to the dtype of the graph.
@@ -71,6 +73,7 @@ class Request:
     weights: torch.Tensor | None
     batch: DenseBatch | None
     graph: SparseGraph | None
+    labels: Labels | None
     offsets: torch.Tensor | None
     sources: torch.Tensor | None
     method: str
@@ -109,8 +112,9 @@ class Request:
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
         check_flags(min_only=min_only)
+        labels = None
         if isinstance(graph, DenseGraph):
-            graph = graph.weights
+            graph, labels = graph.weights, graph.labels
         sparse_graph_given = is_sparse(graph)
         if offsets is not None or sizes is not None or overwrite or not check:  # see _EXCLUSIVE
             given = {
@@ -130,6 +134,7 @@ class Request:
         batch = sparse = None
         if sparse_graph_given:
             sparse = sparse_graph(graph, dtype=dtype)
+            labels = sparse.labels
         elif offsets is None:
             if dtype is not None and isinstance(graph, torch.Tensor) and graph.dtype != dtype:
                 _refuse_conversion(graph)
@@ -141,7 +146,18 @@ class Request:
                 batch = with_sizes(batch, sizes, check=check)
         weights = None if sparse_graph_given else graph
         request = cls(
-            weights, batch, sparse, offsets, None, method, config, limit, min_only, out, options
+            weights,
+            batch,
+            sparse,
+            labels,
+            offsets,
+            None,
+            method,
+            config,
+            limit,
+            min_only,
+            out,
+            options,
         )
         if sources is not None:
             request = request._with_sources(sources)

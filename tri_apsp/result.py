@@ -9,6 +9,7 @@ from tri_apsp.arguments import as_indices, as_integer
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.labels import Labels
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
@@ -40,6 +41,8 @@ class Result:
             negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and
             no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
+        labels: what the graph calls each vertex, if it was read from a file; None: it is dense
+            weights, or packed.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each
             vertex, -1 without a path.
     """
@@ -50,6 +53,7 @@ class Result:
     negative_cycle: NegativeCycle | None = None
     sources: torch.Tensor | None = None
     nearest: torch.Tensor | None = None
+    labels: Labels | None = None
 
     @property
     def method(self) -> str:

@@ -13,10 +13,10 @@ from tri_apsp.semirings import DTYPES, no_edge
 INF = float("inf")
 
 
-def edge_list(n, *edges, dtype=None, base=0):
+def edge_list(n, *edges, dtype=None, labels=None):
     columns = list(zip(*edges, strict=True)) or [(), (), ()]
     sources, targets = (np.array(column, int) for column in columns[:2])
-    return EdgeList(n, sources, targets, np.array(columns[2], dtype), base)
+    return EdgeList(n, sources, targets, np.array(columns[2], dtype), labels)
 
 
 def listed(graph):
@@ -117,7 +117,10 @@ class TestEdgeList:
                 lambda: edge_list(3, (0, -1, 1)),
                 "vertices in [0, 3), but one leads from 0 to -1",
             ),
-            (lambda: edge_list(3, (0, 3, 1), base=1), "in [1, 4), but one leads from 1 to 4"),
+            (
+                lambda: edge_list(3, (0, 3, 1), labels=range(1, 4)),
+                "in [1, 4), but one leads from 1 to 4",
+            ),
             (lambda: edge_list(2, (0, 1, 1.5)).to_weights(torch.int32), "one is 1.5; use float32"),
             (lambda: edge_list(2).to_weights(torch.float16), "float16; convert"),
         ],

@@ -14,8 +14,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tri_apsp
 from tri_apsp.errors import InputError, RoundingWarning, TooLargeError
 from tri_apsp.graphs import load_graph
+from tri_apsp.graphs.labels import vertex_of
 
 INF = float("inf")
 COORDINATE, ARRAY = "%%MatrixMarket matrix coordinate", "%%MatrixMarket matrix array"
@@ -40,9 +42,10 @@ def listed(graph):
         ("g.gr", GOOD.replace("5", "5.0")),
         ("g.txt", "# base 0 vertices 4\n0 1 5\n\n# é\n  1\t3   0  \n3 0 -7\n"),
         ("g.txt", "# a road network\n#base 1\n# vertices 4\n1 2 5\n2 4 0\n4 1 -7\n# base 0\n"),
-        ("g.csv", '# base 0\n"u","v","w"\n0,1,5\n 1 , 3 , 0\n \n3,0,-7\n'),
-        ("g.csv", "source,target,weight\n# base 1\n1,2,5\n2,4,0\n4,1,-7"),
-        ("g.tsv", "# base 0\n0\t1\t+5\n1\t3\t0.\n3\t0\t-7\n"),
+        ("g.csv", '# base 0 vertices 4\n"u","v","w"\n0,1,5\n 1 , 3 , 0\n \n3,0,-7\n'),
+        ("g.csv", "source,target,weight\n# base 1\n# Vertices 4\n1,2,5\n2,4,0\n4,1,-7"),
+        ("g.csv", "# base 0 vertices 4\ncost,to,from\n5,1,0\n0,3,1\n-7,0,3\n"),
+        ("g.tsv", "# base 0 vertices 4\n0\t1\t+5\n1\t3\t0.\n3\t0\t-7\n"),
         ("g.mtx", f"{COORDINATE} integer general\n%\n4 4 3\n1 2 5\n2 4 0\n4 1 -7"),
         ("g.mtx", f"{COORDINATE} real general\r\n4 4 3\r\n1 2 5e0\r\n\r\n2\t4  .0\r\n4 1 -7\r\n"),
     ],
@@ -84,7 +87,7 @@ def test_integers_that_no_float64_holds(save, name, weights, rounded):
         ("g.csv", f"# base 0\n0,1,{2**60 + 1}\n  \n1,0,3\n", 2, [2**60 + 1, 3]),
         ("g.gr", "p sp 0 0\n", 0, []),
         ("g.gr", "p sp 1000000000000 1\na 1 1000000000000 1\n", 10**12, [1]),
-        ("g.txt", "# base 0\n0 1\n1 4\n", 5, [1, 1]),
+        ("g.txt", "# base 0\n0 1\n1 4\n", 3, [1, 1]),
         ("g.txt", "# base 0 vertices 4\n", 4, []),
         ("g.txt", "# base 0\n" + "0 1 3\n" * 999 + "0 1 0.25\n", 2, [3] * 999 + [0.25]),
         ("g.mtx", f"{COORDINATE} pattern general\n2 2 1\n1 2\n", 2, [1]),
@@ -150,19 +153,17 @@ BAD = [
         "the 1 edge that its header announces, but",
     ),
     ("g.gr", "p sp 2 3\n", "the 3 edges that its header announces, but lists 0; copy"),
-    ("g.txt", "1 2 3\n# base 1\n", "pass --base 0 or --base 1"),
+    ("g.txt", "# vertices 3\n1 2 3\n# base 1\n", "pass --base 0 or --base 1"),
     ("g.txt", "# x\n# base 2\n2 3\n", "line 2 of"),
     ("g.txt", "# base 0 vertices many\n", "line 1 has 'many'"),
     ("g.txt", "# base 0 vertices 2\n0 1 5\n1 2 5\n", "from 0 to 1"),
     ("g.txt", "# base 0\n", "an edge or say how many vertices"),
     ("g.txt", "# base 0\n0 1\n1 2 3\n", "`source target` in"),
     ("g.txt", "# base 0\n0 1 2\n0 1 2 # remark\n", "line 3 is '0 1 2 # remark' (3 columns but 5"),
-    ("g.txt", "# base 0\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
-    ("g.csv", "# base 0\nsource,target\n", "an edge or say how many vertices"),
-    ("g.csv", "# base 0\nweight,source,target\n2,0,1\n", "line 2 of"),
-    ("g.csv", "# base 0\nsource\n0,1\n", "separate all by commas"),
-    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n", "line 3 is 'u,v'"),
-    ("g.csv", "# base 0\n0 1 2\n", "`source,target,weight`"),
+    ("g.txt", "# base 0 vertices 3\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
+    ("g.csv", "# base 0\nsource\n0,1\n", "must name source, target"),
+    ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "integers or all names in"),
+    ("g.csv", "# base 0\n0 1 2\n", "has 1 fields; say which they are"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
     ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),
@@ -206,7 +207,7 @@ def test_arguments_that_contradict_the_file(save, refuses):
 
 
 def test_undirected(save, refuses):
-    graph = load_graph(save("g.csv", "0,1,4\n1,1,-2\n"), base=0, directed=False)
+    graph = load_graph(save("g.csv", "0,1,4\n1,1,-2\n"), directed=False)
     assert graph.to_weights(torch.int32).tolist() == [[0, 4], [4, -2]]
     with refuses("`directed` must be True for a dense matrix"):
         load_graph(save("g.mtx", f"{ARRAY} real general\n1 1\n0\n"), directed=False)
@@ -230,11 +231,11 @@ HEADERS = {
 
 def by_hand(text: str, format: str) -> list[tuple[int, int, float]]:
     """The edges of lines `source target weight`."""
-    comment, separator = {"gr": "c", "mtx": "%"}.get(format, "#"), "," if format == "csv" else None
+    comments, separator = {"gr": "", "mtx": "%"}.get(format, "#%"), "," if format == "csv" else None
     edges = []
     for line in filter(str.strip, text.split("\n")):
         marker, *fields = ["a"] * (format != "gr") + [f.strip() for f in line.split(separator)]
-        if marker == comment or line.lstrip()[0] == comment != "c":
+        if marker == "c" or line.lstrip()[0] in comments:
             continue
         assert marker == "a"
         assert all(NUMBER.fullmatch(field) for field in fields)
@@ -259,3 +260,107 @@ def test_a_damaged_file_is_refused_or_read_as_written(format, data):
     except InputError:
         return
     assert listed(graph) == by_hand(text, format)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels", "edges"),
+    [
+        ("g.txt", "10000000000 2 3\n7 2 4\n", [2, 7, 10**10], [(2, 0, 3), (1, 0, 4)]),
+        ("g.txt", f"{10**30} 2\n2 7\n", [2, 7, 10**30], [(2, 0, 1), (0, 1, 1)]),
+        ("g.txt", "# base 1\n3 1\n", [1, 3], [(1, 0, 1)]),
+        ("g.txt", "% a comment of KONECT\n4 5 1\n", [4, 5], [(0, 1, 1)]),
+        (
+            "g.txt",
+            'Oslo Rome 3\n"New York" Oslo 4.5\n',
+            ["New York", "Oslo", "Rome"],
+            [(1, 2, 3), (0, 1, 4.5)],
+        ),
+        ("g.csv", "ö, ä ,1\nä,Z,2\n", ["Z", "ä", "ö"], [(2, 1, 1), (1, 0, 2)]),
+        ("g.csv", "to,from,cost\n1,2,5\n2,3,7\n", [1, 2, 3], [(1, 0, 5), (2, 1, 7)]),
+        ("g.csv", "From,To\n1,2\n2,3\n", [1, 2, 3], [(0, 1, 1), (1, 2, 1)]),
+        ("g.tsv", "b\ta\n", ["a", "b"], [(1, 0, 1)]),
+    ],
+)
+def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges):
+    graph = load_graph(save(name, text))
+    assert (list(graph.labels), listed(graph)) == (labels, edges)
+    result = tri_apsp.shortest_paths(graph)
+    assert list(result.labels) == labels
+    assert list(tri_apsp.read_sparse_graph(save(name, text)).labels) == labels
+    for vertex, label in enumerate(labels):
+        assert vertex_of(graph.labels, str(label), "--source") == vertex
+    for other in ("99", "Bonn"):
+        with pytest.raises(InputError, match="--source must be a vertex of the graph"):
+            vertex_of(graph.labels, other, "--source")
+
+
+@pytest.mark.parametrize(
+    ("text", "remedies"),
+    [
+        ("4 2 2\n1 2 30\n2 3 46\n", ["--header", "--columns 1,2,3"]),
+        ("3 2\n1 2\n2 3\n", ["--header"]),
+        ("0,3,5\n3,0,2\n5,2,0\n", ["--matrix", "--columns 1,2,3"]),
+        ("0,inf\n4,0\n", ["--matrix"]),
+        ("source_id,target_id,id\n1,2,5\n", ["--columns source,target,weight"]),
+        ("id,source,target\n1,2,5\n", ["--columns source,target,weight"]),
+        ("a,b,note\nb,c,x\n", ["--columns"]),
+        ("1,2,3,4\n", ["--columns", "--matrix"]),
+        ("0 1 {'weight': 3}\n", ["write_weighted_edgelist"]),
+        ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'"]),
+        ("a,,3\n", ["line 1 is 'a,,3'"]),
+    ],
+)
+def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
+    extension = ".csv" if "," in text else ".txt"
+    with refuses(*remedies):
+        load_graph(save("g" + extension, text))
+
+
+def test_options_say_how_a_text_is_meant(save, refuses):
+    library = save("g.txt", "4 2 2\n1 2 30\n2 3 46\n")
+    assert listed(load_graph(library, header=True)) == [(0, 1, 30), (1, 2, 46)]
+    assert load_graph(library, columns=["1", "2", "3"]).n == 4
+    table = save("g.csv", "id,from_id,to_id,cost\n9,1,2,5\n9,2,3,7\n")
+    for columns in (["from_id", "to_id", "cost"], [2, 3, 4]):
+        found = load_graph(table, columns=columns, header=True)
+        assert listed(found) == [(0, 1, 5), (1, 2, 7)]
+    with refuses("`columns` must be names or numbers", "'length'"):
+        load_graph(table, columns=["from_id", "to_id", "length"])
+    with refuses("give two or three"):
+        load_graph(table, columns=["from_id"])
+    with refuses("`base` is for `vertices`"):
+        load_graph(library, base=1)
+    with refuses("`matrix` is for edge lists (.txt, .csv, .tsv)"):
+        load_graph(save("g.gr", GOOD), matrix=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "labels", "weights"),
+    [
+        ("0,3\n5,0\n", {"matrix": True}, [0, 1], [[0, 3], [5, 0]]),
+        (
+            "0,3,5,1\n3,0,2,1\n5,2,0,1\n1,1,inf,0\n",
+            {},
+            [0, 1, 2, 3],
+            [[0, 3, 5, 1], [3, 0, 2, 1], [5, 2, 0, 1], [1, 1, INF, 0]],
+        ),
+        ("0,-1\n5,0\n", {"matrix": True, "missing": -1}, [0, 1], [[0, 2**62 - 1], [5, 0]]),
+        ("0,nan\n5,0\n", {"matrix": True, "missing": INF * 0}, [0, 1], [[0, INF], [5, 0]]),
+        (",b,a\nb,0,3\na,inf,0\n", {}, ["a", "b"], [[0, INF], [3, 0]]),
+    ],
+)
+def test_a_matrix(save, text, options, labels, weights):
+    graph = load_graph(save("m.csv", text), **options)
+    assert (list(graph.labels), graph.weights.tolist()) == (labels, weights)
+
+
+def test_a_matrix_of_distances_that_was_written_is_read_again(save, tmp_path, refuses):
+    for n in (3, 5):
+        distances = torch.full((n, n), 2.5).fill_diagonal_(0)
+        tri_apsp.write_distances(distances, tmp_path / "d.csv")
+        assert torch.equal(load_graph(tmp_path / "d.csv", matrix=True).weights, distances.double())
+    with refuses("as many rows as columns, but", "has 2 rows of 3"):
+        load_graph(save("m.csv", "0,1,2\n1,0,2\n"), matrix=True)
+    with refuses("the same labels in one order"):
+        rows = "".join(f"{name},1,1,1,1,1\n" for name in "abcdx")
+        load_graph(save("m.csv", f",a,b,c,d,e\n{rows}"))

@@ -30,6 +30,7 @@ from tri_apsp.graphs import (
     write_distances,
     write_predecessors,
 )
+from tri_apsp.graphs.labels import Labels
 from tri_apsp.messages import counted
 from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
@@ -49,7 +50,7 @@ _EXACT_END = 2.0**53
 
 
 def add_graph(parser: argparse.ArgumentParser) -> None:
-    """Add GRAPH, and --format, --base, --vertices and --undirected."""
+    """Add GRAPH, and the options that say how it is read."""
     parser.add_argument(
         "graph",
         metavar="GRAPH",
@@ -61,13 +62,32 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
         "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"
     )
     parser.add_argument(
-        "--base", type=int, choices=[0, 1], help="the number of the first vertex of an edge list"
-    )
-    parser.add_argument(
         "--vertices",
         type=int,
         metavar="N",
-        help="vertices of an edge list; default: its largest vertex",
+        help="vertices of an edge list, numbered from --base; default: those that it names",
+    )
+    parser.add_argument(
+        "--base", type=int, choices=[0, 1], help="the number of the first of these vertices"
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="S,T[,W]",
+        type=lambda text: text.split(","),
+        help="columns of source, target and weight in a text: names of its first row, or numbers "
+        "from 1",
+    )
+    parser.add_argument(
+        "--header", action="store_true", default=None, help="the first row of a text is no edge"
+    )
+    parser.add_argument(
+        "--matrix", action="store_true", default=None, help="a text is a matrix, not an edge list"
+    )
+    parser.add_argument(
+        "--missing",
+        metavar="X",
+        type=float,
+        help="the entry of a matrix as text that means no edge, besides inf",
     )
     parser.add_argument(
         "--undirected", action="store_true", help="count each edge of the file in both directions"
@@ -108,7 +128,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         "--predecessors",
         type=Path,
         metavar="FILE",
-        help="write, for each distance, the vertex before the last, or -1; numbered from 0",
+        help="write, for each distance, the vertex before the last: in .csv as the file calls it, "
+        "else numbered from 0, and -1",
     )
     parser.add_argument(
         "-o",
@@ -139,12 +160,14 @@ def check_outputs(args: argparse.Namespace, *options: str) -> str:
 
 
 @contextmanager
-def numbered_from(base: int, mark: str = "") -> Iterator[None]:
-    """Raise the error of a negative cycle with vertices numbered from `base`, as a file does."""
+def labelled(labels: Labels, mark: str = "") -> Iterator[None]:
+    """Raise the error of a negative cycle with the labels of a file, and with options of the
+    command line.
+    """
     try:
         yield
     except NegativeCycleError as error:
-        raise error.reworded(mark, base) from None
+        raise error.reworded(mark, labels) from None
 
 
 def read(args: argparse.Namespace) -> Graph:
@@ -152,9 +175,13 @@ def read(args: argparse.Namespace) -> Graph:
     return load_graph(
         _source(args.graph),
         format=args.format,
-        base=args.base,
         directed=not args.undirected,
+        base=args.base,
         vertices=args.vertices,
+        columns=args.columns,
+        header=args.header,
+        matrix=args.matrix,
+        missing=args.missing,
     )
 
 
@@ -185,20 +212,6 @@ def edges_of(weights: torch.Tensor | SparseGraph) -> int:
     negative.
     """
     return weights.edges if isinstance(weights, SparseGraph) else DenseGraph(weights).edges
-
-
-def vertex_of(graph: Graph, number: int, name: str) -> int:
-    """Return the vertex with this number in the file; `name` is that of the argument."""
-    if not graph.n:
-        raise InputError(
-            f"{name} needs a graph with vertices, but this one has none; give another graph."
-        )
-    if not 0 <= number - graph.base < graph.n:
-        raise InputError(
-            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, "
-            f"but is {number}; give one of these."
-        )
-    return number - graph.base
 
 
 def describe_device(device: torch.device) -> str:
@@ -275,12 +288,12 @@ def _as_integer(value: int | float) -> int | float:
 
 
 def write_result(
-    result: Result, args: argparse.Namespace, base: int, written: str
+    result: Result, args: argparse.Namespace, labels: Labels, written: str
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Write the files of --out and --predecessors, and summarise the result.
 
     Args:
-        base: the number of the first vertex in the file of the graph.
+        labels: of the vertices in the file of the graph.
         written: the files, for the last line.
 
     Returns:
@@ -289,10 +302,10 @@ def write_result(
     if args.out is not None:
         write_distances(result.distances, args.out)
     if result.predecessors is not None:
-        write_predecessors(result.predecessors, args.predecessors)
+        write_predecessors(result.predecessors, args.predecessors, labels)
     summary, cycle, marked = summarise(result.distances), None, ""
     if result.negative_cycle is not None:
-        cycle = [base + vertex for vertex in result.negative_cycle.vertices]
+        cycle = [labels[vertex] for vertex in result.negative_cycle.vertices]
         shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
         marked = (
             f"{counted(summary['unbounded_pairs'], 'pair')} through a negative cycle, such as that "

@@ -17,10 +17,9 @@ from tri_apsp.cli.graph import (
     check_outputs,
     describe_device,
     describe_graph,
-    numbered_from,
+    labelled,
     read,
     sparse_of,
-    vertex_of,
 )
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result, progress
@@ -33,6 +32,7 @@ from tri_apsp.graphs import (
     write_distances,
     write_vertex_values,
 )
+from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import (
     closeness_of,
@@ -97,7 +97,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         dest="sources",
         metavar="S",
-        type=int,
         nargs="+",
         help="write only the rows of these vertices to --out",
     )
@@ -126,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
     sources = (
         None
         if args.sources is None
-        else [vertex_of(given, number, "--source") for number in args.sources]
+        else [vertex_of(given.labels, number, "--source") for number in args.sources]
     )
     graph = sparse_of(given, args, device)
     asked = [name for name in _MEASURES if getattr(args, name)]
@@ -134,7 +133,7 @@ def run(args: argparse.Namespace) -> None:
         asked = ["diameter", "mean_distance"]
     values, seconds = dict[str, Any](), dict[str, float]()
     found = dict[bool, tuple[Totals, float]]()
-    with numbered_from(given.base):
+    with labelled(given.labels):
         for name in asked:
             from_source = "eccentricities" in asked and name != "closeness"
             if from_source not in found:
@@ -150,7 +149,7 @@ def run(args: argparse.Namespace) -> None:
     for option in _FILES:
         name = option.removeprefix("--")
         if name in values:
-            write_vertex_values(values.pop(name), getattr(args, name), name, given.base)
+            write_vertex_values(values.pop(name), getattr(args, name), name, given.labels)
     facts = {"n": graph.n, "edges": graph.edges, "device": str(device), "weighted": args.weighted}
     numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
     print_result(

@@ -6,15 +6,15 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.cli.graph import (
     add_graph,
     add_solver,
-    numbered_from,
+    labelled,
     read,
-    vertex_of,
     weights_of,
 )
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
+from tri_apsp.graphs.labels import vertex_of
 
 _KEYS = (
     "source, target, distance and edges (null where there is no path), path (a list of vertices, "
@@ -28,10 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        type=int,
         help="the vertex where the path begins, as the file numbers it",
     )
-    parser.add_argument("target", metavar="TARGET", type=int, help="the vertex where it ends")
+    parser.add_argument("target", metavar="TARGET", help="the vertex where it ends")
     add_solver(parser)
     add_device(parser)
     add_json(parser, _KEYS)
@@ -46,9 +45,9 @@ def run(args: argparse.Namespace) -> None:
     device = resolve(args.device)
     graph = read(args)
     source, target = (
-        vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target")
+        vertex_of(graph.labels, getattr(args, name), name.upper()) for name in ("source", "target")
     )
-    with numbered_from(graph.base):
+    with labelled(graph.labels):
         result = shortest_paths(
             weights_of(graph, args, device),
             sources=source,
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
             config=Config(engine=args.engine),
             predecessors=True,
         )
-    path = [graph.base + vertex for vertex in result.path(source, target)]
+    path = [graph.labels[vertex] for vertex in result.path(source, target)]
     distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():
         distance = int(distance)

@@ -18,7 +18,7 @@ from tri_apsp.cli.graph import (
     describe_device,
     describe_graph,
     edges_of,
-    numbered_from,
+    labelled,
     read,
     weights_of,
     write_result,
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     engines.choose(device, config)
     written = check_outputs(args, "--out", "--predecessors")
     graph = read(args)
-    n, base = graph.n, graph.base
+    n, labels = graph.n, graph.labels
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
     edges = edges_of(weights)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
         "predecessors": args.predecessors is not None,
         "negative_cycles": args.negative_cycles,
     }
-    with numbered_from(base, MARK):
+    with labelled(labels, MARK):
         weights, compilation = _compiled(weights, options)
         call = partial(_solve, weights, options)
         with progress(not args.json) as report:
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
                 first=partial(call, progress=report),
                 may_repeat=lambda result: result.distances is not weights,
             )
-    facts, fields = write_result(result, args, base, written)
+    facts, fields = write_result(result, args, labels, written)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
     source, operations, rate = None, None, ""

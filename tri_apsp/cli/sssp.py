@@ -13,16 +13,16 @@ from tri_apsp.cli.graph import (
     check_outputs,
     describe_device,
     describe_graph,
-    numbered_from,
+    labelled,
     read,
     sparse_of,
-    vertex_of,
     write_result,
 )
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         dest="sources",
         metavar="S",
-        type=int,
         nargs="+",
         required=True,
         help="vertices, as the file numbers them",
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
         )
     device, written = resolve(args.device), check_outputs(args, "--out", "--predecessors")
     given = read(args)
-    sources = [vertex_of(given, number, "--source") for number in args.sources]
+    sources = [vertex_of(given.labels, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)
     call = partial(
         shortest_paths,
@@ -96,7 +95,7 @@ def run(args: argparse.Namespace) -> None:
         predecessors=args.predecessors is not None,
     )
     runs, left_out = list[dict[str, object]](), ""
-    with numbered_from(given.base, MARK):
+    with labelled(given.labels, MARK):
         named = JOHNSON if args.method == "auto" else args.method
         for method in ROW_METHODS if args.all_methods else [named]:
             try:
@@ -108,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
                     continue
                 raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
-    facts, fields = write_result(result, args, given.base, written)
+    facts, fields = write_result(result, args, given.labels, written)
     head = {"n": graph.n, "edges": graph.edges, "sources": args.sources}
     dtype = dtype_name(graph.dtype)
     times = [

@@ -271,7 +271,7 @@ def _renumbered(
         graphs = [int(group.graphs[graph]) for graph in error.graphs]
         number = int(group.graphs[error.batch or 0])
         return NegativeCycleError(
-            error.vertices, number, error.base, error.weight, graphs, error.mark
+            error.vertices, number, error.labels, error.weight, graphs, error.mark
         )
     if isinstance(error, InputError | DistanceRangeError):  # of the values of some graph
         for graph, matrix, size in zip(group.graphs, padded, group.sizes.tolist(), strict=True):

@@ -10,6 +10,7 @@ from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense
 from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import no_edge
 
@@ -23,8 +24,7 @@ class DenseGraph:
 
     Args:
         weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
-        base: the number that messages give to vertex 0: that of the first vertex in the file the
-            weights were read from.
+        labels: what messages and results call the vertices; None: 0 to n - 1.
         name: what messages call the weights.
 
     Raises:
@@ -33,7 +33,7 @@ class DenseGraph:
     """
 
     weights: torch.Tensor
-    base: int = 0
+    labels: Labels = None  # type: ignore[assignment]  # never after __post_init__
     name: str = "weights"
 
     def __post_init__(self) -> None:
@@ -43,6 +43,8 @@ class DenseGraph:
                 f"`{self.name}` of one graph must have shape (n, n), but have "
                 f"{tuple(self.weights.shape)}; take one of the batch."
             )
+        if self.labels is None:
+            object.__setattr__(self, "labels", range(self.n))
 
     @property
     def n(self) -> int:

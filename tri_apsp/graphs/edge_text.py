@@ -1,103 +1,157 @@
-"""Edge lists, `.txt`, `.csv`, `.tsv`: one edge per line, `source target [weight]`.
+"""Edge lists and matrices as text, `.txt`, `.csv`, `.tsv`.
 
-A line that begins with `#` is a comment. The edges alone do not show whether vertices count from 0
-or from 1, and a wrong guess would make every distance wrong. So the base must be declared: by the
-caller, or by a comment `# base 0 vertices 100` before the first edge. Either part of it may be
-missing, or be a comment of its own.
+An edge list has one edge per line, `source target [weight]`. Vertices are those that a line names,
+by integers or by names. A comment `# base 0 vertices 100`, or the option `vertices`, says instead
+that there are 100 vertices, numbered from 0; so do the files that are written here.
+
+A matrix has one row per line. Labels may stand in its first row and first column.
+
+What may be read in two ways is refused, with the options that say which is meant.
 """
 
+import csv
+import itertools
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
+import numpy as np
+import torch
+
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.dense import Graph
+from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.text import NUMBERS, Text, parse_count, parse_edges, write_rows
+from tri_apsp.graphs.labels import Ids, Labels
+from tri_apsp.graphs.text import (
+    NUMBERS,
+    Text,
+    parse_count,
+    parse_edges,
+    parse_labelled_edges,
+    write_rows,
+)
+from tri_apsp.semirings import no_edge
 
-_SEPARATORS = {None: "blanks", ",": "commas", "\t": "tabs"}
 _COLUMNS = ["source", "target", "weight"]
-_DECLARATION = re.compile(r"#\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?")
-_STARTS_LIKE_NUMBER = re.compile(r"[+-]?(\.?[0-9]|(inf|nan)$)", re.IGNORECASE)
+# What a first row may call the columns.
+_NAMES = {
+    "source": {"source", "src", "from", "u", "start", "tail", "origin"},
+    "target": {"target", "dst", "to", "v", "end", "head", "destination"},
+    "weight": {"weight", "cost", "w", "length", "distance", "time"},
+}
+_DECLARATION = re.compile(r"[#%]\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf|nan)", re.IGNORECASE)
+_OF_COLUMNS = "--columns source,target,weight with their names or numbers"
 
 
-def read_edge_text(
-    source: Source, delimiter: str | None, *, base: int | None = None, vertices: int | None = None
-) -> EdgeList:
-    """Return the graph of an edge list.
+@dataclass(frozen=True)
+class TableOptions:
+    """How a text file is meant.
 
-    Its first line that is not a comment may name the columns: `source`, `target` and, optionally,
-    `weight`. If the first edge has no weight, no edge may have one, and every edge weighs 1.
+    Attributes:
+        base: the number of the first vertex, 0 or 1; None: as the file declares.
+        vertices: the number of vertices; None: as the file declares, or those that it names.
+        columns: those of source, target and weight, by the names of the first row or by numbers
+            from 1; None: by well-known names, or the first two or three.
+        header: whether the first row is no edge; None: if it holds names of columns.
+        matrix: whether the file holds a matrix; None: if it has four or more columns, and as many
+            rows, or labels.
+        missing: the entry of a matrix that means no edge, besides inf.
+    """
+
+    base: int | None = None
+    vertices: int | None = None
+    columns: Sequence[str | int] | None = None
+    header: bool | None = None
+    matrix: bool | None = None
+    missing: float | None = None
+
+
+def read_edge_text(source: Source, delimiter: str | None, options: TableOptions) -> Graph:
+    """Return the graph of an edge list, or of a matrix.
 
     Args:
         source: the file.
         delimiter: the character between fields; None: blanks.
-        base: the number of the first vertex, 0 or 1; None: as the file declares.
-        vertices: the number of vertices; None: as the file declares, or else up to the largest
-            vertex.
+        options: see TableOptions.
 
     Raises:
-        InputError: for content that the format does not allow, with its line; for a missing
-            declaration of the base; or for arguments that contradict the file.
+        InputError: for content that the format does not allow, with its line; for what may be read
+            in two ways; for options that contradict the file.
     """
-    declared, edges, columns = _head(source.text("#"), delimiter)
-    for name, given in (("base", base), ("vertices", vertices)):
+    text = source.text("#%")
+    declared, text = _declarations(text)
+    for name in ("base", "vertices"):
+        given = getattr(options, name)
         if given is not None and declared.setdefault(name, given) != given:
             raise InputError(
                 f"`{name}` must agree with the file, but is {given}, and {source} declares "
                 f"{declared[name]}; leave it out or correct the file."
             )
+    if options.base is not None and "vertices" not in declared:
+        raise InputError(
+            f"`base` is for `vertices`, the number of numbered vertices, which neither {source} "
+            "nor the call gives; leave it out, or give both."
+        )
+    rows = [_fields(line, delimiter) for _, line in itertools.islice(text.rows(), 5)]
+    if not rows:
+        if "vertices" not in declared:
+            raise InputError(
+                f"an edge list must have an edge or say how many vertices it has, but {source} "
+                "does neither; write `# base 0 vertices 10` on its first line."
+            )
+        return _edges(text, declared, 2, None, delimiter)
+    is_edge_list = declared or options.columns is not None or options.header is not None
+    if options.matrix or (options.matrix is None and not is_edge_list and _is_matrix(text, rows)):
+        return _matrix(text, rows, delimiter, options)
+    has_header, use = _layout(text, rows, delimiter, options)
+    first = next(text.rows())[0]
+    if has_header:
+        text = text.after(first)
+    elif options.header is None and options.columns is None and not declared:
+        _refuse_ambiguous(text, rows)
+    # Without `use`, every row must have as many fields. A first row of numbers may have others.
+    like = rows[1] if options.header and len(rows) > 1 else rows[0]
+    others = use != tuple(range(len(like)))
+    return _edges(text, declared, len(use), use if others else None, delimiter)
+
+
+def _edges(
+    text: Text,
+    declared: dict[str, int],
+    columns: int,
+    use: tuple[int, ...] | None,
+    delimiter: str | None,
+) -> EdgeList:
+    weights = NUMBERS if columns > 2 else ()
+    if "vertices" not in declared:
+        return parse_labelled_edges(text, weights=weights, delimiter=delimiter, use=use)
     if "base" not in declared:
         raise InputError(
-            f"an edge list must say whether its vertices count from 0 or from 1, but {source} does "
-            "not; pass --base 0 or --base 1 (`base` in Python), or write `# base 0` on its first "
-            "line."
+            f"an edge list of {declared['vertices']} numbered vertices must say whether they count "
+            f"from 0 or from 1, but {text.name} does not; pass --base 0 or --base 1 (`base` in "
+            "Python), or write `# base 0` on its first line."
         )
-    if not columns and "vertices" not in declared:
-        raise InputError(
-            f"an edge list must have an edge or say how many vertices it has, but {source} does "
-            "neither; write `# base 0 vertices 10` on its first line."
-        )
-    return parse_edges(
-        edges,
-        base=declared["base"],
-        n=declared.get("vertices"),
-        weights=() if columns == 2 else NUMBERS,
-        delimiter=delimiter,
-    )
+    base, n = declared["base"], declared["vertices"]
+    return parse_edges(text, base=base, n=n, weights=weights, delimiter=delimiter, use=use)
 
 
-def _head(text: Text, delimiter: str | None) -> tuple[dict[str, int], Text, int]:
-    """Return what comments before the first edge declare, the lines from that edge on, and the
-    number of its fields, 0 if there is no edge.
-    """
+def _declarations(text: Text) -> tuple[dict[str, int], Text]:
+    """Return what comments before the first edge declare, and the lines from the first row on."""
     declared: dict[str, int] = {}
-    first_row = True
-    number = 0
+    first, number = None, text.first - 1
     for number, line in text.lines():
         if text.is_comment(line):
             declared |= _declared(line, number, text.name)
-            continue
-        fields = line.split(delimiter)
-        if not first_row or not _is_header(fields, f"line {number} of {text.name}", delimiter):
-            return declared, text.after(number - 1), len(fields)
-        first_row = False
-    return declared, text.after(number), 0
-
-
-def _is_header(fields: list[str], place: str, delimiter: str | None) -> bool:
-    """Return whether the first row names the columns, after a check of the names."""
-    names = [field.strip(" \"'").lower() for field in fields]
-    if any(_STARTS_LIKE_NUMBER.match(name) for name in names):
-        return False
-    known = [name for name in names if name in _COLUMNS]
-    if len(names) not in (2, 3) or any(names.index(name) != _COLUMNS.index(name) for name in known):
-        raise InputError(
-            "the columns of an edge list must be source, target and, optionally, weight, but "
-            f"{place} is {(delimiter or ' ').join(fields)[:60]!r}; separate all by "
-            f"{_SEPARATORS[delimiter]}, in this order."
-        )
-    return True
+        elif first is not None or any(map(_is_number, re.split(r"[,\s]+", line))):
+            break
+        else:  # it may name the columns
+            first = number
+    else:
+        number += 1
+    return declared, text.after((first or number) - 1)
 
 
 def _declared(line: str, number: int, name: str) -> dict[str, int]:
@@ -113,6 +167,171 @@ def _declared(line: str, number: int, name: str) -> dict[str, int]:
     if vertices is not None and (base is not None or vertices.isdecimal()):
         declared["vertices"] = parse_count(vertices, name, number, "vertices")
     return declared
+
+
+def _fields(line: str, delimiter: str | None) -> list[str]:
+    """Return the fields of a row, without quotes."""
+    if delimiter is None:
+        found = re.findall(r'"[^"]*"|\S+', line)
+    else:
+        found = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+    return [field.strip().strip('"') for field in found]
+
+
+def _is_number(field: str) -> bool:
+    return _NUMBER.fullmatch(field) is not None
+
+
+def _layout(
+    text: Text, rows: list[list[str]], delimiter: str | None, options: TableOptions
+) -> tuple[bool, tuple[int, ...]]:
+    """Return whether the first row is no edge, and the places of the columns."""
+    first, place = rows[0], f"line {next(text.rows())[0]} of {text.name}"
+    if any(field.startswith("{") for field in first):
+        raise InputError(
+            f"an edge list must have weights as numbers, but {place} has attributes in braces; "
+            "write it with networkx.write_weighted_edgelist."
+        )
+    if options.columns is not None:
+        return _of_columns(first, place, options)
+    known = {
+        kind: [i for i, field in enumerate(first) if field.lower() in names]
+        for kind, names in _NAMES.items()
+    }
+    words = not any(map(_is_number, first))
+    # A word in place of a weight is the name of a column.
+    named = words and (any(known.values()) or len(first) > 2 or bool(options.header))
+    if not named:
+        width = len(rows[1] if options.header and len(rows) > 1 else first)
+        if width not in (2, 3):
+            raise InputError(
+                f"an edge list must have the columns source, target and, optionally, weight, but "
+                f"{place} has {width} fields; say which they are: {_OF_COLUMNS}, or --matrix."
+            )
+        return bool(options.header), tuple(range(width))
+    counts = {kind: len(places) for kind, places in known.items()}
+    others = len(first) - sum(counts.values())
+    # Another column may be the weight, unless one is named so.
+    weights = counts["weight"] or bool(others) * 2
+    if counts["source"] != 1 or counts["target"] != 1 or weights > 1:
+        raise InputError(
+            f"the first row of an edge list must name source, target and, optionally, weight, but "
+            f"{place} is {(delimiter or ' ').join(first)[:60]!r}; say which columns they are: "
+            f"{_OF_COLUMNS}."
+        )
+    return True, tuple(places[0] for places in known.values() if places)
+
+
+def _of_columns(
+    first: list[str], place: str, options: TableOptions
+) -> tuple[bool, tuple[int, ...]]:
+    """Return whether the first row is no edge, and the places of the columns that were given."""
+    assert options.columns is not None
+    given = [str(column).strip() for column in options.columns]
+    if len(given) not in (2, 3):
+        raise InputError(
+            f"`columns` must be those of source, target and, optionally, weight, but are "
+            f"{len(given)}; give two or three."
+        )
+    if all(column.isdecimal() for column in given):
+        use = tuple(int(column) - 1 for column in given)
+        has_header = bool(options.header)
+    else:
+        use = tuple(first.index(column) if column in first else -1 for column in given)
+        has_header = True
+    wrong = [column for column, at in zip(given, use, strict=True) if not 0 <= at < len(first)]
+    if wrong:
+        raise InputError(
+            f"`columns` must be names or numbers of those in {place}, {', '.join(first)[:60]}, but "
+            f"one is {wrong[0]!r}; correct it."
+        )
+    return has_header, use
+
+
+def _refuse_ambiguous(text: Text, rows: list[list[str]]) -> None:
+    """Refuse a first row that may be the numbers of vertices and edges, and a matrix that may be a
+    list of edges.
+    """
+    first = rows[0]
+    if len(first) in (2, 3) and all(re.fullmatch(r"[0-9]+", field) for field in first):
+        n, edges = int(first[0]), int(first[1])
+        others = list(itertools.islice(text.rows(), 1, edges + 2))
+        ids = (field for _, line in others for field in re.split(r"[,\s]+", line.strip())[:2])
+        if len(others) == edges and all(i.isdecimal() and int(i) <= n for i in ids):
+            raise InputError(
+                f"the first row of {text.name}, {' '.join(first)}, may be an edge, or {n} vertices "
+                f"and {edges} edges, of which as many follow; say that it is no edge: --header, or "
+                "that it is one: --columns 1,2,3."
+            )
+
+
+def _is_matrix(text: Text, rows: list[list[str]]) -> bool:
+    """Return whether the rows are a matrix.
+
+    Raises:
+        InputError: they may be a matrix of distances, or edges.
+    """
+    width = len(rows[0])
+    if _has_labels(rows):
+        return True
+    if width < 2 or not all(_is_number(field) for row in rows for field in row):
+        return False
+    height = sum(1 for _ in itertools.islice(text.rows(), width + 1))
+    if width > 3:
+        return height == width
+    if height == width and all(float(rows[i][i]) == 0 for i in range(width)):
+        raise InputError(
+            f"{text.name} may hold a matrix of {width} vertices, or {width} edges; say which: "
+            "--matrix, or --columns 1,2,3."
+        )
+    return False
+
+
+def _has_labels(rows: list[list[str]]) -> bool:
+    """Return whether the first row and the first column hold the same labels."""
+    labels = rows[0][1:]
+    return (
+        len(labels) > 1
+        and not all(map(_is_number, labels))
+        and len(rows) > min(len(labels), 4)
+        and [row[0] for row in rows[1:]] == labels[: len(rows) - 1]
+        and all(len(row) == len(rows[0]) for row in rows)
+    )
+
+
+def _matrix(
+    text: Text, rows: list[list[str]], delimiter: str | None, options: TableOptions
+) -> DenseGraph:
+    """Return the graph of a matrix, with or without labels."""
+    labels: Labels = range(len(rows[0]))
+    use, order = None, np.arange(len(labels))
+    if _has_labels(rows):
+        names = rows[0][1:]
+        found = [_fields(line, delimiter)[0] for _, line in itertools.islice(text.rows(), 1, None)]
+        if found != names:
+            raise InputError(
+                f"the first row and the first column of {text.name} must hold the same labels in "
+                "one order, but do not; correct them."
+            )
+        order = np.argsort(np.array(names))
+        labels, use = Ids(np.array(names)[order]), range(1, len(rows[0]))
+        text = text.after(next(text.rows())[0])
+    width, missing = len(labels), options.missing
+    columns = [f"c{column}" for column in range(width)]
+    table = text.parse(columns, others=(np.int64, np.float64), delimiter=delimiter, use=use)
+    if len(table) != width:
+        raise InputError(
+            f"a matrix must have as many rows as columns, but {text.name} has {len(table)} rows "
+            f"of {width}; correct it."
+        )
+    values = np.array([table[column] for column in columns]).T.reshape(-1, width)
+    if missing is not None:
+        absent = np.isnan(values) if missing != missing else values == missing
+        kind = torch.int64 if values.dtype == np.int64 else torch.float64
+        values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
+    text.refuse(~(values > -np.inf).all(axis=1), "weights must be neither NaN nor -inf")
+    weights = torch.from_numpy(np.ascontiguousarray(values[np.ix_(order, order)]))
+    return DenseGraph(weights, labels, text.name)
 
 
 def write_edge_text(graph: Graph, stream: BinaryIO, delimiter: str | None) -> None:

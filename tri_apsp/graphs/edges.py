@@ -12,6 +12,7 @@ import torch
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import Cast, widen
+from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.memory import check_memory
 from tri_apsp.semirings import no_edge
 
@@ -34,8 +35,7 @@ class EdgeList:
         targets: as `sources`.
         weights: NumPy array (edges,) of integers or floats; stored as int64 if every weight is an
             integer, of magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
-        base: the number that messages give to vertex 0: that of the first vertex in the file the
-            edges were read from.
+        labels: what messages and results call the vertices; None: 0 to n - 1.
 
     Raises:
         InputError: for a vertex outside 0..n-1, or a weight that is NaN or -inf.
@@ -45,26 +45,28 @@ class EdgeList:
     sources: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     weights: npt.NDArray[np.int64] | npt.NDArray[np.float64]
-    base: int = 0
+    labels: Labels = None  # type: ignore[assignment]  # never after __post_init__
 
     def __post_init__(self) -> None:
         if not 0 <= self.n <= MAX_VERTICES:
             raise InputError(
                 f"`n` must lie in 0..2**62, but is {self.n}; give the number of vertices."
             )
+        if self.labels is None:
+            object.__setattr__(self, "labels", range(self.n))
         for name in ("sources", "targets"):
             vertices = getattr(self, name).astype(np.int64, copy=False)
             object.__setattr__(self, name, vertices)
             if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
                 edge = int(((vertices < 0) | (vertices >= self.n)).argmax())
                 source, target = int(self.sources[edge]), int(self.targets[edge])
-                raise outside_error(self.n, source, target, self.base)
+                raise outside_error(self.n, source, target, getattr(self.labels, "start", 0))
         weights = widen(self.weights)
         object.__setattr__(self, "weights", weights)
         if weights.dtype.kind == "f" and not (weights > -np.inf).all():
             edge = int((weights > -np.inf).argmin())
-            source, target = self.sources[edge] + self.base, self.targets[edge] + self.base
-            raise weight_error(weights[edge], source, target)
+            ends = (self.labels[int(v[edge])] for v in (self.sources, self.targets))
+            raise weight_error(weights[edge], *ends)
 
     @property
     def edges(self) -> int:
@@ -121,7 +123,7 @@ class EdgeList:
             np.concatenate([self.sources, self.targets[reversible]]),
             np.concatenate([self.targets, self.sources[reversible]]),
             np.concatenate([self.weights, self.weights[reversible]]),
-            self.base,
+            self.labels,
         )
 
     def blocks(self) -> Iterator[EdgeList]:
@@ -144,7 +146,7 @@ def outside_error(n: int, source: int, target: int, base: int = 0) -> InputError
     )
 
 
-def weight_error(weight: float, source: int, target: int) -> InputError:
+def weight_error(weight: float, source: Label, target: Label) -> InputError:
     """Return the error of a weight that is NaN or -inf."""
     return InputError(
         f"edge weights must be neither NaN nor -inf, but that from {source} to {target} is "

@@ -22,16 +22,16 @@ class FileFormat(NamedTuple):
     """A format of files.
 
     Attributes:
-        read: takes a Source and `options`, and returns its graph.
+        read: takes a Source, for a text also `options`, and returns its graph.
         write: writes a graph to a stream.
-        options: the options of `load_graph` that are for this format.
+        is_text: whether it is a text whose columns TableOptions say.
         is_archive: whether it must be written to a file that can be sought, not to one that is
             compressed meanwhile.
     """
 
     read: Callable[..., Graph]
     write: Callable[[Graph, BinaryIO], None]
-    options: tuple[str, ...] = ()
+    is_text: bool = False
     is_archive: bool = False
 
 
@@ -39,7 +39,7 @@ def _edge_list(delimiter: str | None) -> FileFormat:
     return FileFormat(
         partial(read_edge_text, delimiter=delimiter),
         partial(write_edge_text, delimiter=delimiter),
-        options=("base", "vertices"),
+        is_text=True,
     )
 
 

@@ -74,7 +74,7 @@ def _read_array(text: Text, n: int, kinds: tuple[type, ...], is_symmetric: bool)
         matrix[upper] = matrix.T[upper] = values
     else:
         matrix = values.reshape(n, n).T
-    return DenseGraph(torch.from_numpy(matrix), base=1)
+    return DenseGraph(torch.from_numpy(matrix), range(1, n + 1))
 
 
 def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:

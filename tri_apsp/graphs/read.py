@@ -1,7 +1,7 @@
 """Read a graph from a file, whose extension names its format, or from a stream."""
 
 import os
-import warnings
+from collections.abc import Sequence
 from typing import BinaryIO, Literal, cast
 
 import torch
@@ -10,9 +10,12 @@ from tri_apsp.arguments import as_integer
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.edge_text import TableOptions
 from tri_apsp.graphs.files import Format, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
-from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+
+_TEXTS = ", ".join(f".{name}" for name, kind in FILE_FORMATS.items() if kind.is_text)
 
 
 def read_graph(
@@ -21,9 +24,13 @@ def read_graph(
     device: torch.device | str = "cpu",
     *,
     format: Format | None = None,
+    directed: bool = True,
     base: Literal[0, 1] | None = None,
     vertices: int | None = None,
-    directed: bool = True,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    matrix: bool | None = None,
+    missing: float | None = None,
 ) -> torch.Tensor:
     """Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
 
@@ -38,15 +45,22 @@ def read_graph(
         device: of the result.
         format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says.
             A stream needs it.
-        base: the number of the first vertex of an edge list, 0 or 1; None: as a comment in the file
-            declares.
-        vertices: the number of vertices of an edge list; None: as a comment in the file declares,
-            or else up to the largest vertex.
         directed: False: each edge of a file that lists edges counts in both directions.
+        vertices: of an edge list as text: the number of its vertices, which are numbered from
+            `base` on. None: as a comment `# base 0 vertices 100` declares; else the vertices are
+            those that the file names, by integers or by names, in their order.
+        base: the number of the first of these vertices, 0 or 1; None: as a comment declares.
+        columns: of a text: those of source, target and weight, by the names of the first row or by
+            numbers from 1; None: by well-known names, or the first two or three.
+        header: of a text: whether the first row is no edge; None: if it has names of columns.
+        matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
+            if it looks like one.
+        missing: the entry of a matrix as text that means no edge, besides inf.
 
     Returns:
-        A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever number it has there;
-        of parallel edges the lightest counts; the diagonal is 0 where it is not negative.
+        A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever its label is there
+        (read_sparse_graph returns labels too); of parallel edges the lightest counts; the diagonal
+        is 0 where it is not negative.
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
@@ -60,7 +74,17 @@ def read_graph(
 
     Cost: about 0.5 s for a million edges, and O(n^2).
     """
-    graph = load_graph(source, format=format, base=base, vertices=vertices, directed=directed)
+    graph = load_graph(
+        source,
+        format=format,
+        directed=directed,
+        base=base,
+        vertices=vertices,
+        columns=columns,
+        header=header,
+        matrix=matrix,
+        missing=missing,
+    )
     return graph.to_weights(graph.natural_dtype if dtype is None else dtype, device)
 
 
@@ -70,49 +94,57 @@ def read_sparse_graph(
     device: torch.device | str = "cpu",
     *,
     format: Format | None = None,
+    directed: bool = True,
     base: Literal[0, 1] | None = None,
     vertices: int | None = None,
-    directed: bool = True,
-) -> torch.Tensor:
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    matrix: bool | None = None,
+    missing: float | None = None,
+) -> SparseGraph:
     """Read the edges of a graph, as `shortest_paths` and the functions of sparse graphs take
     them.
 
     Args:
-        source, device, format, base, vertices, directed: as read_graph.
+        source, device, format to missing: as read_graph.
         dtype: float32, float64, int32 or int64; None: float32, or that of the file if it holds a
             dense matrix.
 
     Returns:
-        A new (n, n) tensor of layout sparse_csr with int64 indices. Of parallel edges it has the
-        lightest; it has no edge of weight inf, and of the loops only the negative ones. An entry 0
-        is an edge of weight 0.
+        SparseGraph, as prepare returns it; `labels` holds what the file calls each vertex. Of
+        parallel edges it has the lightest; it has no edge of weight inf, and of the loops only the
+        negative ones. An entry 0 is an edge of weight 0.
 
     Warns, raises:
         As read_graph, but for memory: that of a few values for each edge and each vertex.
 
     Cost: about 0.5 s for a million edges.
     """
-    given = load_graph(source, format=format, base=base, vertices=vertices, directed=directed)
-    graph = sparse_graph(given, dtype=dtype, device=resolve(str(device)))
-    lists = graph.by_source
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(
-            lists.offsets,
-            lists.vertices.long(),
-            lists.weights,
-            (graph.n, graph.n),
-            check_invariants=True,
-        )
+    given = load_graph(
+        source,
+        format=format,
+        directed=directed,
+        base=base,
+        vertices=vertices,
+        columns=columns,
+        header=header,
+        matrix=matrix,
+        missing=missing,
+    )
+    return sparse_graph(given, dtype=dtype, device=resolve(str(device)))
 
 
 def load_graph(
     source: str | os.PathLike[str] | BinaryIO,
     *,
     format: Format | None = None,
+    directed: bool = True,
     base: int | None = None,
     vertices: int | None = None,
-    directed: bool = True,
+    columns: Sequence[str | int] | None = None,
+    header: bool | None = None,
+    matrix: bool | None = None,
+    missing: float | None = None,
 ) -> Graph:
     """Read a graph before its weights are allocated; arguments and errors as `read_graph`.
 
@@ -122,22 +154,25 @@ def load_graph(
     """
     opened = _source(source, format)
     kind = FILE_FORMATS[opened.format]
-    options = {
-        name: as_integer(value, name)
-        for name, value in (("base", base), ("vertices", vertices))
-        if value is not None
-    }
-    for name, value in options.items():
-        if name not in kind.options:
-            raise InputError(
-                f"`{name}` is for edge lists, but is {value} for {opened}, whose format defines "
-                "it; leave it out."
-            )
-    if options.get("base", 0) not in (0, 1):
+    options = TableOptions(
+        base=None if base is None else as_integer(base, "base"),
+        vertices=None if vertices is None else as_integer(vertices, "vertices"),
+        columns=columns,
+        header=header,
+        matrix=matrix,
+        missing=missing,
+    )
+    if options.base not in (None, 0, 1):
         raise InputError(
             f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
         )
-    graph = kind.read(opened, **options)
+    for name, value in vars(options).items():
+        if value is not None and not kind.is_text:
+            raise InputError(
+                f"`{name}` is for edge lists ({_TEXTS}), but is {value!r} for {opened}, whose "
+                "format defines it; leave it out."
+            )
+    graph = kind.read(opened, options=options) if kind.is_text else kind.read(opened)
     if directed:
         return graph
     if isinstance(graph, DenseGraph):

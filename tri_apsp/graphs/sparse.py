@@ -17,6 +17,7 @@ from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import dtype_of, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph
 from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
+from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
@@ -86,10 +87,17 @@ class SparseGraph:
         n: vertices.
         by_source: the edges from each vertex. No weight is no_edge, and a loop is kept only if its
             weight is negative.
+        labels: what the file of the graph calls each vertex; 0 to n - 1 if it names none. All
+            functions number vertices from 0.
     """
 
     n: int
     by_source: EdgeLists
+    labels: Labels = None  # type: ignore[assignment]  # never after __post_init__
+
+    def __post_init__(self) -> None:
+        if self.labels is None:
+            object.__setattr__(self, "labels", range(self.n))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -133,13 +141,13 @@ class SparseGraph:
             EdgeLists(
                 lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)
             ),
+            self.labels,
         )
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
-        return SparseGraph(
-            self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights)
-        )
+        lists = EdgeLists(self.by_source.offsets, self.by_source.vertices, weights)
+        return SparseGraph(self.n, lists, self.labels)
 
     def with_source(self, vertices: torch.Tensor) -> SparseGraph:
         """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`,
@@ -232,8 +240,9 @@ def sparse_graph(
             lists = given.by_source
             given = given.with_weights(_cast(lists.owners(), lists.vertices, lists.weights, dtype))
         return given if device is None else given.to(device)
+    labels = None
     if isinstance(graph, DenseGraph):
-        graph = graph.weights
+        graph, labels = graph.weights, graph.labels
     if isinstance(graph, torch.Tensor):
         n, sources, targets, weights = _entries(graph)
         place = device or graph.device
@@ -249,12 +258,14 @@ def sparse_graph(
                 )
             edges = edges_of_sparse(graph, "`graph`")
             dtype = dtype_of(graph.dtype, dtype, "`graph`", SPARSE_DTYPES)
-        n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
+        n, labels, place = edges.n, edges.labels, device or torch.device("cpu")
+        dtype = dtype or edges.natural_dtype
         arrays = edges.sources, edges.targets, edges.weights
         sources, targets, weights = (
             torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
         )
-    return of_entries(n, sources, targets, weights, dtype=dtype, device=place)
+    found = of_entries(n, sources, targets, weights, dtype=dtype, device=place)
+    return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]
 
 
 def strong_components(graph: SparseGraph) -> npt.NDArray[np.int64]:

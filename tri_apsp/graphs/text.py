@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import warn_of_rounding
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.graphs.labels import number_ids
 from tri_apsp.messages import counted
 
 NUMBERS = (np.int64, np.float64)
@@ -36,13 +38,13 @@ class Text:
     Attributes:
         name: what error messages call the file.
         data: the lines.
-        comment: the first character of a comment; a letter must be followed by a blank.
+        comments: the first characters of comments; a letter must be followed by a blank.
         first: the number of the first line.
     """
 
     name: str
     data: bytes
-    comment: str
+    comments: str
     first: int = 1
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -58,13 +60,15 @@ class Text:
     def is_comment(self, line: str) -> bool:
         """Return whether a line is a comment."""
         line = line.lstrip()
-        return line.startswith(self.comment) and not (self.comment.isalpha() and line[1:2].strip())
+        return line.startswith(tuple(self.comments)) and not (
+            line[:1].isalpha() and line[1:2].strip()
+        )
 
     def after(self, number: int) -> Text:
         """Return the file from the line after line `number` on."""
         skipped = number - self.first + 1
         rest = self.data.split(b"\n", skipped)[skipped:]
-        return Text(self.name, b"".join(rest), self.comment, number + 1)
+        return Text(self.name, b"".join(rest), self.comments, number + 1)
 
     def parse(
         self,
@@ -73,24 +77,38 @@ class Text:
         *,
         marker: str = "",
         delimiter: str | None = None,
+        others: Sequence[type] = (np.int64,),
+        use: Sequence[int] | None = None,
     ) -> npt.NDArray[Any]:
-        """Return a structured array with a field of int64 for each column.
+        """Return a structured array with a field for each column.
 
         Args:
             columns: the names of the fields, after the marker.
-            last: the types that the last column may have instead, in the order of preference.
+            last: the types that the last column may have, in the order of preference; none: as the
+                others.
             marker: the first field of each row, if there is one that is not part of the numbers.
             delimiter: the character between fields; None: blanks.
+            others: the types that the other columns may have, likewise; of `object`, fields are
+                str.
+            use: the places of the columns in a row; None: there are no others.
 
         Raises:
             InputError: for a row that does not consist of these fields.
         """
-        fields: list[tuple[str, Any]] = [(name, np.int64) for name in columns]
-        if marker:
-            fields.insert(0, ("marker", f"S{len(marker) + 1}"))  # longer words are cut to this
+        # Longer words than the marker are cut to one more character.
+        fields: list[tuple[str, Any]] = [("marker", f"S{len(marker) + 1}")] if marker else []
         shape = f"{marker} {(delimiter or ' ').join(columns)}".strip()
         rule = f"each row must be `{shape}`"
-        dtypes = [[*fields[:-1], (columns[-1], kind)] for kind in last] or [fields]
+        count = len(columns) - bool(last)
+        dtypes = [
+            [
+                *fields,
+                *((name, other) for name in columns[:count]),
+                *((columns[-1], kind) for _ in columns[count:]),
+            ]
+            for other in others
+            for kind in last or (None,)
+        ]
         row = (self.first, "")
 
         def rows() -> Iterator[str]:
@@ -100,14 +118,22 @@ class Text:
 
         # NumPy reads a stream fastest, but knows no comments of these kinds. It asks for rows one
         # by one, so that the row of an error is the last one.
-        has_comments = self.comment.encode() in self.data
+        has_comments = any(comment.encode() in self.data for comment in self.comments)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that there are no rows
             warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 cuts 1.5 to 1 with it
             for from_stream, dtype in product([False] if has_comments else [True, False], dtypes):
                 lines: Any = self._stream() if from_stream else rows()
                 try:
-                    table = np.loadtxt(lines, dtype, None, delimiter=delimiter, ndmin=1)
+                    table = np.loadtxt(
+                        lines,
+                        dtype,
+                        None,
+                        delimiter=delimiter,
+                        usecols=use,
+                        ndmin=1,
+                        quotechar='"',
+                    )
                     break
                 except (ValueError, DeprecationWarning) as error:
                     reason = re.sub(r"the dtype passed requires | at row.*", "", str(error))
@@ -154,50 +180,98 @@ class Text:
         )
 
     def _stream(self) -> io.TextIOWrapper:
-        # The formats are ASCII except for comments, of which latin-1 decodes every byte.
-        return io.TextIOWrapper(io.BytesIO(self.data), "latin-1", newline="\n")
+        return io.TextIOWrapper(io.BytesIO(self.data), self._encoding, newline="\n")
+
+    @cached_property
+    def _encoding(self) -> str:
+        try:
+            self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return "latin-1"  # which decodes every byte
+        return "utf-8"
 
 
 def parse_edges(
     text: Text,
     *,
     base: int,
-    n: int | None = None,
+    n: int,
     expected: int | None = None,
     weights: Sequence[type] = NUMBERS,
     marker: str = "",
     delimiter: str | None = None,
+    use: Sequence[int] | None = None,
 ) -> EdgeList:
-    """Parse rows of edges.
+    """Parse rows of edges between numbered vertices.
 
     Args:
         text: the lines after the header.
         base: the number of the first vertex, 0 or 1.
-        n: the number of vertices; None: up to the largest vertex in the file.
+        n: the number of vertices.
         expected: the number of edges that the header announces, if any.
         weights: the types that the weights may have; none if edges have no weight, which then is 1.
-        marker, delimiter: as Text.parse.
+        marker, delimiter, use: as Text.parse.
 
     Raises:
         InputError: for a line that is malformed, names a vertex outside the range, or has the
             weight NaN or -inf; for more or fewer edges than expected.
     """
     columns = ["source", "target", "weight"][: 3 if weights else 2]
-    table = text.parse(columns, weights, marker=marker, delimiter=delimiter)
+    table = text.parse(columns, weights, marker=marker, delimiter=delimiter, use=use)
     if expected is not None:
         text.check_count(len(table), expected)
     # A view of a column would keep the whole table allocated.
     sources, targets = table["source"] - base, table["target"] - base
     values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
-    limit = MAX_VERTICES if n is None else n
-    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= limit)
-    text.refuse(outside, f"vertices must be from {base} to {base + limit - 1}")
+    outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
+    text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
     text.check_weights(values)
     if np.abs(values).max(initial=0) >= 2.0**53 and values.dtype.kind == "f":
         text.warn_of_rounding(values, delimiter)
-    if n is None:
-        n = int(max(sources.max(), targets.max())) + 1 if len(table) else 0
-    return EdgeList(n, sources, targets, values, base)
+    return EdgeList(n, sources, targets, values, range(base, base + n))
+
+
+def parse_labelled_edges(
+    text: Text,
+    *,
+    weights: Sequence[type],
+    delimiter: str | None,
+    use: Sequence[int] | None,
+) -> EdgeList:
+    """Parse rows of edges whose vertices are those that the rows name: ids, integers or names,
+    become labels, and vertices are numbered in their order.
+
+    Args:
+        text: the lines after the header.
+        weights, delimiter, use: as parse_edges.
+
+    Raises:
+        InputError: for a malformed line; for ids of which some are integers and some are not; for
+            the weight NaN or -inf.
+    """
+    columns = ["source", "target", "weight"][: 3 if weights else 2]
+    table = text.parse(columns, weights, delimiter=delimiter, others=(np.int64, object), use=use)
+    ends = [table["source"], table["target"]]
+    if table["source"].dtype.hasobject:
+        ends = [np.array([each.strip() for each in end], object) for end in ends]
+        _check_names(text, ends)
+    values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
+    text.check_weights(values)
+    if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2.0**53:
+        text.warn_of_rounding(values, delimiter)
+    vertices, labels = number_ids(np.concatenate(ends))
+    return EdgeList(len(labels), vertices[: len(table)], vertices[len(table) :], values, labels)
+
+
+def _check_names(text: Text, ends: list[npt.NDArray[Any]]) -> None:
+    """Refuse ids that are missing, and integers among names."""
+    for pattern, rule in (
+        ("", "each row must name two vertices"),
+        (r"[+-]?[0-9]+", "ids must be all integers or all names"),
+    ):
+        found = np.array([[bool(re.fullmatch(pattern, each)) for each in end] for end in ends])
+        rare = found if 2 * found.sum() <= found.size else ~found
+        text.refuse(np.logical_or(*rare), rule)
 
 
 def parse_count(field: str, name: str, line: int, what: str) -> int:

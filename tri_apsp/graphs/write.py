@@ -3,6 +3,7 @@ at all.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from tri_apsp.graphs.arrays import write_array
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
+from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.semirings import DTYPES, no_edge
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
@@ -85,22 +87,35 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
     _write(distances, path, "distances", _csv_rows(distances))
 
 
-def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str]) -> None:
+def write_predecessors(
+    predecessors: torch.Tensor, path: str | os.PathLike[str], labels: Labels | None = None
+) -> None:
     """Write the predecessors of one graph, as write_distances writes distances.
 
     Args:
         predecessors: (n, n) of int32 on any device, -1 for none.
         path: ends in one of `DISTANCE_FORMATS`; the key in `.npz` is `predecessors`.
+        labels: of the vertices in `.csv`, where there is none the field is empty; None: their
+            numbers from 0, and -1.
 
     Raises:
         InputError: as check_output; or if the disk is full.
     """
-    rows = (",".join(map(str, row.tolist())) for row in predecessors)
+
+    def name(vertex: int) -> str:
+        if labels is None:
+            return str(vertex)
+        return _quoted(labels[vertex]) if vertex >= 0 else ""
+
+    rows = (",".join(map(name, row.tolist())) for row in predecessors)
     _write(predecessors, path, "predecessors", rows)
 
 
 def write_vertex_values(
-    values: torch.Tensor, path: str | os.PathLike[str], name: str, base: int = 0
+    values: torch.Tensor,
+    path: str | os.PathLike[str],
+    name: str,
+    labels: Labels | None = None,
 ) -> None:
     """Write a number for each vertex.
 
@@ -109,13 +124,22 @@ def write_vertex_values(
         path: ends in one of `DISTANCE_FORMATS`; a `.csv` has the columns `vertex` and `name`, the
             other formats hold the tensor.
         name: what the values are; the key in `.npz`.
-        base: the number of the first vertex in `.csv`.
+        labels: of the vertices in `.csv`; None: their numbers from 0.
 
     Raises:
         InputError: as check_output; or if the disk is full.
     """
-    rows = (f"{vertex},{value!r}" for vertex, value in enumerate(values.tolist(), base))
+    labels = range(len(values)) if labels is None else labels
+    rows = (
+        f"{_quoted(label)},{value!r}" for label, value in zip(labels, values.tolist(), strict=True)
+    )
     _write(values, path, name, chain([f"vertex,{name}"], rows))
+
+
+def _quoted(label: Label) -> str:
+    """Return a label as a field of a .csv."""
+    text = str(label)
+    return '"' + text.replace('"', '""') + '"' if re.search(r'[",\s]', text) else text
 
 
 def _write(
