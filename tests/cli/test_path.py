@@ -40,3 +40,20 @@ def test_a_negative_cycle_has_the_numbers_of_the_file(cli, save, options):
     start, _, rest = outcome.err.partition(" through vertices ")
     assert start.endswith("but there is one of weight -1")
     assert rest in (f"{pair}; remove or raise one of its edges.\n" for pair in ("2, 3", "3, 2"))
+
+
+def test_names_and_large_ids(cli, save):
+    """Vertices are called as the file calls them: in arguments, paths, errors and .csv."""
+    cities = save("g.csv", '"New York",Oslo,2\nOslo,Rome,3\n')
+    found = cli("path", cities, "New York", "Rome", "--json").json
+    assert (found["source"], found["target"]) == ("New York", "Rome")
+    assert (found["path"], found["distance"]) == (["New York", "Oslo", "Rome"], 5)
+    roads = save("g.txt", f"{10**12} 7 1\n7 {10**30} 2\n")
+    found = cli("path", roads, 10**12, 10**30, "--json").json
+    assert found["path"] == [10**12, 7, 10**30]
+    closeness, before = cities.with_name("c.csv"), cities.with_name("p.csv")
+    assert cli("hops", cities, "--closeness", closeness).status == 0
+    assert closeness.read_text().splitlines()[1].startswith('"New York",0.0')
+    assert cli("sssp", cities, "--source", "Oslo", "--predecessors", before).status == 0
+    assert before.read_text() == ",,Oslo\n"
+    assert "Bonn; give one of" in cli("sssp", cities, "--source", "Bonn").err

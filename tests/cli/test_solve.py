@@ -49,13 +49,16 @@ def test_output(cli, five, tmp_path, extension, dtype):
     absent = float("inf") if extension.startswith(".csv") else no_edge(DTYPES_BY_NAME[dtype])
     expected = [[absent if d is None else d for d in row] for row in FIVE_DISTANCES]
     assert load(path).tolist() == expected
-    assert load(before).tolist() == [
+    expected = [
         [-1, 0, 1, -1, -1],
         [2, -1, 1, -1, -1],
         [2, 0, -1, -1, -1],
         [2, 0, 3, -1, -1],
         [-1, -1, -1, -1, -1],
     ]
+    if extension.startswith(".csv"):  # as the file numbers them
+        expected = [[vertex + (vertex >= 0) for vertex in row] for row in expected]
+    assert load(before).tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
@@ -84,7 +87,7 @@ class TestInputs:
 
     def test_undirected(self, cli, save):
         path = save("g.csv", "0,1,2\n1,2,3\n")
-        found = cli("solve", path, "--base", 0, "--undirected", "--json").json
+        found = cli("solve", path, "--undirected", "--json").json
         expected = {"edges": 4, "reachable_pairs": 9, "max_distance": 5, "sum_distances": 20}
         assert found.items() >= expected.items()
 

@@ -1,4 +1,4 @@
-"""Reading files into sparse tensors."""
+"""Reading files into sparse graphs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from tri_apsp.graphs import generate, write_graph
 def test_the_same_graph_as_dense_weights(name: str, tmp_path: Path) -> None:
     write_graph(generate("grid", 50, seed=3), tmp_path / name)
     sparse = tri_apsp.read_sparse_graph(tmp_path / name)
-    assert (sparse.layout, sparse.dtype, sparse.shape) == (
-        torch.sparse_csr,
-        torch.float32,
-        (50, 50),
-    )
+    assert (sparse.n, sparse.dtype, sparse.device.type) == (50, torch.float32, "cpu")
     dense = tri_apsp.read_graph(tmp_path / name)
     found = tri_apsp.shortest_paths(sparse)
     assert torch.equal(found.distances, tri_apsp.shortest_paths(dense).distances)
@@ -31,15 +27,16 @@ def test_arguments() -> None:
     sparse = tri_apsp.read_sparse_graph(
         io.BytesIO(text), torch.int64, format="csv", base=1, vertices=4
     )
-    assert sparse.crow_indices().tolist() == [0, 1, 1, 2, 2]
-    assert sparse.col_indices().tolist() == [1, 0]
-    assert sparse.values().tolist() == [3, 0]  # the lightest, no loop, and an edge of weight 0
-    both = tri_apsp.read_sparse_graph(io.BytesIO(b"1,2,5\n"), format="csv", base=1, directed=False)
-    assert both.values().tolist() == [5, 5]
+    offsets, targets, weights = (array.tolist() for array in sparse.by_source.arrays())
+    # The lightest, no loop, and an edge of weight 0.
+    assert (offsets, targets, weights) == ([0, 1, 1, 2, 2], [1, 0], [3, 0])
+    assert sparse.labels == range(1, 5)
+    both = tri_apsp.read_sparse_graph(io.BytesIO(b"1,2,5\n"), format="csv", directed=False)
+    assert both.by_source.weights.tolist() == [5, 5]
     with pytest.raises(
         tri_apsp.InputError, match="`dtype` must be one of float32, float64, int32, int64"
     ):
-        tri_apsp.read_sparse_graph(io.BytesIO(text), torch.int16, format="csv", base=1)
+        tri_apsp.read_sparse_graph(io.BytesIO(text), torch.int16, format="csv")
     with pytest.raises(
         tri_apsp.TooLargeError,
         match="a graph of 2000000000 vertices and 1 edge must fit the memory",

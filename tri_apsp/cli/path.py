@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> None:
     if isinstance(distance, float) and distance.is_integer():
         distance = int(distance)
     edges = len(path) - 1 if path else None
-    facts = {"source": args.source, "target": args.target, "distance": distance}
+    ends = {"source": graph.labels[source], "target": graph.labels[target]}
+    facts: dict[str, object] = {**ends, "distance": distance}
     fields = [
         ("distance", str(distance)),
         ("path", " ".join(map(str, path))),

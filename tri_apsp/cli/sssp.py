@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
                 raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     facts, fields = write_result(result, args, given.labels, written)
-    head = {"n": graph.n, "edges": graph.edges, "sources": args.sources}
+    head = {"n": graph.n, "edges": graph.edges, "sources": [given.labels[v] for v in sources]}
     dtype = dtype_name(graph.dtype)
     times = [
         (f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine")

@@ -95,19 +95,16 @@ def write_predecessors(
     Args:
         predecessors: (n, n) of int32 on any device, -1 for none.
         path: ends in one of `DISTANCE_FORMATS`; the key in `.npz` is `predecessors`.
-        labels: of the vertices in `.csv`, where there is none the field is empty; None: their
-            numbers from 0, and -1.
+        labels: of the vertices in `.csv`, for none -1, or an empty field beside ids of a file;
+            None: their numbers from 0.
 
     Raises:
         InputError: as check_output; or if the disk is full.
     """
 
-    def name(vertex: int) -> str:
-        if labels is None:
-            return str(vertex)
-        return _quoted(labels[vertex]) if vertex >= 0 else ""
-
-    rows = (",".join(map(name, row.tolist())) for row in predecessors)
+    labels = range(predecessors.shape[-1]) if labels is None else labels
+    names = [*map(_quoted, labels), "-1" if isinstance(labels, range) else ""]
+    rows = (",".join(names[vertex] for vertex in row.tolist()) for row in predecessors)
     _write(predecessors, path, "predecessors", rows)
 
 
