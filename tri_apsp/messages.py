@@ -46,6 +46,18 @@ def shown(value: Any) -> str:
     return f"{'' if layout == 'strided' else f'{layout} '}{tuple(value.shape)} of {dtype}"
 
 
+def warn_of_attribute(attribute: str | None, edges: int, *, has_values: bool) -> None:
+    """Warn of an edge attribute that no edge has, and that is not the default "weight": a slip of
+    the pen would count edges in place of weights.
+    """
+    if edges and not has_values and attribute not in (None, "weight"):
+        warn_caller(
+            f"no edge has the attribute {attribute!r}, so that every edge weighs 1; correct its "
+            "name, or give None.",
+            UserWarning,
+        )
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Issue a warning at the line that called this package, however many of its functions lie
     between.

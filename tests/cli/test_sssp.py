@@ -103,6 +103,16 @@ def test_predecessors(cli, graph, tmp_path, options):
     assert np.load(path).tolist() == [[-1, 2, -1, -1, -1]]
 
 
+def test_a_csv_has_a_line_for_each_vertex(cli, save, tmp_path):
+    graph, path = save("g.csv", "Oslo,Rome,0.1\nRome,Bari,0.2\n"), tmp_path / "d.csv"
+    assert cli("sssp", graph, "--source", "Oslo", "Rome", "-o", path).status == 0
+    lines = ["vertex,Oslo,Rome", "Bari,0.300000012,0.200000003", "Oslo,0,inf", "Rome,0.100000001,0"]
+    assert path.read_text().splitlines() == lines
+    outcome = cli("sssp", graph, "--source", "Oslo", "Rome", "--min-only", "-o", path)
+    assert "longest 0.2, sum 0.2" in outcome.out
+    assert path.read_text().splitlines()[:2] == ["vertex,distance", "Bari,0.200000003"]
+
+
 def test_all_methods_that_take_the_graph(cli, tmp_path):
     graph = tmp_path / "g.gr"
     write_graph(generate("erdos_renyi", 3000, p=8 / 3000), graph)

@@ -10,6 +10,7 @@ import pickle
 import random
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tri_apsp
 from tri_apsp.errors import TooLargeError
 from tri_apsp.interop.networkx_info import FUNCTIONS
 
@@ -322,6 +324,20 @@ def test_a_graph_that_does_not_fit_the_memory_is_left_to_networkx(monkeypatch):
     monkeypatch.setattr(networkx_solution, "check_memory", refuse)
     with pytest.raises(NotImplementedError):
         ours("floyd_warshall", nx.cycle_graph(5))
+
+
+def test_an_attribute_that_no_edge_has():
+    graph = nx.path_graph(4)
+    with pytest.warns(UserWarning, match="no edge has the attribute 'lenght'"):
+        assert ours("diameter", graph, weight="lenght") == 3
+    with pytest.warns(UserWarning, match="no edge has the attribute 'lenght'"):
+        tri_apsp.from_networkx(graph, weight="lenght")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours("floyd_warshall", nx.path_graph(3))
+        tri_apsp.from_networkx(graph)
+        graph[0][1]["length"] = 5
+        assert ours("diameter", graph, weight="length") == 7
 
 
 def test_results_can_be_pickled_and_have_a_default_as_in_networkx():

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import torch
 
 from tri_apsp.api import Result
@@ -29,8 +30,9 @@ from tri_apsp.graphs import (
     sparse_graph,
     write_distances,
     write_predecessors,
+    write_rows_of_sources,
 )
-from tri_apsp.graphs.labels import Labels
+from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.messages import counted
 from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
@@ -267,8 +269,10 @@ def summarise(distances: torch.Tensor) -> dict[str, Any]:
             total += _sum(rows.masked_fill(absent, 0))
     return {
         "reachable_pairs": pairs,
-        "max_distance": _as_integer(max(largest)) if pairs else None,
-        "sum_distances": _as_integer(total) if pairs and math.isfinite(total) else None,
+        "max_distance": as_number(max(largest), distances.dtype) if pairs else None,
+        "sum_distances": (
+            as_number(total, distances.dtype) if pairs and math.isfinite(total) else None
+        ),
         "unbounded_pairs": unbounded,
     }
 
@@ -282,24 +286,35 @@ def _sum(values: torch.Tensor) -> Any:
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-def _as_integer(value: int | float) -> int | float:
-    """Return a float as an int if it is an integer that no other was rounded to."""
-    return int(value) if value % 1 == 0 and abs(value) < _EXACT_END else value
+def as_number(value: int | float, dtype: torch.dtype) -> int | float:
+    """Return a distance for people: an int if it is an integer that no other was rounded to; a
+    float with the fewest digits that tell it from others of its dtype.
+    """
+    if value % 1 == 0 and abs(value) < _EXACT_END:
+        return int(value)
+    return float(str(np.float32(value))) if dtype == torch.float32 else value
 
 
 def write_result(
-    result: Result, args: argparse.Namespace, labels: Labels, written: str
+    result: Result,
+    args: argparse.Namespace,
+    labels: Labels,
+    written: str,
+    sources: Sequence[Label] | None = None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Write the files of --out and --predecessors, and summarise the result.
 
     Args:
         labels: of the vertices in the file of the graph.
         written: the files, for the last line.
+        sources: what the rows are called in a .csv, which then has a line for each vertex.
 
     Returns:
         What --json prints, and the lines of text; those that say nothing are empty.
     """
-    if args.out is not None:
+    if args.out is not None and sources is not None:
+        write_rows_of_sources(result.distances, args.out, sources, labels)
+    elif args.out is not None:
         write_distances(result.distances, args.out)
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors, labels)

@@ -6,6 +6,7 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.cli.graph import (
     add_graph,
     add_solver,
+    as_number,
     labelled,
     read,
     weights_of,
@@ -56,9 +57,8 @@ def run(args: argparse.Namespace) -> None:
             predecessors=True,
         )
     path = [graph.labels[vertex] for vertex in result.path(source, target)]
-    distance = result.distances[0, target].item() if path else None
-    if isinstance(distance, float) and distance.is_integer():
-        distance = int(distance)
+    found = result.distances[0, target]
+    distance = as_number(found.item(), found.dtype) if path else None
     edges = len(path) - 1 if path else None
     ends = {"source": graph.labels[source], "target": graph.labels[target]}
     facts: dict[str, object] = {**ends, "distance": distance}

@@ -107,8 +107,10 @@ def run(args: argparse.Namespace) -> None:
                     continue
                 raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
-    facts, fields = write_result(result, args, given.labels, written)
-    head = {"n": graph.n, "edges": graph.edges, "sources": [given.labels[v] for v in sources]}
+    shown = [given.labels[source] for source in sources]
+    columns = ["distance"] if args.min_only else shown
+    facts, fields = write_result(result, args, given.labels, written, columns)
+    head = {"n": graph.n, "edges": graph.edges, "sources": shown}
     dtype = dtype_name(graph.dtype)
     times = [
         (f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine")

@@ -42,7 +42,7 @@ def solve(
     """
     predecessors = bool(return_predecessors)  # SciPy takes any value
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=overwrite)
-    if indices is None and not min_only:
+    if indices is None and not min_only and limit == np.inf:
         return _as_scipy(*_all_pairs(weights, predecessors, overwrite), None, limit)
     if not ignore_unreached_cycles and _has_negative(weights):  # also one that no source reaches
         with _errors():

@@ -25,6 +25,7 @@ from tri_apsp.graphs.write import (
     write_distances,
     write_graph,
     write_predecessors,
+    write_rows_of_sources,
     write_vertex_values,
 )
 
@@ -63,5 +64,6 @@ __all__ = [
     "write_distances",
     "write_graph",
     "write_predecessors",
+    "write_rows_of_sources",
     "write_vertex_values",
 ]

@@ -16,6 +16,7 @@ from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.memory import check_memory
+from tri_apsp.messages import warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def from_networkx(
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
-            float32.
+            float32. UserWarning: no edge has the attribute, and it is not "weight".
 
     Raises:
         InputError: for another kind of graph; for a node that is listed twice or is not in the
@@ -191,6 +192,8 @@ def from_networkx(
         for source, target, attributes in graph.edges(data=True)
         if source in index and target in index
     ]
+    has_values = any(weight in data for _, _, data in graph.edges(data=True))
+    warn_of_attribute(weight, len(rows), has_values=has_values)
     sources, targets, weights = zip(*rows, strict=True) if rows else ((), (), ())
     values = np.array(weights)
     if values.dtype == object:  # integers beyond 64 bits

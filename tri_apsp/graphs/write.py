@@ -87,6 +87,32 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
     _write(distances, path, "distances", _csv_rows(distances))
 
 
+def write_rows_of_sources(
+    distances: torch.Tensor,
+    path: str | os.PathLike[str],
+    sources: Sequence[Label],
+    labels: Labels,
+) -> None:
+    """Write distances from some sources: as write_distances, but in `.csv` a line for each vertex,
+    with its label and its distance from each source.
+
+    Args:
+        distances: (sources, n).
+        path: ends in one of `DISTANCE_FORMATS`.
+        sources: what the columns are called.
+        labels: of the vertices.
+
+    Raises:
+        InputError: as write_distances.
+    """
+    columns = [row.split(",") for row in _csv_rows(distances)]
+    lines = (
+        ",".join((_quoted(label), *values)) for label, *values in zip(labels, *columns, strict=True)
+    )
+    head = ",".join(("vertex", *map(_quoted, sources)))
+    _write(distances, path, "distances", chain([head], lines))
+
+
 def write_predecessors(
     predecessors: torch.Tensor, path: str | os.PathLike[str], labels: Labels | None = None
 ) -> None:

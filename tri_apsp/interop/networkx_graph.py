@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tri_apsp.messages import warn_of_attribute
+
 
 class _Missing:
     """Stands for the weight of an edge that lacks the attribute."""
@@ -85,6 +87,7 @@ class ConvertedGraph:
             rows, columns = np.concatenate((rows, columns)), np.concatenate((columns, rows))
             values *= 2
         kinds = set(map(type, values))
+        warn_of_attribute(attribute, len(edges), has_values=kinds != {_Missing})
         if strange := kinds - _INTEGERS - _REALS - {_Missing}:
             raise left_to_networkx(f"a weight is of type {strange.pop().__name__}")
         try:
