@@ -106,6 +106,7 @@ def test_weights(save, name, text, n, edges):
     [
         ("real general\n%\n2 2", [0, 3, 1.5, 0], [[0, 1.5], [3, 0]]),
         ("integer symmetric\n3 3", [0, 1, 2, 0, 3, 0], [[0, 1, 2], [1, 0, 3], [2, 3, 0]]),
+        ("integer skew-symmetric\n3 3", [1, 2, 3], [[0, -1, -2], [1, 0, -3], [2, 3, 0]]),
         ("integer general\n1 1", [-(2**53) - 1], [[-(2**53) - 1]]),
         ("real general\n0 0", [], []),
     ],
@@ -116,9 +117,11 @@ def test_arrays_of_matrix_market(save, kind, values, weights):
     assert graph.natural_dtype == (torch.int64 if "integer" in kind else torch.float64)
 
 
-@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
 def test_files_that_scipy_writes(tmp_path, symmetry):
     dense = np.array([[0, 2.5, 0], [2.5, 0, 4], [0, 4, 0]])
+    if "skew" in symmetry:
+        dense = np.tril(dense) - np.triu(dense)
     for matrix in (dense, scipy.sparse.coo_array(dense)):
         scipy.io.mmwrite(tmp_path / "s.mtx", matrix, symmetry=symmetry)
         found = load_graph(tmp_path / "s.mtx").to_weights(torch.float64).numpy()
@@ -167,7 +170,7 @@ BAD = [
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
     ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),
-    ("g.mtx", f"{COORDINATE} real skew-symmetric\n1 1 0\n", "names real and skew-symmetric"),
+    ("g.mtx", f"{COORDINATE} complex hermitian\n1 1 0\n", "names complex and hermitian"),
     ("g.mtx", f"{COORDINATE} real general\n{10**20} {10**20} 0\n", "out of range"),
     ("g.mtx", f"{COORDINATE} real general\n2 3 1\n1 1 1\n", "says 2 x 3; add empty rows"),
     ("g.mtx", f"{COORDINATE} real general\n2 2 {10**15}\n1 2 1\n", "but lists 1"),
@@ -202,7 +205,7 @@ def test_arguments_that_contradict_the_file(save, refuses):
     with refuses("`vertices`", "is 5, and", "declares 3"):
         load_graph(path, vertices=5)
     assert load_graph(path, base=1, vertices=3).n == 3
-    with refuses("`base` is for edge lists", "leave it out"):
+    with refuses("`base` is for .txt, .csv, .tsv, but", "leave it out"):
         load_graph(save("g.gr", GOOD), base=1)
 
 
@@ -330,7 +333,7 @@ def test_options_say_how_a_text_is_meant(save, refuses):
         load_graph(table, columns=["from_id"])
     with refuses("`base` is for `vertices`"):
         load_graph(library, base=1)
-    with refuses("`matrix` is for edge lists (.txt, .csv, .tsv)"):
+    with refuses("`matrix` is for .txt, .csv, .tsv"):
         load_graph(save("g.gr", GOOD), matrix=True)
 
 

@@ -16,7 +16,23 @@ from tri_apsp.errors import ApspError, InputError, InputTypeError
 from tri_apsp.graphs.text import Text
 from tri_apsp.messages import shown
 
-Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
+Format: TypeAlias = Literal[
+    "gr",
+    "mtx",
+    "txt",
+    "csv",
+    "tsv",
+    "npy",
+    "npz",
+    "pt",
+    "tntp",
+    "tsp",
+    "atsp",
+    "graph",
+    "graphml",
+    "gml",
+    "net",
+]
 """The formats of files, by their extensions."""
 
 _GZIP = b"\x1f\x8b"

@@ -3,6 +3,7 @@
 To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and a row in README's table.
 """
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, NamedTuple, get_args
@@ -10,37 +11,38 @@ from typing import BinaryIO, NamedTuple, get_args
 from tri_apsp.graphs.arrays import read_numpy, read_pt, write_weights
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.dimacs import read_dimacs, write_dimacs
-from tri_apsp.graphs.edge_text import read_edge_text, write_edge_text
+from tri_apsp.graphs.edge_text import TableOptions, read_edge_text, write_edge_text
 from tri_apsp.graphs.files import Format
 from tri_apsp.graphs.matrix_market import read_matrix_market, write_matrix_market
+from tri_apsp.graphs.other_formats import read_by_networkx, read_metis, read_tntp, read_tsplib
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The formats that `read_graph` supports."""
+
+
+_TABLE = tuple(field.name for field in dataclasses.fields(TableOptions))
 
 
 class FileFormat(NamedTuple):
     """A format of files.
 
     Attributes:
-        read: takes a Source, for a text also `options`, and returns its graph.
-        write: writes a graph to a stream.
-        is_text: whether it is a text whose columns TableOptions say.
+        read: takes a Source, and TableOptions if it has `options`, and returns its graph.
+        write: writes a graph to a stream; None: it is only read.
+        options: the fields of TableOptions that it uses.
         is_archive: whether it must be written to a file that can be sought, not to one that is
             compressed meanwhile.
     """
 
     read: Callable[..., Graph]
-    write: Callable[[Graph, BinaryIO], None]
-    is_text: bool = False
+    write: Callable[[Graph, BinaryIO], None] | None = None
+    options: tuple[str, ...] = ()
     is_archive: bool = False
 
 
 def _edge_list(delimiter: str | None) -> FileFormat:
-    return FileFormat(
-        partial(read_edge_text, delimiter=delimiter),
-        partial(write_edge_text, delimiter=delimiter),
-        is_text=True,
-    )
+    read = partial(read_edge_text, delimiter=delimiter)
+    return FileFormat(read, partial(write_edge_text, delimiter=delimiter), options=_TABLE)
 
 
 FILE_FORMATS: dict[Format, FileFormat] = {
@@ -52,13 +54,22 @@ FILE_FORMATS: dict[Format, FileFormat] = {
     "npy": FileFormat(read_numpy, partial(write_weights, extension=".npy")),
     "npz": FileFormat(read_numpy, partial(write_weights, extension=".npz"), is_archive=True),
     "pt": FileFormat(read_pt, partial(write_weights, extension=".pt"), is_archive=True),
+    "tntp": FileFormat(read_tntp, options=("columns",)),
+    "tsp": FileFormat(read_tsplib),
+    "atsp": FileFormat(read_tsplib),
+    "graph": FileFormat(read_metis),
+    "graphml": FileFormat(read_by_networkx, options=("columns",)),
+    "gml": FileFormat(read_by_networkx, options=("columns",)),
+    "net": FileFormat(read_by_networkx, options=("columns",)),
 }
 
 READ_FORMATS: tuple[str, ...] = tuple(f".{name}{gz}" for gz in ("", ".gz") for name in FORMATS)
 """The file name extensions that name a format."""
 
+_WRITTEN = {name: kind for name, kind in FILE_FORMATS.items() if kind.write is not None}
+
 GRAPH_FORMATS: tuple[str, ...] = (
-    *(f".{name}" for name in FORMATS),
-    *(f".{name}.gz" for name in FORMATS if not FILE_FORMATS[name].is_archive),
+    *(f".{name}" for name in _WRITTEN),
+    *(f".{name}.gz" for name, kind in _WRITTEN.items() if not kind.is_archive),
 )
 """The file name extensions that `write_graph` supports."""

@@ -21,7 +21,7 @@ from tri_apsp.memory import check_memory
 
 # The kinds of matrices, with the types of their values.
 _FIELDS = {"real": (np.float64,), "double": (np.float64,), "integer": (np.int64,), "pattern": ()}
-_SYMMETRIES = ("general", "symmetric")
+_SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
 def read_matrix_market(source: Source) -> Graph:
@@ -29,7 +29,7 @@ def read_matrix_market(source: Source) -> Graph:
 
     In the coordinate format every stored entry is an edge, also a zero; in a pattern it weighs 1.
     In the array format every entry is an edge. A symmetric matrix stores each edge once; it counts
-    in both directions.
+    in both directions, in a skew-symmetric one with the opposite weight.
 
     Raises:
         InputError: for content that the format does not allow, with its line, and for a matrix that
@@ -57,21 +57,30 @@ def read_matrix_market(source: Source) -> Graph:
             "empty rows or columns for missing vertices."
         )
     size, _ = next(text.rows())
-    entries_text, is_symmetric = text.after(size), symmetry == "symmetric"
+    entries_text = text.after(size)
     if layout == "array":
-        return _read_array(entries_text, n, _FIELDS[field], is_symmetric)
+        return _read_array(entries_text, n, _FIELDS[field], symmetry)
     graph = parse_edges(entries_text, base=1, n=n, expected=entries, weights=_FIELDS[field])
-    return graph.both_ways() if is_symmetric else graph
+    if symmetry == "general":
+        return graph
+    both = graph.both_ways()
+    if symmetry == "skew-symmetric":
+        both.weights[graph.edges :] *= -1
+    return both
 
 
-def _read_array(text: Text, n: int, kinds: tuple[type, ...], is_symmetric: bool) -> DenseGraph:
+def _read_array(text: Text, n: int, kinds: tuple[type, ...], symmetry: str) -> DenseGraph:
     check_memory(n, 1, torch.float64, torch.device("cpu"))
     values = text.parse(["weight"], kinds)["weight"].copy()
-    text.check_count(len(values), n * (n + 1) // 2 if is_symmetric else n * n)
+    is_skew = symmetry == "skew-symmetric"  # which has no diagonal
+    text.check_count(
+        len(values), n * n if symmetry == "general" else n * (n + 1) // 2 - n * is_skew
+    )
     text.check_weights(values)
-    if is_symmetric:  # the file lists the lower triangle by columns: the upper one by rows
-        matrix, upper = np.empty((n, n), values.dtype), np.triu_indices(n)
-        matrix[upper] = matrix.T[upper] = values
+    if symmetry != "general":  # the file lists the lower triangle by columns: the upper one by rows
+        matrix, upper = np.zeros((n, n), values.dtype), np.triu_indices(n, int(is_skew))
+        matrix[upper] = -values if is_skew else values
+        matrix.T[upper] = values
     else:
         matrix = values.reshape(n, n).T
     return DenseGraph(torch.from_numpy(matrix), range(1, n + 1))

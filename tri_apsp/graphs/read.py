@@ -15,8 +15,6 @@ from tri_apsp.graphs.files import Format, Source, file_format, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, FORMATS, READ_FORMATS
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
 
-_TEXTS = ", ".join(f".{name}" for name, kind in FILE_FORMATS.items() if kind.is_text)
-
 
 def read_graph(
     source: str | os.PathLike[str] | BinaryIO,
@@ -37,21 +35,24 @@ def read_graph(
     Args:
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge
             list (.txt blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz),
-            torch (.pt, dense or sparse); each also with .gz. Or a binary stream, such as
+            torch (.pt, dense or sparse), TNTP (.tntp), TSPLIB (.tsp and .atsp, explicit weights),
+            METIS (.graph), and by NetworkX GraphML (.graphml), GML (.gml) and Pajek (.net); each
+            also with .gz. Or a binary stream, such as
             sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in
             both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
             matrix, else float32.
         device: of the result.
-        format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says.
-            A stream needs it.
+        format: the extension without its dot, such as "csv"; None: as the name of the file ends. A
+            stream needs it.
         directed: False: each edge of a file that lists edges counts in both directions.
         vertices: of an edge list as text: the number of its vertices, which are numbered from
             `base` on. None: as a comment `# base 0 vertices 100` declares; else the vertices are
             those that the file names, by integers or by names, in their order.
         base: the number of the first of these vertices, 0 or 1; None: as a comment declares.
         columns: of a text: those of source, target and weight, by the names of the first row or by
-            numbers from 1; None: by well-known names, or the first two or three.
+            numbers from 1; None: by well-known names, or the first two or three. Of TNTP, GraphML,
+            GML and Pajek: the one that holds the weights, by default free_flow_time, or weight.
         header: of a text: whether the first row is no edge; None: if it has names of columns.
         matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
             if it looks like one.
@@ -167,12 +168,13 @@ def load_graph(
             f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex."
         )
     for name, value in vars(options).items():
-        if value is not None and not kind.is_text:
+        if value is not None and name not in kind.options:
+            formats = (f".{other}" for other, one in FILE_FORMATS.items() if name in one.options)
             raise InputError(
-                f"`{name}` is for edge lists ({_TEXTS}), but is {value!r} for {opened}, whose "
+                f"`{name}` is for {', '.join(formats)}, but is {value!r} for {opened}, whose "
                 "format defines it; leave it out."
             )
-    graph = kind.read(opened, options=options) if kind.is_text else kind.read(opened)
+    graph = kind.read(opened, options=options) if kind.options else kind.read(opened)
     if directed:
         return graph
     if isinstance(graph, DenseGraph):

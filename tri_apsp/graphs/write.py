@@ -208,4 +208,6 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     target, extension = check_output(path, GRAPH_FORMATS)
     name = next(name for name in FILE_FORMATS if f".{name}" == extension)
     with open_output(target) as stream:
-        FILE_FORMATS[name].write(graph, stream)
+        write = FILE_FORMATS[name].write
+        assert write is not None  # as for all of GRAPH_FORMATS
+        write(graph, stream)

@@ -1,0 +1,122 @@
+"""TNTP, TSPLIB, METIS, and what NetworkX reads."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import tri_apsp
+from tri_apsp.graphs import load_graph
+
+TNTP = """<NUMBER OF ZONES> 2
+<NUMBER OF NODES> 3
+<FIRST THRU NODE> 1
+<END OF METADATA>
+
+
+~\tinit_node\tterm_node\tcapacity\tlength\tfree_flow_time\tb\t;
+\t1\t2\t25900.2\t6\t1.5\t0.15\t;
+\t2\t3\t23403.4\t4\t2\t0.15\t;
+"""
+
+
+def listed(graph):
+    ends = graph.sources.tolist(), graph.targets.tolist(), graph.weights.tolist()
+    return sorted(zip(*ends, strict=True))
+
+
+def test_tntp(save, refuses):
+    path = save("net.tntp", TNTP)
+    graph = load_graph(path)
+    assert (graph.n, listed(graph)) == (3, [(0, 1, 1.5), (1, 2, 2)])
+    assert graph.labels == range(1, 4)
+    assert listed(load_graph(path, columns=["length"])) == [(0, 1, 6), (1, 2, 4)]
+    with refuses("speed among them", "init_node, term_node", "--columns"):
+        load_graph(path, columns=["speed"])
+    with refuses("give one"):
+        load_graph(path, columns=["length", "capacity"])
+    with refuses("<NUMBER OF NODES>"):
+        load_graph(save("bad.tntp", TNTP.replace("<END OF METADATA>", "")))
+
+
+MATRIX = [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("form", "numbers", "expected"),
+    [
+        ("FULL_MATRIX", "0 1 2\n5 0 3\n2 3 0", [[0, 1, 2], [5, 0, 3], [2, 3, 0]]),
+        ("UPPER_ROW", "1 2\n3", MATRIX),
+        ("UPPER_DIAG_ROW", "0 1 2 0 3 0", MATRIX),
+        ("LOWER_ROW", "1 2\n3", MATRIX),
+        ("LOWER_DIAG_ROW", "0 1 0 2 3 0", MATRIX),
+        ("UPPER_COL", "1 2 3", MATRIX),
+        ("LOWER_DIAG_COL", "0 1 2.5 0 3 0", [[0, 1, 2.5], [1, 0, 3], [2.5, 3, 0]]),
+    ],
+)
+def test_tsplib(save, refuses, form, numbers, expected):
+    head = (
+        f"NAME: t\nTYPE: TSP\nDIMENSION : 3\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: {form}"
+    )
+    text = f"{head}\nEDGE_WEIGHT_SECTION\n{numbers}\nDISPLAY_DATA_SECTION\n1 2 3\nEOF\n"
+    graph = load_graph(save("t.tsp", text))
+    assert (graph.weights.tolist(), graph.labels) == (expected, range(1, 4))
+    with refuses("weights, as its DIMENSION of 4 says"):
+        load_graph(save("t.atsp", text.replace("DIMENSION : 3", "DIMENSION: 4")))
+    with refuses("EXPLICIT", "has EUC_2D"):
+        load_graph(save("t.tsp", text.replace("EXPLICIT", "EUC_2D")))
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "weights"),
+    [
+        ("4 3", ["2", "1 3", "2 4", "3"], [1, 1, 1]),
+        ("4 3 001", ["2 5", "1 5 3 6", "2 6 4 7", "3 7"], [5, 6, 7]),
+        ("4 3 011 2", ["9 9 2 5", "9 9 1 5 3 6", "9 9 2 6 4 7", "9 9 3 7"], [5, 6, 7]),
+        ("4 0", ["", "", "", ""], []),
+    ],
+)
+def test_metis(save, refuses, header, lines, weights):
+    text = "\n".join(["% a comment", header, *lines]) + "\n"
+    graph = load_graph(save("g.graph", text))
+    once = [(i, i + 1, weight) for i, weight in enumerate(weights)]
+    assert listed(graph) == sorted(once + [(v, u, w) for u, v, w in once])
+    assert (graph.n, graph.labels) == (4, range(1, 5))
+    with refuses("must have 5 lines of neighbours"):
+        load_graph(save("g.graph", text.replace(header, "5" + header[1:])))
+    if weights:
+        with refuses("each of the 9 edges twice"):
+            load_graph(save("g.graph", text.replace(header, "4 9" + header[3:])))
+    with refuses("must begin with `vertices edges"):
+        load_graph(save("g.graph", "x\n"))
+
+
+@pytest.mark.parametrize("extension", ["graphml", "gml", "net"])
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+def test_what_networkx_reads(tmp_path, refuses, extension, kind):
+    graph = kind()
+    graph.add_edge("New York", "Oslo", weight=2.5, length=7)
+    graph.add_edge("Oslo", "Rome", weight=3, length=8)
+    path = tmp_path / f"g.{extension}"
+    write = {"graphml": nx.write_graphml, "gml": nx.write_gml, "net": nx.write_pajek}[extension]
+    write(graph, path)
+    found = load_graph(path)
+    assert list(found.labels) == ["New York", "Oslo", "Rome"]
+    weights = tri_apsp.from_networkx(graph, nodelist=list(found.labels))
+    np.testing.assert_array_equal(found.to_weights(weights.dtype), weights)
+    if extension != "net":  # which has weights alone
+        assert 15 in tri_apsp.shortest_paths(load_graph(path, columns=["length"])).distances
+    with refuses("must have the attribute 'cost'", "--columns length"):
+        load_graph(path, columns=["cost"])
+    path.write_text("<")
+    with refuses(f"a .{extension} file must be one that NetworkX reads"):
+        load_graph(path)
+
+
+def test_edges_without_numbers_weigh_1(tmp_path):
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, "street", "kind")
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    found = load_graph(tmp_path / "g.graphml")
+    assert (list(found.labels), found.weights.tolist()) == ([0, 1, 2], [1, 1, 1, 1])

@@ -1,0 +1,199 @@
+"""Files of other tools, which are read but not written: TNTP, TSPLIB, METIS; and by NetworkX
+GraphML, GML and Pajek.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.dense import DenseGraph
+from tri_apsp.graphs.edge_text import TableOptions
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.files import Source
+from tri_apsp.graphs.labels import number_ids
+from tri_apsp.graphs.text import Text, parse_count, parse_edges
+
+
+def read_tntp(source: Source, options: TableOptions) -> EdgeList:
+    """Return the graph of a network file of Transportation Networks for Research, `.tntp`.
+
+    Its weights are the column that `options.columns` names, by default `free_flow_time`.
+
+    Source: github.com/bstabler/TransportationNetworks.
+    """
+    text = source.text("~")
+    found = re.search(rb"<NUMBER OF NODES>\s*(\S+)", text.data, re.IGNORECASE)
+    end = next((number for number, line in text.rows() if "<END OF METADATA>" in line.upper()), 0)
+    names = next((line for _, line in text.after(end).lines() if line.startswith("~")), "")
+    columns = names.replace(";", " ").strip("~ ").lower().split()
+    weight = _one_column(options, "free_flow_time")
+    if not (found and end) or weight not in columns:
+        raise InputError(
+            f"a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
+            f"after `~`, {weight} among them, but {source} has {', '.join(columns) or 'none'}; "
+            "give a network file, and the name of another column with --columns."
+        )
+    n = parse_count(found[1].decode("latin-1"), str(source), end, "nodes")
+    rows = Text(text.name, text.after(end).data.replace(b";", b" "), "~", end + 1)
+    return parse_edges(rows, base=1, n=n, use=(0, 1, columns.index(weight)))
+
+
+def read_metis(source: Source) -> EdgeList:
+    """Return the undirected graph of a `.graph` file of METIS: a line for each vertex, from 1 on,
+    with its neighbours and, if the header says so, the weights of the edges to them.
+
+    Source: Karypis and Kumar, METIS, version 5.1, section 4.1.1.
+    """
+    text = source.text("%")
+    lines = text.data.decode("latin-1").removesuffix("\n").split("\n")
+    rows = [line.split() for line in lines]
+    rows = [row for row in rows if not (row and row[0].startswith("%"))]
+    header = next((row for row in rows if row), [])
+    if not (2 <= len(header) <= 4 and all(field.isdecimal() for field in header)):
+        raise InputError(
+            f"a .graph file must begin with `vertices edges [format [weights]]`, but {source} "
+            f"begins with {' '.join(header)[:60]!r}; correct the header."
+        )
+    n, edges = int(header[0]), int(header[1])
+    sizes, vertex_weights, edge_weights = (
+        kind == "1" for kind in (header[2] if len(header) > 2 else "0").zfill(3)
+    )
+    skipped = sizes + vertex_weights * (int(header[3]) if len(header) > 3 else 1)
+    lists = rows[rows.index(header) + 1 :]
+    while len(lists) > n and not lists[-1]:
+        lists.pop()
+    step = 2 if edge_weights else 1
+    try:
+        found = [np.array(row[skipped:], np.int64) for row in lists]
+        sources = np.repeat(np.arange(len(found)), [len(row) // step for row in found])
+        values = np.concatenate([*found, np.empty(0, np.int64)])
+        targets, weights = values[::step] - 1, values[1::2] if edge_weights else None
+    except ValueError:
+        targets = np.array([-1])
+    if len(lists) != n or len(targets) != 2 * edges or not np.isin(targets, np.arange(n)).all():
+        raise InputError(
+            f"a .graph file must have {n} lines of neighbours from 1 to {n}, and each of the "
+            f"{edges} edges twice, as its header says, but {source} does not; copy it again."
+        )
+    ones = np.ones(len(targets), np.int64)
+    return EdgeList(n, sources, targets, ones if weights is None else weights, range(1, n + 1))
+
+
+# How the numbers of EDGE_WEIGHT_SECTION fill a matrix: the indices of rows and columns, in order.
+_SECTIONS: dict[str, Any] = {
+    "FULL_MATRIX": lambda n: np.divmod(np.arange(n * n), n),
+    "UPPER_ROW": lambda n: np.triu_indices(n, 1),
+    "UPPER_DIAG_ROW": np.triu_indices,
+    "LOWER_ROW": lambda n: np.tril_indices(n, -1),
+    "LOWER_DIAG_ROW": np.tril_indices,
+    "UPPER_COL": lambda n: np.tril_indices(n, -1),
+    "UPPER_DIAG_COL": np.tril_indices,
+    "LOWER_COL": lambda n: np.triu_indices(n, 1),
+    "LOWER_DIAG_COL": np.triu_indices,
+}
+
+
+def read_tsplib(source: Source) -> DenseGraph:
+    """Return the graph of a `.tsp` or `.atsp` file of TSPLIB with explicit weights.
+
+    Source: Reinelt, TSPLIB 95.
+    """
+    text = source.text("%").data.decode("latin-1")
+    head, _, section = text.partition("EDGE_WEIGHT_SECTION")
+    fields = dict(re.findall(r"^\s*(\w+)\s*:\s*(.*?)\s*$", head, re.MULTILINE))
+    form = fields.get("EDGE_WEIGHT_FORMAT", "").upper()
+    size = fields.get("DIMENSION", "")
+    if fields.get("EDGE_WEIGHT_TYPE", "").upper() != "EXPLICIT" or form not in _SECTIONS:
+        raise InputError(
+            f"a .tsp file must have EDGE_WEIGHT_TYPE: EXPLICIT and one of the formats "
+            f"{', '.join(_SECTIONS)}, but {source} has {fields.get('EDGE_WEIGHT_TYPE')} and "
+            f"{form or None}; compute its distances, and save them as .npy."
+        )
+    n = parse_count(size, str(source), 1, "vertices")
+    numbers = re.match(r"[\s\d.eE+-]*", section)
+    values = np.array(numbers[0].split() if numbers else [], np.float64)
+    rows, columns = _SECTIONS[form](n)
+    if len(values) != len(rows):
+        raise InputError(
+            f"{source} must have {len(rows)} weights, as its DIMENSION of {n} says, but has "
+            f"{len(values)}; copy it again."
+        )
+    weights: npt.NDArray[Any] = np.zeros((n, n))
+    weights[rows, columns] = values
+    if form != "FULL_MATRIX":
+        weights[columns, rows] = values
+    if (weights == np.trunc(weights)).all():
+        weights = weights.astype(np.int64)
+    return DenseGraph(torch.from_numpy(weights), range(1, n + 1), str(source))
+
+
+def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
+    """Return the graph of a GraphML, GML or Pajek file, with the names of its nodes as labels.
+
+    Weights are the attribute that `options.columns` names, by default `weight`; edges weigh 1 if
+    none has an attribute that is a number.
+    """
+    import networkx as nx  # slow to import, and no other format needs it
+
+    data = source.read()
+    try:
+        if source.format == "graphml":
+            graph: Any = nx.read_graphml(io.BytesIO(data))
+        elif source.format == "gml":
+            graph = nx.read_gml(io.BytesIO(data))
+        else:
+            graph = nx.parse_pajek(data.decode("utf-8"))
+        if not len(graph):
+            raise ValueError("it names no vertex")
+    except Exception as error:  # its readers raise many types
+        raise InputError(
+            f"a .{source.format} file must be one that NetworkX reads, but {source} is not "
+            f"({str(error).splitlines()[0][:100]}); correct it or copy it again."
+        ) from error
+    weight = _one_column(options, "weight")
+    rows = list(graph.edges(data=True))
+    numbers = {
+        name
+        for *_, attributes in rows
+        for name, value in attributes.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    if any(weight not in attributes for *_, attributes in rows) and (numbers or options.columns):
+        raise InputError(
+            f"each edge of {source} must have the attribute {weight!r}, but they have "
+            f"{', '.join(sorted(numbers)) or 'none that is a number'}; name one that all have with "
+            "--columns, such as --columns length."
+        )
+    ids = np.array([str(node) for node in graph.nodes], object)
+    vertices, labels = number_ids(ids)
+    vertex = dict(zip(graph.nodes, vertices.tolist(), strict=True))
+    ends = np.array([(vertex[u], vertex[v]) for u, v, _ in rows], np.int64).reshape(-1, 2)
+    try:
+        weights = np.array([attributes.get(weight, 1) for *_, attributes in rows] or [1])
+        weights = weights[: len(rows)].astype(np.int64 if weights.dtype.kind in "iu" else float)
+    except (ValueError, TypeError):
+        raise InputError(
+            f"the attribute {weight!r} of edges must be a number, but is not in {source}; name "
+            "another with --columns."
+        ) from None
+    edges = EdgeList(len(labels), ends[:, 0], ends[:, 1], weights, labels)
+    return edges if graph.is_directed() else edges.both_ways()
+
+
+def _one_column(options: TableOptions, default: str) -> str:
+    """Return the one column that the options name, or the default."""
+    if options.columns is None:
+        return default
+    if len(options.columns) != 1:
+        raise InputError(
+            f"`columns` must be the one that holds the weights of a format of its own, but are "
+            f"{len(options.columns)}; give one."
+        )
+    return str(options.columns[0])
