@@ -207,6 +207,17 @@ class TestRuns:
         assert shown in cli("solve", path, "--device", "cpu").out
         assert len(calls) == runs
 
+    def test_rows_go_to_a_file_where_all_do_not_fit(self, cli, five, tmp_path, monkeypatch):
+        monkeypatch.setattr(module, "fits_memory", lambda size, device: False)
+        path = tmp_path / "d.npy"
+        found = cli("solve", five, "-o", path, "--json").json
+        assert found.items() >= {k: v for k, v in FIVE_FACTS.items() if k != "method"}.items()
+        expected = [[np.inf if d is None else d for d in row] for row in FIVE_DISTANCES]
+        assert np.load(path).tolist() == expected
+        again = cli("solve", five, "-o", path)
+        assert "has all 5 rows of this graph already" in again.err
+        assert "14 of 25 pairs" in again.out
+
     def test_short_memory_solves_in_place_and_once(self, cli, five, monkeypatch):
         def scarce(request, plan, progress=None):
             overwrites.append(request.options.overwrite)

@@ -301,6 +301,7 @@ def write_result(
     labels: Labels,
     written: str,
     sources: Sequence[Label] | None = None,
+    is_written: bool = False,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Write the files of --out and --predecessors, and summarise the result.
 
@@ -308,13 +309,16 @@ def write_result(
         labels: of the vertices in the file of the graph.
         written: the files, for the last line.
         sources: what the rows are called in a .csv, which then has a line for each vertex.
+        is_written: whether the file of --out has the distances already.
 
     Returns:
         What --json prints, and the lines of text; those that say nothing are empty.
     """
-    if args.out is not None and sources is not None:
+    if is_written or args.out is None:
+        pass
+    elif sources is not None:
         write_rows_of_sources(result.distances, args.out, sources, labels)
-    elif args.out is not None:
+    else:
         write_distances(result.distances, args.out)
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors, labels)

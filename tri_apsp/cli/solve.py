@@ -4,11 +4,12 @@ import argparse
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result
-from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed_warm
+from tri_apsp.api import Result, distance_blocks
+from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
     add_graph,
@@ -30,13 +31,14 @@ from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import SparseGraph, integer_limit, warn_of_rounding
+from tri_apsp.memory import fits_memory
 from tri_apsp.messages import counted
 from tri_apsp.plan import Progress
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.plan import SparsePlan
+from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, plan_sparse
 
 _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
@@ -75,17 +77,21 @@ def run(args: argparse.Namespace) -> None:
         "negative_cycles": args.negative_cycles,
     }
     with labelled(labels, MARK):
-        weights, compilation = _compiled(weights, options)
-        call = partial(_solve, weights, options)
-        with progress(not args.json) as report:
-            result, seconds, runs = timed_warm(
-                call,
-                device,
-                n,
-                first=partial(call, progress=report),
-                may_repeat=lambda result: result.distances is not weights,
-            )
-    facts, fields = write_result(result, args, labels, written)
+        if in_blocks := _needs_blocks(weights, args):
+            compilation, runs = 0.0, 0
+            result, seconds = timed(partial(_solve_in_blocks, weights, args), device)
+        else:
+            weights, compilation = _compiled(weights, options)
+            call = partial(_solve, weights, options)
+            with progress(not args.json) as report:
+                result, seconds, runs = timed_warm(
+                    call,
+                    device,
+                    n,
+                    first=partial(call, progress=report),
+                    may_repeat=lambda result: result.distances is not weights,
+                )
+    facts, fields = write_result(result, args, labels, written, is_written=in_blocks)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
     source, operations, rate = None, None, ""
@@ -120,6 +126,32 @@ def run(args: argparse.Namespace) -> None:
             *fields,
         ],
     )
+
+
+def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:
+    """Return whether the distances do not fit the memory, but can be written row by row."""
+    return (
+        isinstance(weights, SparseGraph)
+        and args.out is not None
+        and args.out.suffix == ".npy"
+        and args.predecessors is None
+        and args.method in ("auto", *ROW_METHODS)
+        and not fits_memory(weights.n**2 * weights.dtype.itemsize, weights.device)
+    )
+
+
+def _solve_in_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> Result:
+    """Write the distances to the file of --out, and return those in it, which need no memory."""
+    assert isinstance(weights, SparseGraph)
+    path = distance_blocks(
+        weights,
+        out=args.out,
+        method=args.method,
+        negative_cycles=args.negative_cycles,
+        progress=not args.json,
+    )
+    plan = plan_sparse(weights, reason="all rows in blocks, to a file", choice=args.method)
+    return Result(torch.from_numpy(np.load(path, mmap_mode="c")), plan)
 
 
 def _compiled(
