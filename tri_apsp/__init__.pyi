@@ -30,6 +30,7 @@ from .configs import (
 )
 from .errors import (
     ApspError,
+    ApspWarning,
     DistanceRangeError,
     EngineError,
     InputError,
@@ -57,6 +58,7 @@ from .semirings import (
 
 __all__ = [
     "ApspError",
+    "ApspWarning",
     "Config",
     "CpuTiles",
     "DistanceRangeError",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "ApspError",
+    "ApspWarning",
     "DistanceRangeError",
     "EngineError",
     "InputError",
@@ -21,11 +22,15 @@ class ApspError(Exception):
     """Base of every error that tri_apsp raises on purpose."""
 
 
-class TuningWarning(UserWarning):
+class ApspWarning(UserWarning):
+    """Base of every warning of tri_apsp; itself of what a caller may not have meant."""
+
+
+class TuningWarning(ApspWarning):
     """Results are correct, but nothing was tuned for the problem, or a tuned file is not used."""
 
 
-class RoundingWarning(UserWarning):
+class RoundingWarning(ApspWarning):
     """An integer does not fit a float dtype exactly, so distances may be rounded."""
 
 

@@ -7,6 +7,8 @@ import warnings
 from numbers import Number
 from typing import Any
 
+from tri_apsp.errors import ApspWarning
+
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -54,7 +56,7 @@ def warn_of_attribute(attribute: str | None, edges: int, *, has_values: bool) ->
         warn_caller(
             f"no edge has the attribute {attribute!r}, so that every edge weighs 1; correct its "
             "name, or give None.",
-            UserWarning,
+            ApspWarning,
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
+from tri_apsp.errors import ApspError, ApspWarning, InputError, RoundingWarning
 
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
@@ -166,7 +166,7 @@ def _warnings_in_one_line() -> Iterator[None]:
         if issubclass(category, RoundingWarning) and rounded:
             return
         rounded = rounded or issubclass(category, RoundingWarning)
-        if issubclass(category, (RoundingWarning, TuningWarning)):
+        if issubclass(category, ApspWarning):
             print(f"warning: {message}", file=sys.stderr)
         else:
             show(message, category, *rest, **named)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tri_apsp.errors import ApspWarning
 from tri_apsp.messages import warn_caller
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ def thread_count() -> int:
         warn_caller(
             "this process was forked, where threads of torch never return, so that it uses one "
             'thread; start processes by "spawn" or "forkserver" to use more.',
-            RuntimeWarning,
+            ApspWarning,
         )
     _forked = False
     return torch.get_num_threads()

@@ -153,7 +153,7 @@ def from_networkx(
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
-            float32. UserWarning: no edge has the attribute, and it is not "weight".
+            float32. ApspWarning: no edge has the attribute, and it is not "weight".
 
     Raises:
         InputError: for another kind of graph; for a node that is listed twice or is not in the

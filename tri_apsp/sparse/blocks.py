@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
 from tri_apsp.device import copy_to_cpu
+from tri_apsp.errors import ApspWarning
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.messages import warn_caller
 from tri_apsp.plan import NegativeCycles, Options
@@ -51,7 +52,7 @@ def distance_blocks(
     with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
         target = None if out is None else RowFile(out, graph, rows)
     if target is not None and target.rows == graph.n > 0:
-        warn_caller(f"{out} has all {graph.n} rows of this graph already", UserWarning)
+        warn_caller(f"{out} has all {graph.n} rows of this graph already", ApspWarning)
     return _blocks(solver, rows, target, graph.n if progress else None)
 
 
