@@ -49,6 +49,10 @@ from .graphs import (
     read_sparse_graph,
     write_distances,
 )
+from .interop.dataframes import (
+    from_pandas,
+    to_pandas,
+)
 from .paths.following import (
     Paths,
 )
@@ -85,6 +89,7 @@ __all__ = [
     "from_edge_index",
     "from_networkx",
     "from_numpy",
+    "from_pandas",
     "from_scipy",
     "graphs",
     "hops",
@@ -99,6 +104,7 @@ __all__ = [
     "read_sparse_graph",
     "select",
     "shortest_paths",
+    "to_pandas",
     "tuned",
     "unpack",
     "warmup",

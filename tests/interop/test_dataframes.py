@@ -1,0 +1,63 @@
+"""Graphs from tables of pandas, and back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.errors import InputError
+
+pd = pytest.importorskip("pandas")
+
+ROADS = pd.DataFrame(
+    {
+        "a": ["Rome", "Oslo", "Rome"],
+        "b": ["Oslo", "Bari", "Oslo"],
+        "km": [3, 2.5, 4],
+        "n": [1, 2, 3],
+    }
+)
+
+
+def test_a_table_of_edges_and_a_labelled_matrix():
+    graph = tri_apsp.from_pandas(ROADS, source="a", target="b", weight="km")
+    assert (graph.n, graph.edges, list(graph.labels)) == (3, 2, ["Bari", "Oslo", "Rome"])
+    table = tri_apsp.to_pandas(tri_apsp.shortest_paths(graph))
+    assert table.loc["Rome", "Bari"] == 5.5
+    assert table.loc["Bari", "Rome"] == float("inf")
+    row = tri_apsp.to_pandas(tri_apsp.shortest_paths(graph, sources=[2]))
+    assert (list(row.index), row.loc["Rome"].tolist()) == (["Rome"], [5.5, 3, 0])
+    both = tri_apsp.from_pandas(
+        ROADS, source="a", target="b", weight=None, directed=False, dtype=torch.int64
+    )
+    assert tri_apsp.to_pandas(tri_apsp.shortest_paths(both)).loc["Bari", "Rome"] == 2
+    nearest = tri_apsp.shortest_paths(graph, sources=[1, 2], min_only=True)
+    assert tri_apsp.to_pandas(nearest).index.tolist() == ["nearest"]
+    plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
+    assert list(plain.columns) == [0, 1, 2]
+
+
+def test_large_ids():
+    table = pd.DataFrame({"source": [10**12, 7], "target": [7, 9], "weight": [1, 2]})
+    graph = tri_apsp.from_pandas(table, dtype=torch.int32)
+    assert list(graph.labels) == [7, 9, 10**12]
+    assert tri_apsp.to_pandas(tri_apsp.shortest_paths(graph)).loc[10**12, 9] == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (ROADS, {}, "`source` must be one of the columns a, b, km, but is 'source'"),
+        (ROADS, {"weight": "a"}, "'a' must hold numbers"),
+        (ROADS.assign(a=[1.5, 2, 3]), {}, "'a' must hold integers or names, but has dtype float64"),
+        (ROADS.assign(km=[1, None, 2]), {}, "no value of column 'km' must be missing, but row 1"),
+        ([1], {}, "must be a DataFrame of pandas, but is list"),
+    ],
+)
+def test_refused(table, options, message):
+    columns = {} if "columns a" in message else {"source": "a", "target": "b", "weight": "km"}
+    with pytest.raises(InputError, match=message):
+        tri_apsp.from_pandas(table, **columns | options)
+    with pytest.raises(InputError, match="take one of the batch"):
+        tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(2, 3, 3)))
