@@ -15,7 +15,6 @@ ROADS = pd.DataFrame(
         "a": ["Rome", "Oslo", "Rome"],
         "b": ["Oslo", "Bari", "Oslo"],
         "km": [3, 2.5, 4],
-        "n": [1, 2, 3],
     }
 )
 
