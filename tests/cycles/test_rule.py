@@ -184,3 +184,19 @@ def test_sums_that_are_exact(weights: list[float], n: int, allowance: float) -> 
     if len(weights) == 2:
         assert allowance_of(torch.tensor([weights, weights]), n) == allowance
     assert allowance_of(torch.tensor([1, -5]), 2) == 0
+
+
+def test_more_negative_components_than_a_word_has_bits() -> None:
+    """Seventy cycles of weight -1, some of which lead to the next, and chains beside them."""
+    n = 160
+    weights = torch.full((n, n), INF)
+    for first in range(0, 140, 2):
+        weights[first, first + 1], weights[first + 1, first] = 1, -2
+        if first % 6:
+            weights[first, first + 2] = 3
+    weights[torch.arange(140, 158), torch.arange(141, 159)] = 1
+    weights[150, 60] = 1
+    expected = tri_apsp.shortest_paths(weights, method="kleene", negative_cycles="mark").distances
+    found = tri_apsp.shortest_paths(weights, method="dijkstra", negative_cycles="mark").distances
+    assert (found == -INF).sum() > 300
+    assert torch.equal(found, expected)

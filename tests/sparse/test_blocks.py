@@ -243,7 +243,7 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     weights = cases.tensor(cases.random_graph(500), torch.float32)
     expected = tri_apsp.shortest_paths(weights).distances
-    blocks = list(tri_apsp.distance_blocks(weights.cuda(), rows_per_block=64, out=path))
+    blocks = list(blocks_to(weights.cuda(), rows_per_block=64, out=path))
     assert all(block.distances.is_pinned() for block in blocks)
     assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
     assert np.array_equal(np.load(path), expected.numpy())

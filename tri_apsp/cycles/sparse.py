@@ -12,6 +12,9 @@ from tri_apsp.graphs.sparse import SparseGraph, canonical, strong_components
 from tri_apsp.semirings import no_edge
 from tri_apsp.values import raise_out_of_range
 
+# Pairs that are marked at a time.
+_PAIRS = 1 << 24
+
 
 class _SparseSearch(CycleSearch):
     """Searches a sparse graph on the CPU, with a queue."""
@@ -93,6 +96,7 @@ class SparseComponents:
     def __init__(self, graph: SparseGraph, allowance: float) -> None:
         self._allowance = allowance
         self._edges = graph.by_source.arrays()[:2]
+        self._reversed = graph.by_destination.arrays()[:2]
         # Of each vertex: its component's index in `cycles`, or -1.
         self._component_of = np.full(graph.n, -1)
         self.cycles = list[NegativeCycle]()
@@ -124,22 +128,40 @@ class SparseComponents:
         reached = self._component_of[words > 0]
         return self.cycles[reached[reached >= 0].min()] if (reached >= 0).any() else None
 
-    def unbounded(self, sources: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+    def unbounded(
+        self, sources: torch.Tensor, device: torch.device
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
         """Yield rows, and to which vertices walks through a negative cycle lead from these sources,
-        as bool on the CPU.
+        as bool on a device.
+
+        Cost: a search from and to each of the components, and a few operations per pair.
+        """
+        reach = [tuple(torch.from_numpy(x).to(device) for x in words) for words in self._reach()]
+        step = max(1, _PAIRS // len(self._component_of))
+        for first in range(0, len(sources), step):
+            rows = slice(first, min(first + step, len(sources)))
+            from_ = sources[rows].to(device)
+            through = torch.zeros(len(from_), len(self._component_of), dtype=torch.bool)
+            through = through.to(device)
+            for before, after in reach:
+                through |= (before[from_, None] & after) != 0
+            yield rows, through
+
+    def _reach(self) -> Iterator[tuple[Array, Array]]:
+        """Yield, for 64 components after others, a bit for each: which vertices lead to it, and to
+        which it leads, (n,) of int64.
         """
         from tri_apsp.kernels.cpu.sparse import spread
 
-        bits = np.arange(64, dtype=np.uint64)
-        for first in range(0, len(sources), 64):
-            part = sources[first : first + 64].numpy()
-            words = np.zeros(len(self._component_of), np.uint64)
-            np.bitwise_or.at(words, part, np.uint64(1) << bits[: len(part)])
-            spread(*self._edges, words)
-            words[self._component_of < 0] = 0
-            spread(*self._edges, words)
-            through = (words >> bits[: len(part), None]) & np.uint64(1)
-            yield slice(first, first + len(part)), torch.from_numpy(through.astype(np.bool_))
+        for first in range(0, len(self.cycles), 64):
+            place = self._component_of - first
+            inside = (place >= 0) & (place < 64)
+            after = np.zeros(len(place), np.uint64)
+            after[inside] = np.uint64(1) << place[inside].astype(np.uint64)
+            before = after.copy()
+            spread(*self._edges, after)
+            spread(*self._reversed, before)
+            yield before.view(np.int64), after.view(np.int64)
 
 
 def _without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:

@@ -108,9 +108,9 @@ class EdgeList:
         for start in range(0, self.edges, _BLOCK):
             part = slice(start, start + _BLOCK)
             index = torch.from_numpy(self.sources[part] * self.n + self.targets[part]).to(place)
-            values = cast(torch.from_numpy(np.require(self.weights[part], requirements="CW"))).to(
-                place
-            )
+            values = cast(
+                torch.from_numpy(np.require(self.weights[part], requirements=("C", "W")))
+            ).to(place)
             flat.scatter_reduce_(0, index, values, reduce="amin")
         cast.warn()
         return result

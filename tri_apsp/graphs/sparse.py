@@ -262,7 +262,7 @@ def sparse_graph(
         dtype = dtype or edges.natural_dtype
         arrays = edges.sources, edges.targets, edges.weights
         sources, targets, weights = (
-            torch.from_numpy(np.require(array, requirements="CW")) for array in arrays
+            torch.from_numpy(np.require(array, requirements=("C", "W"))) for array in arrays
         )
     found = of_entries(n, sources, targets, weights, dtype=dtype, device=place)
     return SparseGraph(n, found.by_source, labels)  # type: ignore[arg-type]

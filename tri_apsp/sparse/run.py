@@ -250,8 +250,7 @@ class SparseSolver:
     ) -> None:
         """Mark the vertices to which walks through negative cycles lead."""
         assert self._components is not None
-        for rows, unbounded in self._components.unbounded(sources):
-            there = unbounded.to(distances.device)
+        for rows, there in self._components.unbounded(sources, distances.device):
             distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
             if pred is not None:
                 pred[rows].masked_fill_(there, -1)
