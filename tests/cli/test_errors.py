@@ -9,7 +9,7 @@ import pytest
 from cli.five import FIVE
 
 from tri_apsp.cli import solve as module
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, in_options
 from tri_apsp.graphs import GENERATORS
 from tri_apsp.methods import METHODS
 
@@ -40,21 +40,22 @@ def refused(cli, tmp_path):
         ("g.gr", HEADER + "a 1 2 3\na 2 x 1\n", "", BAD_INPUT, ["line 3", "'x'"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", "", BAD_INPUT, ["NaN", "line 3"]),
         ("g.gr", HEADER + "a 1 2 3\n", "", BAD_INPUT, ["the 2 edges", "but lists 1"]),
-        ("g.txt", "0 1 2\n", "--vertices 3", BAD_INPUT, ["--base 0 or --base 1"]),
+        ("g.txt", "0 1 2\n", "--vertices 3", BAD_INPUT, ["give --base, or write"]),
         ("g.txt", "4 2 2\n1 2 3\n2 3 4\n", "", BAD_INPUT, ["--header", "--columns 1,2,3"]),
         ("g.csv", "0,3\n3,0\n", "", BAD_INPUT, ["--matrix", "--columns 1,2,3"]),
         ("g.csv", "Oslo,Rome,1\nRome,Oslo,-2\n", "", FAILED, ["through vertices Rome, Oslo;"]),
         ("g.gr", "0 1 2\n", "--format mtx", BAD_INPUT, ["MatrixMarket"]),
         ("g.gr", HEADER, "--format npy", BAD_INPUT, ["cannot be read", "write it again"]),
-        ("g.gr", FIVE, "--base 1", BAD_INPUT, ["`base` is for .txt, .csv, .tsv"]),
-        ("g.dat", FIVE, "", BAD_INPUT, [".gr", "ends in .dat", "(--format)"]),
-        ("g.mtx", ARRAY, "--undirected", BAD_INPUT, ["leave it out (--undirected)"]),
+        ("g.gr", FIVE, "--base 1", BAD_INPUT, ["--base is for .txt, .csv, .tsv"]),
+        ("g.dat", FIVE, "", BAD_INPUT, [".gr", "ends in .dat", "give --format"]),
+        ("g.mtx", ARRAY, "--undirected", BAD_INPUT, ["leave it out"]),
         ("g.gr", FIVE, "--method a_star", BAD_INPUT, ["a_star", "auto", *METHODS]),
         ("g.gr", FIVE, "--dtype int8", BAD_INPUT, ["int8", "float32", "int16"]),
         ("g.gr", FIVE, "--engine fpga", BAD_INPUT, ["fpga", "cpu", "portable"]),
         ("g.gr", FIVE, "--device tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", "--dtype int32", BAD_INPUT, ["integers", "0.5"]),
-        ("g.gr", "p sp 10000000 0\n", "", FAILED, ["10000000 vertices", "GiB"]),
+        ("g.gr", "p sp 10000000 0\n", "--method kleene", FAILED, ["10000000 vertices", "GiB"]),
+        ("g.gr", "p sp 10000000 0\n", "", BAD_INPUT, ["--out needs", "GiB on its disk"]),
         ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", "--dtype int16", FAILED, ["int16", "int32"]),
         ("g.gr", HEADER + "a 1 2 9\na 2 3 20000\n", "--dtype int16", FAILED, ["20000"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", "", FAILED, ["through vertices 2, 1;"]),
@@ -157,7 +158,7 @@ def test_a_solve_that_is_cut_short_leaves_no_file(
         ("sssp r.gr --source 0", BAD_INPUT, ["--source must be a vertex of the graph from 1 to 4"]),
         ("sssp r.gr", BAD_INPUT, ["required: --source"]),
         ("sssp r.gr --source 1 --dtype int16", BAD_INPUT, ["invalid choice: 'int16'"]),
-        ("sssp r.gr --source 1 --limit -1", BAD_INPUT, ["`limit` must be a number"]),
+        ("sssp r.gr --source 1 --limit -1", BAD_INPUT, ["--limit must be a number"]),
         (
             "sssp r.gr --source 1 --method frontier --all-methods",
             BAD_INPUT,
@@ -170,3 +171,20 @@ def test_arguments(refused, save, tmp_path, monkeypatch, words, status, parts):
     save("e.gr", "p sp 0 0\n")
     save("r.gr", "p sp 4 4\na 1 2 3\na 2 3 1\na 3 4 7\na 4 1 2\n")
     refused(status, parts, *words.split())
+
+
+def test_errors_name_the_options_of_the_command(cli, save):
+    graph = save("s.gr", FIVE)
+    for words, part in (
+        (["solve", graph, "--foo"], "--foo; see python -m tri_apsp solve --help."),
+        (["--foo"], "--foo; see python -m tri_apsp --help."),
+        (["solve", graph, "--dtype", "int16", "--method", "frontier"], ": --method frontier needs"),
+        (["sssp", graph, "--source", 1, "--limit", -3], "--limit must be a number"),
+    ):
+        found = cli(*words)
+        assert (found.status, found.out) == (BAD_INPUT, "")
+        assert part in found.err
+    rows = in_options("give fewer sources, or solve blocks of rows with distance_blocks.")
+    assert rows == "give fewer sources, or write all rows with solve -o FILE.npy."
+    kept = 'shape `(n, n)` of `graph`, where x="y", and `# base 0`'
+    assert in_options(kept) == kept

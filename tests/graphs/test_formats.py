@@ -117,7 +117,7 @@ class Stream:
 @pytest.mark.parametrize(
     ("source", "options", "part", "is_type_error"),
     [
-        ("g.dot", {}, "ends in .dot; rename it, or give its format (--format)", False),
+        ("g.dot", {}, "ends in .dot; rename it, or give `format`", False),
         (".gr", {}, "must end in one of .gr, .mtx, .txt", False),
         ("none.gr", {}, "none.gr is not (No such file or directory); check the name", False),
         ("none.npy", {}, "none.npy is not (No such file or directory)", False),

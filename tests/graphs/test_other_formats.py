@@ -32,7 +32,7 @@ def test_tntp(save, refuses):
     assert (graph.n, listed(graph)) == (3, [(0, 1, 1.5), (1, 2, 2)])
     assert graph.labels == range(1, 4)
     assert listed(load_graph(path, columns=["length"])) == [(0, 1, 6), (1, 2, 4)]
-    with refuses("speed among them", "init_node, term_node", "--columns"):
+    with refuses("speed among them", "init_node, term_node", "`columns`"):
         load_graph(path, columns=["speed"])
     with refuses("give one"):
         load_graph(path, columns=["length", "capacity"])
@@ -107,8 +107,8 @@ def test_what_networkx_reads(tmp_path, refuses, extension, kind):
     np.testing.assert_array_equal(found.to_weights(weights.dtype), weights)
     if extension != "net":  # which has weights alone
         assert 15 in tri_apsp.shortest_paths(load_graph(path, columns=["length"])).distances
-    with refuses("must have the attribute 'cost'", "--columns length"):
-        load_graph(path, columns=["cost"])
+    with refuses("must have the attribute 'cost'", "in `columns`"):
+        load_graph(path, columns="cost")
     path.write_text("<")
     with refuses(f"a .{extension} file must be one that NetworkX reads"):
         load_graph(path)

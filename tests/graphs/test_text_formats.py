@@ -156,7 +156,7 @@ BAD = [
         "the 1 edge that its header announces, but",
     ),
     ("g.gr", "p sp 2 3\n", "the 3 edges that its header announces, but lists 0; copy"),
-    ("g.txt", "# vertices 3\n1 2 3\n# base 1\n", "pass --base 0 or --base 1"),
+    ("g.txt", "# vertices 3\n1 2 3\n# base 1\n", "give `base`, or write"),
     ("g.txt", "# x\n# base 2\n2 3\n", "line 2 of"),
     ("g.txt", "# base 0 vertices many\n", "line 1 has 'many'"),
     ("g.txt", "# base 0 vertices 2\n0 1 5\n1 2 5\n", "from 0 to 1"),
@@ -300,14 +300,14 @@ def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges)
 @pytest.mark.parametrize(
     ("text", "remedies"),
     [
-        ("4 2 2\n1 2 30\n2 3 46\n", ["--header", "--columns 1,2,3"]),
-        ("3 2\n1 2\n2 3\n", ["--header"]),
-        ("0,3,5\n3,0,2\n5,2,0\n", ["--matrix", "--columns 1,2,3"]),
-        ("0,inf\n4,0\n", ["--matrix"]),
-        ("source_id,target_id,id\n1,2,5\n", ["--columns source,target,weight"]),
-        ("id,source,target\n1,2,5\n", ["--columns source,target,weight"]),
-        ("a,b,note\nb,c,x\n", ["--columns"]),
-        ("1,2,3,4\n", ["--columns", "--matrix"]),
+        ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),
+        ("3 2\n1 2\n2 3\n", ["`header=True`"]),
+        ("0,3,5\n3,0,2\n5,2,0\n", ["`matrix=True`", "`columns='1,2,3'`"]),
+        ("0,inf\n4,0\n", ["`matrix=True`"]),
+        ("source_id,target_id,id\n1,2,5\n", ["`columns='source,target,weight'`"]),
+        ("id,source,target\n1,2,5\n", ["`columns='source,target,weight'`"]),
+        ("a,b,note\nb,c,x\n", ["`columns="]),
+        ("1,2,3,4\n", ["`columns=", "`matrix=True`"]),
         ("0 1 {'weight': 3}\n", ["write_weighted_edgelist"]),
         ("1,2,3\nx,2,4\n2,1,2\n", ["line 2 is 'x,2,4'"]),
         ("a,,3\n", ["line 1 is 'a,,3'"]),
@@ -322,7 +322,7 @@ def test_what_may_be_read_in_two_ways_is_refused(save, refuses, text, remedies):
 def test_options_say_how_a_text_is_meant(save, refuses):
     library = save("g.txt", "4 2 2\n1 2 30\n2 3 46\n")
     assert listed(load_graph(library, header=True)) == [(0, 1, 30), (1, 2, 46)]
-    assert load_graph(library, columns=["1", "2", "3"]).n == 4
+    assert load_graph(library, columns="1,2,3").n == 4
     table = save("g.csv", "id,from_id,to_id,cost\n9,1,2,5\n9,2,3,7\n")
     for columns in (["from_id", "to_id", "cost"], [2, 3, 4]):
         found = load_graph(table, columns=columns, header=True)

@@ -75,7 +75,6 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--columns",
         metavar="S,T[,W]",
-        type=lambda text: text.split(","),
         help="columns of source, target and weight in a text: names of its first row, or numbers "
         "from 1",
     )

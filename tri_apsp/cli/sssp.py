@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
                 if args.all_methods and method == "elimination":
                     left_out = f"left out: {str(error).split(';')[0]}"
                     continue
-                raise InputError(str(error).replace('method="auto"', "--method auto")) from None
+                raise
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     shown = [given.labels[source] for source in sources]
     columns = ["distance"] if args.min_only else shown

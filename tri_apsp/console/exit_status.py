@@ -5,6 +5,7 @@ command, and the parser of its arguments.
 import argparse
 import errno
 import os
+import re
 import signal
 import sys
 import warnings
@@ -18,6 +19,38 @@ FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
 # A disk that is full, a quota or a limit that is reached, or a disk that fails.
 _CANNOT_WRITE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
+
+
+# The options of arguments that messages name as Python does: `limit`, `header=True`, method="auto".
+_OPTIONS = {
+    **{
+        name: f"--{name}"
+        for name in (
+            *("method", "dtype", "device", "engine", "limit", "format", "out", "predecessors"),
+            *("base", "vertices", "columns", "header", "matrix", "missing"),
+        )
+    },
+    "min_only": "--min-only",
+    "negative_cycles": "--negative-cycles",
+    "sources": "--source",
+}
+
+
+def in_options(message: str) -> str:
+    """Return a message with the options of the command line in place of arguments in Python."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in _OPTIONS:
+            return found[0]
+        return _OPTIONS[name] + (f" {value}" if value not in (None, "True") else "")
+
+    message = message.replace(
+        "solve blocks of rows with distance_blocks", "write all rows with solve -o FILE.npy"
+    )
+    value = r"""=["']?([\w,]+)["']?"""
+    message = re.sub(rf"`(\w+)(?:{value})?`", option, message)
+    return re.sub(rf"\b(\w+){value}", option, message)
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,7 +75,7 @@ def guarded(run: Callable[[], int]) -> int:
         with _warnings_in_one_line():
             status = _flushed(run)
     except ApspError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {in_options(str(error))}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -91,7 +124,10 @@ def run_command(
     def command() -> int:
         with interruptible_imports():
             parser = build_parser()
-        args = parser.parse_args(argv)
+        args, unknown = parser.parse_known_args(argv)
+        if unknown:
+            parser.prog += f" {getattr(args, 'command', None) or ''}".rstrip()
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with terminated_as_interrupted():
             return run(args)
 

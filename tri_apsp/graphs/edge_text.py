@@ -43,7 +43,7 @@ _NAMES = {
 }
 _DECLARATION = re.compile(r"[#%]\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf|nan)", re.IGNORECASE)
-_OF_COLUMNS = "--columns source,target,weight with their names or numbers"
+_OF_COLUMNS = "`columns='source,target,weight'` with their names or numbers"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TableOptions:
         base: the number of the first vertex, 0 or 1; None: as the file declares.
         vertices: the number of vertices; None: as the file declares, or those that it names.
         columns: those of source, target and weight, by the names of the first row or by numbers
-            from 1; None: by well-known names, or the first two or three.
+            from 1, as a list or with commas; None: by well-known names, or the first two or three.
         header: whether the first row is no edge; None: if it holds names of columns.
         matrix: whether the file holds a matrix; None: if it has four or more columns, and as many
             rows, or labels.
@@ -63,7 +63,7 @@ class TableOptions:
 
     base: int | None = None
     vertices: int | None = None
-    columns: Sequence[str | int] | None = None
+    columns: str | Sequence[str | int] | None = None
     header: bool | None = None
     matrix: bool | None = None
     missing: float | None = None
@@ -131,8 +131,8 @@ def _edges(
     if "base" not in declared:
         raise InputError(
             f"an edge list of {declared['vertices']} numbered vertices must say whether they count "
-            f"from 0 or from 1, but {text.name} does not; pass --base 0 or --base 1 (`base` in "
-            "Python), or write `# base 0` on its first line."
+            f"from 0 or from 1, but {text.name} does not; give `base`, or write `# base 0` on its "
+            "first line."
         )
     base, n = declared["base"], declared["vertices"]
     return parse_edges(text, base=base, n=n, weights=weights, delimiter=delimiter, use=use)
@@ -206,7 +206,7 @@ def _layout(
         if width not in (2, 3):
             raise InputError(
                 f"an edge list must have the columns source, target and, optionally, weight, but "
-                f"{place} has {width} fields; say which they are: {_OF_COLUMNS}, or --matrix."
+                f"{place} has {width} fields; say which they are: {_OF_COLUMNS}, or `matrix=True`."
             )
         return bool(options.header), tuple(range(width))
     counts = {kind: len(places) for kind, places in known.items()}
@@ -227,7 +227,10 @@ def _of_columns(
 ) -> tuple[bool, tuple[int, ...]]:
     """Return whether the first row is no edge, and the places of the columns that were given."""
     assert options.columns is not None
-    given = [str(column).strip() for column in options.columns]
+    columns = options.columns
+    if isinstance(columns, str):
+        columns = columns.split(",")
+    given = [str(column).strip() for column in columns]
     if len(given) not in (2, 3):
         raise InputError(
             f"`columns` must be those of source, target and, optionally, weight, but are "
@@ -260,8 +263,8 @@ def _refuse_ambiguous(text: Text, rows: list[list[str]]) -> None:
         if len(others) == edges and all(i.isdecimal() and int(i) <= n for i in ids):
             raise InputError(
                 f"the first row of {text.name}, {' '.join(first)}, may be an edge, or {n} vertices "
-                f"and {edges} edges, of which as many follow; say that it is no edge: --header, or "
-                "that it is one: --columns 1,2,3."
+                f"and {edges} edges, of which as many follow; say that it is no edge: "
+                "`header=True`, or that it is one: `columns='1,2,3'`."
             )
 
 
@@ -282,7 +285,7 @@ def _is_matrix(text: Text, rows: list[list[str]]) -> bool:
     if height == width and all(float(rows[i][i]) == 0 for i in range(width)):
         raise InputError(
             f"{text.name} may hold a matrix of {width} vertices, or {width} edges; say which: "
-            "--matrix, or --columns 1,2,3."
+            "`matrix=True`, or `columns='1,2,3'`."
         )
     return False
 

@@ -38,7 +38,7 @@ def read_tntp(source: Source, options: TableOptions) -> EdgeList:
         raise InputError(
             f"a .tntp file must have <NUMBER OF NODES>, <END OF METADATA> and the names of columns "
             f"after `~`, {weight} among them, but {source} has {', '.join(columns) or 'none'}; "
-            "give a network file, and the name of another column with --columns."
+            "give a network file, or name another column in `columns`."
         )
     n = parse_count(found[1].decode("latin-1"), str(source), end, "nodes")
     rows = Text(text.name, text.after(end).data.replace(b";", b" "), "~", end + 1)
@@ -168,8 +168,8 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
     if any(weight not in attributes for *_, attributes in rows) and (numbers or options.columns):
         raise InputError(
             f"each edge of {source} must have the attribute {weight!r}, but they have "
-            f"{', '.join(sorted(numbers)) or 'none that is a number'}; name one that all have with "
-            "--columns, such as --columns length."
+            f"{', '.join(sorted(numbers)) or 'none that is a number'}; name one that all have in "
+            "`columns`."
         )
     ids = np.array([str(node) for node in graph.nodes], object)
     vertices, labels = number_ids(ids)
@@ -181,7 +181,7 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
     except (ValueError, TypeError):
         raise InputError(
             f"the attribute {weight!r} of edges must be a number, but is not in {source}; name "
-            "another with --columns."
+            "another in `columns`."
         ) from None
     edges = EdgeList(len(labels), ends[:, 0], ends[:, 1], weights, labels)
     return edges if graph.is_directed() else edges.both_ways()
@@ -191,9 +191,10 @@ def _one_column(options: TableOptions, default: str) -> str:
     """Return the one column that the options name, or the default."""
     if options.columns is None:
         return default
-    if len(options.columns) != 1:
+    columns = [options.columns] if isinstance(options.columns, str) else options.columns
+    if len(columns) != 1:
         raise InputError(
             f"`columns` must be the one that holds the weights of a format of its own, but are "
-            f"{len(options.columns)}; give one."
+            f"{len(columns)}; give one."
         )
-    return str(options.columns[0])
+    return str(columns[0])

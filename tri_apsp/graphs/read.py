@@ -25,7 +25,7 @@ def read_graph(
     directed: bool = True,
     base: Literal[0, 1] | None = None,
     vertices: int | None = None,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     header: bool | None = None,
     matrix: bool | None = None,
     missing: float | None = None,
@@ -51,7 +51,8 @@ def read_graph(
             those that the file names, by integers or by names, in their order.
         base: the number of the first of these vertices, 0 or 1; None: as a comment declares.
         columns: of a text: those of source, target and weight, by the names of the first row or by
-            numbers from 1; None: by well-known names, or the first two or three. Of TNTP, GraphML,
+            numbers from 1, as a list or with commas; None: by well-known names, or the first two or
+            three. Of TNTP, GraphML,
             GML and Pajek: the one that holds the weights, by default free_flow_time, or weight.
         header: of a text: whether the first row is no edge; None: if it has names of columns.
         matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
@@ -98,7 +99,7 @@ def read_sparse_graph(
     directed: bool = True,
     base: Literal[0, 1] | None = None,
     vertices: int | None = None,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     header: bool | None = None,
     matrix: bool | None = None,
     missing: float | None = None,
@@ -142,7 +143,7 @@ def load_graph(
     directed: bool = True,
     base: int | None = None,
     vertices: int | None = None,
-    columns: Sequence[str | int] | None = None,
+    columns: str | Sequence[str | int] | None = None,
     header: bool | None = None,
     matrix: bool | None = None,
     missing: float | None = None,
@@ -180,7 +181,7 @@ def load_graph(
     if isinstance(graph, DenseGraph):
         raise InputError(
             "`directed` must be True for a dense matrix, which holds both directions, but is "
-            f"False for {opened}; leave it out (--undirected)."
+            f"False for {opened}; leave it out."
         )
     return graph.both_ways()
 
@@ -192,7 +193,7 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
         )
     if isinstance(source, (str, os.PathLike)):
         path = to_path(source, "source")
-        remedy = "rename it, or give its format (--format)"
+        remedy = "rename it, or give `format`"
         name = format or file_format(path, READ_FORMATS, remedy).removeprefix(".")
         return Source(path, cast(Format, name))
     if not hasattr(source, "read"):
@@ -202,7 +203,7 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) ->
         )
     if format is None:
         raise InputError(
-            f"{Source(source, 'gr')} must come with its format, but none is given; add --format "
-            f"with one of {', '.join(FORMATS)} (`format` in Python)."
+            f"{Source(source, 'gr')} must come with its format, but none is given; give "
+            f"`format`, one of {', '.join(FORMATS)}."
         )
     return Source(source, format)
