@@ -110,8 +110,13 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     """
     if dtype.is_complex if isinstance(dtype, torch.dtype) else dtype.kind == "c":
         return "give its .real, or abs() of it"
-    is_torch = isinstance(dtype, torch.dtype)
-    return f"convert it with {'.to(torch.float32)' if is_torch else '.astype(np.float32)'}"
+    if isinstance(dtype, torch.dtype):
+        return "convert it with .to(torch.float32)"
+    if dtype.kind not in "biuf":
+        return "give an array of numbers"
+    # Of 64 bits, as far as float64 holds them.
+    fits = "float64" if dtype.itemsize >= 8 else "float32"
+    return f"convert it with .astype(np.{fits})"
 
 
 @cache

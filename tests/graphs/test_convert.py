@@ -57,7 +57,8 @@ class TestNumpy:
     def test_other_real_types_need_the_dtype(self, kind, refuses):
         array = np.array([[0, 100], [3, 0]], kind)
         assert from_numpy(array, torch.int32).tolist() == [[0, 100], [3, 0]]
-        with refuses(array.dtype.name, ".astype(np.float32)"):
+        fits = "float64" if array.itemsize >= 8 else "float32"
+        with refuses(array.dtype.name, f".astype(np.{fits})"):
             from_numpy(array)
 
     def test_bool(self):
@@ -96,7 +97,7 @@ class TestNumpy:
         ("array", "options", "part"),
         [
             (np.zeros((2, 2), "complex64"), {}, "complex64; give its .real"),
-            (np.zeros((2, 2), object), {"dtype": torch.float32}, "object; convert it with .astype"),
+            (np.zeros((2, 2), object), {"dtype": torch.float32}, "object; give an array of numbers"),
             (np.zeros(()), {}, "`array` must be square, (n, n) or (batch, n, n), but has shape ()"),
             (np.zeros((2, 3)), {}, "(2, 3)"),
             (np.zeros((1, 1, 2, 2)), {}, "(1, 1, 2, 2)"),

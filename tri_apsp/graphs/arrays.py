@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tri_apsp.arguments import check_dtype
@@ -16,7 +17,7 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
 from tri_apsp.memory import require_memory
-from tri_apsp.semirings import from_bool, remedy_for
+from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
 
 
 def read_numpy(source: Source) -> Graph:
@@ -34,7 +35,7 @@ def read_numpy(source: Source) -> Graph:
         mode: Any = "c" if isinstance(place, Path) else None
         loaded = np.load(place, mmap_mode=mode, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            return _graph(as_tensor(loaded), str(source))
+            return _of_array(loaded, str(source))
         with loaded as archive:
             names = sorted(archive.files)
             if not {"format", "shape", "data"} <= set(names):
@@ -44,12 +45,23 @@ def read_numpy(source: Source) -> Graph:
                         f"an archive must hold one array or one named weights, but {source} holds "
                         f"{', '.join(names) or 'none'}; save the weights alone."
                     )
-                return _graph(as_tensor(archive[name]), f"{name} in {source}")
+                return _of_array(archive[name], f"{name} in {source}")
         from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
 
         if not isinstance(place, Path):
             place.seek(0)
         return edges_of_sparse(load_npz(place), f"`{source}`")
+
+
+def _of_array(array: npt.NDArray[Any], name: str) -> Graph:
+    if array.dtype.name not in (*DTYPES_BY_NAME, "bool"):
+        kind = {"U": "text", "S": "bytes", "M": "dates", "m": "times", "O": "objects"}
+        raise InputError(
+            f"`{name}` must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but holds "
+            f"{kind.get(array.dtype.kind, array.dtype.name)}; {remedy_for(array.dtype)}, and save "
+            "it again."
+        )
+    return _graph(as_tensor(array), name)
 
 
 def read_pt(source: Source) -> Graph:
