@@ -95,6 +95,21 @@ def test_select_returns_the_plan_of_a_call(
     assert (ran.way, ran.method, ran.engine) == (way, method, "cpu")
 
 
+@pytest.mark.parametrize(
+    ("options", "matrices"),
+    [
+        ({"method": "kleene"}, 1.05),
+        ({"method": "squaring"}, 2),
+        ({"method": "kleene", "overwrite": True}, 0.05),
+        ({"method": "kleene", "negative_cycles": "mark"}, 1.05 + 1 + 5 / 4),
+    ],
+)
+def test_the_memory_of_a_plan(options: dict[str, object], matrices: float) -> None:
+    """In matrices of the weights, as shortest_paths states its cost."""
+    plan = tri_apsp.select(LARGE, **options)
+    assert plan.memory == pytest.approx(matrices * LARGE.numel() * 4)
+
+
 def test_every_rule_of_auto_can_apply() -> None:
     taken = {
         auto.choose(n, Config(engine=engine, block_size=64, cutoff=512))

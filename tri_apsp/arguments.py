@@ -373,8 +373,8 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
             name,
             (
                 "",
-                "convert it with from_numpy, from_scipy or from_networkx, a prepared graph with "
-                ".dense()",
+                "convert it with from_numpy, from_scipy or from_networkx, or if it is a prepared "
+                "graph, give its .dense()",
             ),
         )
         raise InputTypeError(

@@ -106,7 +106,9 @@ class SumsContract:
         assert torch.equal(of_b, one.sum(1).mT)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66)], ids=str)
+    @pytest.mark.parametrize(
+        "shape", [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66), (1, 9, 67, 50)], ids=str
+    )
     def test_argmin(self, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
         check_argmin(engine(self.name, dtype, self.device), dtype, shape)
 

@@ -21,6 +21,11 @@ def test_every_pair_of_dtypes(old, new):
     assert result.tolist() == [[0, no_edge(new)], [-16382, 16382]]
 
 
+def test_another_type(refuses):
+    with refuses("`weights` must be a torch tensor, but is list"):
+        cast_weights([[0.0]], torch.int32)
+
+
 @pytest.mark.parametrize("new", DTYPES)
 def test_bool_is_edges_of_weight_1(new):
     result = cast_weights(torch.tensor([[False, True], [False, False]]), new)

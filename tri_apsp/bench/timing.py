@@ -76,7 +76,7 @@ def timed_warm(
     may_repeat: Callable[[T], bool] = lambda result: True,
 ) -> tuple[T, float, int]:
     """Return the result of a call, its seconds, and of how many runs after the first these are the
-    median; 0: they are those of the first run, without those for which Numba compiled.
+    median; 0: they are those of the first run, less the time that Numba spent compiling.
 
     Args:
         n: vertices of its graph.

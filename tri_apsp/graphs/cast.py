@@ -47,7 +47,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
 
     Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
-    if weights.dtype == torch.bool:
+    if check_tensor(weights, name).dtype == torch.bool:
         check_square(weights, name)
     else:
         check_dense(weights, name)

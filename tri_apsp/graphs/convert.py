@@ -69,7 +69,7 @@ def from_numpy(
     if not isinstance(array, np.ndarray):
         raise InputTypeError(
             f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in "
-            "np.asarray, and give a SciPy matrix to from_scipy."
+            "np.asarray, or give a SciPy matrix to from_scipy."
         )
     if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
         raise InputTypeError(

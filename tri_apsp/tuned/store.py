@@ -104,8 +104,8 @@ def file_name(engine: str, kernel: str, dtype: str) -> str:
 
 def unused_because(path: Path, file: TunedFile, device: Device) -> str | None:
     """Return why lookups on `device` do not use the file that was read from `path`, even if they
-    search the directory that it is in: "must be of ..., but is of ...". None: they use it; that of
-    another GPU, of which the slug differs, where this GPU has no entry.
+    search the directory that it is in: "must be of ..., but is of ...". None: they use it. A file
+    of another GPU, whose slug differs, is used where this GPU has no entry.
     """
     place = f"{path.parent.name}/{path.name}"
     expected = f"{file.slug}/{file_name(file.engine, file.kernel, file.dtype)}"

@@ -86,8 +86,8 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
 
 
 def compilation_timer(report: Callable[[float], None]) -> AbstractContextManager[object]:
-    """Return a context that calls `report` with the seconds for which Numba compiled kernels in it,
-    if it compiled any; those that come from Numba's cache count for nothing.
+    """Return a context, at whose end `report` receives the seconds that Numba spent compiling in
+    it. It is not called if Numba compiled nothing, as when all kernels come from its cache.
     """
     timer: AbstractContextManager[object] = event.install_timer("numba:compile", report)
     return timer
