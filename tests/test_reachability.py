@@ -222,7 +222,6 @@ EDGES = torch.ones(2, 2, dtype=torch.bool)
         (EDGES[0], r"`adjacency` must be square.*\(2,\); reshape it\."),
         (EDGES.float(), "float32; give `adjacency != no_edge` of weights, else `adjacency != 0`"),
         (EDGES.half(), "bool, uint8, .* or int64, but has float16; give `adjacency"),
-        (EDGES.int().to_sparse(), "must be a dense tensor"),
         (EDGES.to("meta"), "must be on the CPU or a CUDA device"),
     ],
     ids=str,
@@ -233,16 +232,13 @@ def test_refused(adjacency: object, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_remedy_for_a_scipy_matrix_works() -> None:
+def test_a_stored_0_of_a_sparse_graph_is_an_edge() -> None:
     matrix = scipy.sparse.csr_array(
         (np.array([1.0, 0.0]), (np.array([0, 1]), np.array([1, 2]))), shape=(3, 3)
     )
-    with pytest.raises(
-        InputError, match=r"torch\.from_numpy\(matrix\.toarray\(\) != 0\) of a SciPy matrix"
-    ):
-        tri_apsp.reachability(matrix)
+    assert tri_apsp.reachability(matrix).int().tolist() == [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
     found = tri_apsp.reachability(torch.from_numpy(matrix.toarray() != 0))
-    assert found.int().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1]]  # the stored 0 is no edge
+    assert found.int().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_too_large_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,3 +262,32 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(EngineError, match="needs Triton, but it is not installed"),
     ):
         tri_apsp.reachability(torch.ones(2, 2, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_rows_and_sparse_graphs(name: str, device: str) -> None:
+    """All rows of sparse graphs; chosen ones, also of dense adjacencies."""
+    edges = GRAPHS[name](150)
+    closed, dense = expected(edges), torch.from_numpy(edges).to(device)
+    sources = [149, 0, 149, *range(70)]
+    sparse = tri_apsp.prepare(dense)
+    assert torch.equal(tri_apsp.reachability(sparse).cpu(), closed)
+    for adjacency in (sparse, dense, dense.int(), dense.to_sparse_csr()):
+        found = tri_apsp.reachability(adjacency, sources=sources)
+        assert found.device.type == device
+        assert torch.equal(found.cpu(), closed[sources])
+    assert tri_apsp.reachability(scipy.sparse.csr_array(edges), sources=3).shape == (1, 150)
+
+
+def test_rows_are_refused() -> None:
+    edges = torch.from_numpy(digraph(5))
+    with pytest.raises(InputError, match="`sources` need one graph"):
+        tri_apsp.reachability(edges[None], sources=0)
+    with pytest.raises(InputError, match=r"`sources` must lie in \[0, 5\)"):
+        tri_apsp.reachability(edges, sources=5)
+    with pytest.raises(InputError, match="give `adjacency != no_edge`"):
+        tri_apsp.reachability(
+            torch.full((3, 3), tri_apsp.no_edge(torch.int32), dtype=torch.int32), sources=0
+        )
+    assert tri_apsp.reachability(scipy.sparse.csr_array((0, 0))).shape == (0, 0)

@@ -16,15 +16,18 @@ from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
 from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
-from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import NegativeCycles, Plan
 from tri_apsp.request import MethodChoice, Request, Vertices
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
+from tri_apsp.sparse.betweenness import betweenness
 from tri_apsp.sparse.blocks import RowBlock
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.plan import RowMethod
+from tri_apsp.sparse.reachability import rows_of_reachability
+from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortest_simple_paths
 from tri_apsp.transitive_closure import reachability_of
 
 __all__ = [
@@ -32,7 +35,10 @@ __all__ = [
     "Plan",
     "Result",
     "RowBlock",
+    "SimplePath",
     "SparseGraph",
+    "all_shortest_paths",
+    "betweenness",
     "closeness",
     "diameter",
     "direct_products",
@@ -46,6 +52,7 @@ __all__ = [
     "reachability",
     "select",
     "shortest_paths",
+    "shortest_simple_paths",
     "unpack",
     "warmup",
 ]
@@ -55,6 +62,8 @@ def select(
     graph: GraphLike,
     *,
     sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
     sizes: torch.Tensor | None = None,
     offsets: torch.Tensor | None = None,
     method: MethodChoice = "auto",
@@ -92,6 +101,8 @@ def select(
     request = Request.of(
         graph,
         sources=sources,
+        targets=targets,
+        directed=directed,
         sizes=sizes,
         offsets=offsets,
         method=method,
@@ -110,6 +121,7 @@ def select(
 def prepare(
     graph: GraphLike,
     *,
+    directed: bool = True,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> SparseGraph:
@@ -118,6 +130,7 @@ def prepare(
 
     Args:
         graph: as for shortest_paths, without a batch.
+        directed: False: each edge counts in both directions.
         dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph,
             float32 for bool.
         device: where the edges go, "auto", "cpu", "cuda" or "cuda:N"; None: that of a tensor, else
@@ -134,19 +147,26 @@ def prepare(
 
     Cost: a sort of the edges, unless they are sorted.
     """
-    return sparse_graph(graph, dtype=dtype, device=None if device is None else resolve(str(device)))
+    check_flags(directed=directed)
+    found = sparse_graph(
+        graph, dtype=dtype, device=None if device is None else resolve(str(device))
+    )
+    return found if directed else found.both_ways()
 
 
 def shortest_paths(
     graph: GraphLike,
     *,
     sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
     sizes: torch.Tensor | None = None,
     offsets: torch.Tensor | None = None,
     method: MethodChoice = "auto",
     config: Config | None = None,
     limit: float | None = None,
     min_only: bool = False,
+    no_path: float | None = None,
     dtype: torch.dtype | None = None,
     out: torch.Tensor | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -170,6 +190,11 @@ def shortest_paths(
         sources: the vertices whose rows of the distances are wanted, an integer, a list or a
             tensor; one may occur more than once. None: all. Not with a batch, `overwrite` or
             check=False.
+        targets: the vertices whose columns of the distances are wanted, as `sources`. None: all.
+            Needs `sources`; not with `predecessors`. Memory is that of these columns; "dijkstra"
+            ends a row when it knows them.
+        directed: False: each edge counts in both directions, the lighter one of (i, j) and (j, i).
+            Not with `overwrite` or `offsets`.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
             the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
             of graph[i]. The values outside that block are ignored, and the result is no_edge there,
@@ -197,6 +222,9 @@ def shortest_paths(
             count as unreachable. Needs `sources`; solved by a method of sparse graphs.
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
             a method of sparse graphs.
+        no_path: what the distances hold where there is no path, a number that no distance is, such
+            as -1. None: no_edge. Not for weights that require a gradient, or that torch.compile
+            traces or torch.func transforms.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
@@ -257,10 +285,10 @@ def shortest_paths(
     raise InputError, except that torch.compile drops tangents without an error.
 
     Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap
-    makes a batch of what it maps over) are solved by a dense method. They take no `sources`, `out`
-    and `overwrite`; `offsets` only for gradients. torch.compile fixes the result's method, engine
-    and configuration in the trace. A call with check=False can be captured into a CUDA graph, after
-    an earlier call has compiled its kernels.
+    makes a batch of what it maps over) are solved by a dense method. They take no `sources`,
+    `no_path`, `out` and `overwrite`; `offsets` only for gradients. torch.compile fixes the result's
+    method, engine and configuration in the trace. A call with check=False can be captured into a
+    CUDA graph, after an earlier call has compiled its kernels.
 
     Cost of dense methods, for each graph; tri_apsp.sparse.run states that of methods of sparse
     graphs:
@@ -281,12 +309,15 @@ def shortest_paths(
     request = Request.of(
         graph,
         sources=sources,
+        targets=targets,
+        directed=directed,
         sizes=sizes,
         offsets=offsets,
         method=method,
         config=config,
         limit=limit,
         min_only=min_only,
+        no_path=no_path,
         dtype=dtype,
         out=out,
         overwrite=overwrite,
@@ -426,37 +457,44 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     return product(a, b, c)
 
 
-def reachability(adjacency: torch.Tensor) -> torch.Tensor:
+def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> torch.Tensor:
     """Compute the reflexive transitive closure: R[i, j] is True if a path of any number of edges
     leads from i to j.
 
     Args:
-        adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides;
-            unchanged. adjacency[i, j] states whether there is an edge from i to j: in bool, True is
-            an edge; in uint8, int8, int16, int32 and int64, any value but 0. The diagonal is
-            ignored, but must hold valid values. Of weights, give
+        adjacency: a sparse graph, as shortest_paths takes it, whose stored entries are edges,
+            except inf, and no_edge(dtype) in integers. Or (n, n) or (batch, n, n), on the CPU or a
+            CUDA device, with any strides; unchanged. adjacency[i, j] states whether there is an
+            edge from i to j: in bool, True is an edge; in uint8, int8, int16, int32 and int64, any
+            value but 0. The diagonal is ignored, but must hold valid values. Of weights, give
             `weights != tri_apsp.no_edge(dtype)`.
+        sources: the vertices whose rows are wanted, as for shortest_paths, of one graph. None: all.
 
     Returns:
-        A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal
-        is True.
+        A new contiguous tensor of bool on the device of `adjacency`, (n, n), (batch, n, n) or
+        (len(sources), n). Each vertex reaches itself.
 
     Raises:
-        InputError: adjacencies that are not square dense tensors of these dtypes; integers whose
-            largest value is no_edge(dtype), as in weights.
+        InputError: adjacencies that are not square dense tensors of these dtypes, or sparse graphs;
+            integers whose largest value is no_edge(dtype), as in weights; sources out of range, or
+            of a batch.
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the
             device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with
-    n rounded up to a multiple of 128. On compute capability 9.x, from n = 5505 on, large products
-    run on tensor cores, which count paths; the workspace for that, n^2 / 2 bytes, is free again
-    before the result is allocated. The call blocks until a GPU has read the values of
-    int16, int32 and int64; else it does not.
+    Cost of a sparse graph, or of chosen sources: a breadth-first search for each 64 of them.
+
+    Cost of dense adjacencies: n^3 Boolean operations per graph, 32 or 64 in one instruction; as
+    workspace n^2 bits, with n rounded up to a multiple of 128. On compute capability 9.x, from n =
+    5505 on, large products run on tensor cores, which count paths; the workspace for that, n^2 / 2
+    bytes, is free again before the result is allocated. The call blocks until a GPU has read the
+    values of int16, int32 and int64; else it does not.
 
     Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak,
     Gaussian Elimination Based Algorithms on the GPU.
     """
+    if is_sparse(adjacency) or sources is not None:
+        return rows_of_reachability(adjacency, sources)
     if needs_operation(adjacency):
         from tri_apsp import ops
 

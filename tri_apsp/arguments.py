@@ -311,6 +311,16 @@ def as_integer(value: Any, name: str, least: int = 0) -> int:
     return number
 
 
+def as_index(value: int, name: str, count: int) -> int:
+    """Return a number as an int in [0, count)."""
+    found = as_integer(value, name)
+    if found >= count:
+        raise InputError(
+            f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
+        )
+    return found
+
+
 def check_flags(**flags: object) -> None:
     """Check options that are on or off.
 
@@ -382,9 +392,7 @@ def check_tensor(value: object, name: str) -> torch.Tensor:
         )
     if value.layout != torch.strided:
         remedy = remedy_of_sparse()
-        if name == "adjacency":
-            remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
-        elif name in ("distances", *_OF_EDGES):  # which are no weights
+        if name in ("distances", *_OF_EDGES):  # which are no weights
             remedy = "call .to_dense() on it"
         raise InputError(f"`{name}` must be a dense tensor, but is {shown(value)}; {remedy}.")
     check_device(value, name)
@@ -454,13 +462,13 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
     return found
 
 
-def sources_of(sources: Any, n: int) -> torch.Tensor:
-    """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
+def sources_of(sources: Any, n: int, name: str = "sources") -> torch.Tensor:
+    """Return an argument `name`, a vertex or several, as int64 on the CPU."""
     if isinstance(sources, torch.Tensor):
         single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
     else:
         single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, np.ndarray))
-    vertices = as_indices([sources] if single else sources, "sources", n, torch.device("cpu"))
+    vertices = as_indices([sources] if single else sources, name, n, torch.device("cpu"))
     if not len(vertices):
-        raise InputError("`sources` must name at least one vertex, but is empty; give one.")
+        raise InputError(f"`{name}` must name at least one vertex, but is empty; give one.")
     return vertices

@@ -49,7 +49,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         result = _run(request, plan, progress)
     except NegativeCycleError as error:
         raise error.reworded(error.mark, request.labels) from None
-    result = dataclasses.replace(result, labels=request.labels)
+    result = _as_asked(result, request)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
         if not request.options.overwrite:
@@ -58,6 +58,27 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     if out is not None:
         write_distances(result.distances, out)
     return result
+
+
+def _as_asked(result: Result, request: Request) -> Result:
+    """Return a result with the labels, the columns and the value for no path of a request."""
+    distances, no_path = result.distances, request.no_path
+    if request.targets is not None and distances.shape[-1] != len(request.targets):
+        distances = distances[:, request.targets.to(distances.device)]
+    if no_path is not None:
+        if bool((distances == no_path).any()):
+            raise InputError(
+                f"`no_path` must differ from every distance, but one is {no_path}; give another "
+                "number."
+            )
+        distances.masked_fill_(distances == no_edge(distances.dtype), no_path)
+    return dataclasses.replace(
+        result,
+        distances=distances,
+        targets=request.targets,
+        no_path=no_path,
+        labels=request.labels,
+    )
 
 
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
@@ -116,6 +137,7 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         reason=reason,
         choice=request.method if request.method in ROW_METHODS else "auto",
         sources=request.sources,
+        targets=request.targets,
         limit=request.limit,
         min_only=request.min_only,
         options=request.options,

@@ -65,7 +65,9 @@ class Request:
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
+        targets: (columns,) of int64 on the CPU; None: all vertices.
         limit: rounded to the dtype of the graph.
+        no_path: what the distances hold where there is no path; None: no_edge of their dtype.
         out: where the distances go; None: a new tensor.
         options: what the caller wants of the distances.
     """
@@ -76,10 +78,12 @@ class Request:
     labels: Labels | None
     offsets: torch.Tensor | None
     sources: torch.Tensor | None
+    targets: torch.Tensor | None
     method: str
     config: Config | None
     limit: float | None
     min_only: bool
+    no_path: float | int | None
     out: torch.Tensor | str | os.PathLike[str] | None
     options: Options
 
@@ -89,12 +93,15 @@ class Request:
         graph: Any,
         *,
         sources: Vertices | None = None,
+        targets: Vertices | None = None,
+        directed: bool = True,
         sizes: torch.Tensor | None = None,
         offsets: torch.Tensor | None = None,
         method: str = "auto",
         config: Config | None = None,
         limit: float | None = None,
         min_only: bool = False,
+        no_path: float | None = None,
         dtype: torch.dtype | None = None,
         out: torch.Tensor | str | os.PathLike[str] | None = None,
         overwrite: bool = False,
@@ -111,7 +118,7 @@ class Request:
         check_config(config)
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
-        check_flags(min_only=min_only)
+        check_flags(min_only=min_only, directed=directed)
         labels = None
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels
@@ -119,6 +126,7 @@ class Request:
         if offsets is not None or sizes is not None or overwrite or not check:  # see _EXCLUSIVE
             given = {
                 "sources": sources is not None,
+                "directed=False": not directed,
                 "sizes": sizes is not None,
                 "offsets": offsets is not None,
                 "limit": limit is not None,
@@ -134,12 +142,16 @@ class Request:
         batch = sparse = None
         if sparse_graph_given:
             sparse = sparse_graph(graph, dtype=dtype)
+            sparse = sparse if directed else sparse.both_ways()
             labels = sparse.labels
         elif offsets is None:
             if dtype is not None and isinstance(graph, torch.Tensor) and graph.dtype != dtype:
                 _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
+            if not directed:
+                graph = torch.minimum(graph, graph.mT)
+                batch = check_weights(graph)
             if overwrite:
                 check_overwrite(graph)
             if sizes is not None:
@@ -152,31 +164,41 @@ class Request:
             labels,
             offsets,
             None,
+            None,
             method,
             config,
             limit,
             min_only,
+            None,
             out,
             options,
         )
         if sources is not None:
-            request = request._with_sources(sources)
-        elif limit is not None or min_only:
-            option = "min_only" if min_only else "limit"
+            request = request._with_sources(sources, targets)
+        elif limit is not None or min_only or targets is not None:
+            option = "min_only" if min_only else "limit" if limit is not None else "targets"
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
+        if no_path is not None:
+            request = dataclasses.replace(request, no_path=_no_path(no_path, request.dtype))
         # Planning refuses packed graphs that are no tensor.
         if out is not None and (sparse_graph_given or isinstance(graph, torch.Tensor)):
             request._check_out()
         return request
 
-    def _with_sources(self, sources: Vertices) -> Request:
-        """Return the request with checked sources and limit."""
+    def _with_sources(self, sources: Vertices, targets: Vertices | None) -> Request:
+        """Return the request with checked sources, targets and limit."""
         if self.is_batch:
             raise InputError(
                 "`sources` need one graph, (n, n), but `graph` is a batch; leave them out."
             )
         vertices, limit = sources_of(sources, self.n), _limit(self.limit, self.dtype)
-        return dataclasses.replace(self, sources=vertices, limit=limit)
+        columns = None if targets is None else sources_of(targets, self.n, "targets")
+        if columns is not None and self.options.predecessors:
+            raise InputError(
+                "`predecessors` must not be given with `targets`, since paths pass through other "
+                "vertices; leave `targets` out."
+            )
+        return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 
     def _check_out(self) -> None:
         """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
@@ -227,7 +249,7 @@ class Request:
             assert self.weights is not None
             return tuple(self.weights.shape)
         batch = (self.batch.count,) if self.batch is not None and self.is_batch else ()
-        return (*batch, self.rows, self.n)
+        return (*batch, self.rows, self.n if self.targets is None else len(self.targets))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -273,12 +295,12 @@ _ROWS = ("sources", "limit", "min_only")
 # What does not go with each argument, and why.
 _EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
     "offsets": (
-        (*_ROWS, "sizes", "dtype", "overwrite", "method", "a sparse graph"),
+        (*_ROWS, "sizes", "directed", "dtype", "overwrite", "method", "a sparse graph"),
         "which are those of packed graphs, solved whole by dense methods",
     ),
     "sizes": ((*_ROWS, "method", "a sparse graph"), "which are those of dense graphs"),
     "overwrite": (
-        (*_ROWS, "dtype", "out", "method", "a sparse graph"),
+        (*_ROWS, "directed", "dtype", "out", "method", "a sparse graph"),
         "which solves all rows in the memory of dense weights",
     ),
     "check=False": ((*_ROWS, "method", "a sparse graph"), "which is for dense methods"),
@@ -316,3 +338,20 @@ def _limit(limit: float | None, dtype: torch.dtype) -> float | None:
     if dtype.is_floating_point:
         return torch.tensor(float(limit), dtype=dtype).item()
     return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)
+
+
+def _no_path(value: float, dtype: torch.dtype) -> float | int:
+    """Return what stands for no path as distances hold it."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise error_for(value, int, float)(
+            f"`no_path` must be a number, but is {shown(value)}; give one that no distance is."
+        )
+    if dtype.is_floating_point:
+        return torch.tensor(float(value), dtype=dtype).item()
+    bounds = torch.iinfo(dtype)
+    if not (bounds.min <= value <= bounds.max and value == int(value)):
+        raise InputError(
+            f"`no_path` must be an integer that {dtype_name(dtype)} holds, but is {value}; give "
+            "one, such as -1."
+        )
+    return int(value)

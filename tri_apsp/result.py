@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.arguments import as_indices, as_integer
+from tri_apsp.arguments import as_index, as_indices
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
@@ -23,9 +23,9 @@ class Result:
     same object.
 
     Attributes:
-        distances: of the dtype and on the device of the weights; no_edge (inf) where there is no
-            path. (n, n), or of a batch (batch, n, n), from every vertex; (len(sources), n) from
-            chosen sources; (1, n) with min_only.
+        distances: of the dtype and on the device of the weights; no_edge (inf), or `no_path`, where
+            there is no path. (n, n), or of a batch (batch, n, n), from every vertex; (len(sources),
+            n) from chosen sources; (1, n) with min_only; with targets, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, or None if they were
             not asked for. [i, j] is the vertex before j on a shortest path from i: following them
@@ -41,6 +41,8 @@ class Result:
             negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and
             no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
+        targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
+        no_path: what `distances` hold where there is no path; None: no_edge.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each
@@ -53,6 +55,8 @@ class Result:
     negative_cycle: NegativeCycle | None = None
     sources: torch.Tensor | None = None
     nearest: torch.Tensor | None = None
+    targets: torch.Tensor | None = None
+    no_path: float | int | None = None
     labels: Labels | None = None
 
     @property
@@ -98,8 +102,10 @@ class Result:
         Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
         """
         batch, _, n = self._predecessors("paths").shape
-        i, j = _index(source, "source", n), _index(target, "target", n)
-        vertices: list[int] = self.paths([i], [j], _index(graph, "graph", batch)).vertices.tolist()
+        i, j = as_index(source, "source", n), as_index(target, "target", n)
+        vertices: list[int] = self.paths(
+            [i], [j], as_index(graph, "graph", batch)
+        ).vertices.tolist()
         return vertices
 
     def paths(
@@ -146,7 +152,8 @@ class Result:
             self.distances.reshape(batch * row_count, n),
         )
         found = distances[rows, to]
-        exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
+        none = no_edge(found.dtype) if self.no_path is None else self.no_path
+        exists = (found > minus_infinity(found.dtype)) & (found != none)
         return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
@@ -208,13 +215,3 @@ class Result:
                 "predecessors to tri_apsp.unpack, with fill=-1, and follow these."
             )
         return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
-
-
-def _index(value: int, name: str, count: int) -> int:
-    """Return a number as an int in [0, count)."""
-    found = as_integer(value, name)
-    if found >= count:
-        raise InputError(
-            f"`{name}` must lie in [0, {count}), but is {found}; give a number in range."
-        )
-    return found

@@ -23,17 +23,23 @@ def reachability_of(adjacency: torch.Tensor) -> torch.Tensor:
         memory_for_matrices(graphs, matrices_of_closure(batch.n), torch.bool),
         current(device),
     ):
-        if graphs.dtype in DTYPES and graphs.numel():
-            infinity = no_edge(graphs.dtype)
-            engine = engines.type_of(engines.choose_unconfigured(device))
-            (found,) = engine.value_ranges([graphs], infinity)
-            if found.highest == infinity:
-                raise InputError(
-                    f"`adjacency` must have 0 where there is no edge, but holds {infinity}, which "
-                    "means no edge in weights; give `adjacency != no_edge`."
-                )
+        check_values(graphs)
         result = transitive_closure(graphs, None)
     return result if batch.batched else result[0]
+
+
+def check_values(graphs: torch.Tensor) -> None:
+    """Refuse integers that seem to be weights."""
+    if graphs.dtype not in DTYPES or not graphs.numel():
+        return
+    infinity = no_edge(graphs.dtype)
+    engine = engines.type_of(engines.choose_unconfigured(graphs.device))
+    (found,) = engine.value_ranges([graphs], infinity)
+    if found.highest == infinity:
+        raise InputError(
+            f"`adjacency` must have 0 where there is no edge, but holds {infinity}, which means no "
+            "edge in weights; give `adjacency != no_edge`."
+        )
 
 
 def matrices_of_closure(n: int) -> float:

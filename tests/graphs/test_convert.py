@@ -97,7 +97,11 @@ class TestNumpy:
         ("array", "options", "part"),
         [
             (np.zeros((2, 2), "complex64"), {}, "complex64; give its .real"),
-            (np.zeros((2, 2), object), {"dtype": torch.float32}, "object; give an array of numbers"),
+            (
+                np.zeros((2, 2), object),
+                {"dtype": torch.float32},
+                "object; give an array of numbers",
+            ),
             (np.zeros(()), {}, "`array` must be square, (n, n) or (batch, n, n), but has shape ()"),
             (np.zeros((2, 3)), {}, "(2, 3)"),
             (np.zeros((1, 1, 2, 2)), {}, "(1, 1, 2, 2)"),

@@ -20,6 +20,7 @@ MODULES = (
     "networkx.algorithms.tests.test_distance_measures",
     "networkx.algorithms.tests.test_wiener",
     "networkx.algorithms.tests.test_efficiency",
+    "networkx.algorithms.centrality.tests.test_betweenness_centrality",
     "networkx.algorithms.centrality.tests.test_closeness_centrality",
     "networkx.algorithms.centrality.tests.test_harmonic_centrality",
 )

@@ -20,21 +20,16 @@ class _SparseSearch(CycleSearch):
     """Searches a sparse graph on the CPU, with a queue."""
 
     def __init__(self, graph: SparseGraph, allowance: float) -> None:
-        self._lists = graph.by_source.arrays()
+        self._edges = graph.by_source
         super().__init__(graph.n, graph.dtype, allowance)
 
     def _edges_of(self, cycle: list[int]) -> list[float]:
-        offsets, targets, weights = self._lists
-        found = list[float]()
-        for source, target in zip(cycle, cycle[1:] + cycle[:1], strict=True):
-            first, end = offsets[source], offsets[source + 1]
-            found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
-        return found
+        return self._edges.weights_along([*cycle, cycle[0]])
 
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        offsets, targets, weights = self._lists
+        offsets, targets, weights = self._edges.arrays()
         return search_on_cpu(
             (offsets, targets), weights, labels, lowest, margins, parents, on_cycle
         )

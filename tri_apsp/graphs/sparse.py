@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -71,6 +72,17 @@ class EdgeLists:
             x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights)
         )
         return offsets, vertices, weights
+
+    def weights_along(self, vertices: Sequence[int]) -> list[Any]:
+        """Return the weight of each edge from one of some vertices to the next; the lists are by
+        source, on the CPU.
+        """
+        offsets, targets, weights = self.arrays()
+        found = list[Any]()
+        for source, target in itertools.pairwise(vertices):
+            first, end = offsets[source], offsets[source + 1]
+            found.append(weights[first + np.searchsorted(targets[first:end], target)].item())
+        return found
 
     def owners(self) -> torch.Tensor:
         """Return the vertex at whose list each edge is, (edges,) of int64."""
@@ -173,6 +185,14 @@ class SparseGraph:
         offsets = torch.cat((lists.offsets[kept], lists.offsets[-1:]))
         targets = place[lists.vertices.long()].to(torch.int32)
         return SparseGraph(len(kept), EdgeLists(offsets, targets, lists.weights)), kept
+
+    def both_ways(self) -> SparseGraph:
+        """Return the graph in which each edge counts in both directions."""
+        lists = self.by_source
+        sources, targets = lists.owners(), lists.vertices.long()
+        ends = torch.cat((sources, targets)), torch.cat((targets, sources))
+        found = canonical(self.n, *ends, lists.weights.repeat(2))
+        return SparseGraph(self.n, found.by_source, self.labels)
 
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).

@@ -22,9 +22,11 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from tri_apsp.errors import ApspWarning
 from tri_apsp.interop.networkx_graph import ConvertedGraph
 from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.interop.networkx_rules import can_run, should_run
+from tri_apsp.messages import warn_caller
 
 if TYPE_CHECKING:
     from tri_apsp.interop.networkx_solution import Solution, Sums
@@ -77,7 +79,8 @@ def _rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[
 
 def _serves(function: Function) -> Function:
     """Decorate a function of this backend: graphs are converted, and one without nodes, which needs
-    no solve, is NetworkX's.
+    no solve, is NetworkX's. A warning says why a graph is left to NetworkX, whose own error would
+    not.
     """
 
     @functools.wraps(function)
@@ -85,7 +88,11 @@ def _serves(function: Function) -> Function:
         graph = G if isinstance(G, ConvertedGraph) else convert_from_nx(G)
         if not graph.nodes:
             return getattr(nx, function.__name__).orig_func(graph.original, *args, **kwargs)
-        return function(graph, *args, **kwargs)
+        try:
+            return function(graph, *args, **kwargs)
+        except NotImplementedError as error:
+            warn_caller(str(error), ApspWarning)
+            raise
 
     return run  # type: ignore[return-value]
 
@@ -334,6 +341,23 @@ def closeness_centrality(
     values = np.divide(others, found.total, out=np.zeros(len(G)), where=found.total > 0)
     if wf_improved and len(G) > 1:
         values *= others / (len(G) - 1)
+    return dict(zip(G.nodes, values.tolist(), strict=True))
+
+
+@_serves
+def betweenness_centrality(
+    G: ConvertedGraph,
+    k: None = None,
+    normalized: bool = True,
+    weight: str | None = None,
+    endpoints: bool = False,
+    seed: Any = None,
+) -> dict[Node, float]:
+    from tri_apsp.interop.networkx_solution import betweenness_of
+
+    values = betweenness_of(G, weight, normalized=normalized, endpoints=endpoints)
+    if not (normalized or G.is_directed()):
+        values /= 2
     return dict(zip(G.nodes, values.tolist(), strict=True))
 
 

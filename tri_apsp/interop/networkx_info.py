@@ -23,13 +23,15 @@ FUNCTIONS = (
     "wiener_index",
     "harmonic_centrality",
     "closeness_centrality",
+    "betweenness_centrality",
     "global_efficiency",
 )
 """The functions of NetworkX that networkx_backend.py implements."""
 
 _NOTE = (
-    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot "
-    "serve, such as a callable weight, raise NotImplementedError, or are left to the next backend."
+    "Solves in float64, as a dense matrix or, if the graph has few edges, row by row. What it "
+    "cannot serve, such as a callable weight, raises NotImplementedError, or is left to the next "
+    "backend."
 )
 
 
@@ -40,7 +42,7 @@ def backend_info() -> dict[str, Any]:
         "project": "tri_apsp",
         "package": "tri_apsp",
         "url": "https://github.com/tri-apsp/tri_apsp",
-        "short_summary": "All-pairs shortest paths by a dense solve on a GPU or every CPU core.",
+        "short_summary": "Shortest paths between all pairs on a GPU or every CPU core.",
         "default_config": {"device": "auto"},  # or "cpu", "cuda", "cuda:1"
         "functions": {name: {"additional_docs": _NOTE} for name in FUNCTIONS},
     }

@@ -37,7 +37,7 @@ _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "usebounds": (lambda value: value is False, "False"),
     **{
         name: (lambda value: value is None, "None")
-        for name in ("v", "sp", "e", "u", "nbunch", "sources")
+        for name in ("v", "sp", "e", "u", "nbunch", "sources", "k")
     },
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.api import distance_blocks, shortest_paths
+from tri_apsp.api import betweenness, distance_blocks, shortest_paths
 from tri_apsp.device import resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
@@ -173,6 +173,25 @@ def sums(
         given = _sparse_graph(graph, attribute, negative=negative, loops=loops)
         found = totals(given, weighted=attribute is not None, from_source=from_source)
     return Sums(found.total.numpy(), found.reached.numpy(), found.farthest.numpy(), edges.integers)
+
+
+def betweenness_of(
+    graph: ConvertedGraph, attribute: str | None, *, normalized: bool, endpoints: bool
+) -> npt.NDArray[np.float64]:
+    """Return the betweenness of each node, (n,), as of a directed graph.
+
+    Errors: as solve; NotImplementedError also if a weight is not positive.
+    """
+    if attribute is not None and (graph.edges(attribute).weights <= 0).any():
+        raise left_to_networkx("betweenness with weights that are not positive")
+    with _errors():
+        found = betweenness(
+            _sparse_graph(graph, attribute, negative=False, loops=True),
+            weighted=attribute is not None,
+            normalized=bool(normalized),
+            endpoints=bool(endpoints),
+        )
+    return found.numpy()
 
 
 def rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[np.float64]]:

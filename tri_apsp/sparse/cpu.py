@@ -1,5 +1,7 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -19,7 +21,13 @@ class CpuSparseEngine(SparseEngine):
     """By Numba, on every thread."""
 
     def distances(
-        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+        self,
+        method: str,
+        sources: torch.Tensor,
+        limit: float,
+        *,
+        targets: torch.Tensor | None = None,
+        early_stop: bool = True,
     ) -> torch.Tensor:
         graph = self.graph
         result = torch.full((len(sources), graph.n), no_edge(graph.dtype), dtype=graph.dtype)
@@ -32,7 +40,12 @@ class CpuSparseEngine(SparseEngine):
         d[np.arange(len(d)), starts] = 0
         tasks: list[CpuTask]
         if method in ("frontier", "dijkstra"):
-            lists = graph.by_source.arrays()
+            lists: tuple[Any, ...] = graph.by_source.arrays()
+            if method == "dijkstra":
+                wanted = np.zeros(graph.n, np.bool_)
+                if targets is not None:
+                    wanted[targets.numpy()] = True
+                lists = *lists, wanted, np.count_nonzero(wanted)
             tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
         else:
             lists = graph.by_destination.arrays()

@@ -31,7 +31,13 @@ class SparseEngine(ABC):
 
     @abstractmethod
     def distances(
-        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+        self,
+        method: str,
+        sources: torch.Tensor,
+        limit: float,
+        *,
+        targets: torch.Tensor | None = None,
+        early_stop: bool = True,
     ) -> torch.Tensor:
         """Return the distances (len(sources), n); no_edge beyond `limit`.
 
@@ -39,6 +45,8 @@ class SparseEngine(ABC):
             method: one of ROW_METHODS; "dijkstra" on a CPU only.
             sources: 1-D of int64 on the CPU.
             limit: finite distances beyond it are not kept.
+            targets: 1-D of int64 on the CPU, the only vertices whose distances must be right; None:
+                all.
             early_stop: "output_parallel" ends with the first round that changes nothing; else after
                 n - 1 rounds.
         """

@@ -29,6 +29,7 @@ class SparsePlan(Plan):
     Attributes:
         may_eliminate: solve by "elimination" in place of the method if the graph stays sparse.
         sources: (rows,) of int64 on the CPU; None: all vertices.
+        targets: (columns,) of int64 on the CPU; None: all vertices.
         limit: the farthest distance of interest; None: any.
         min_only: one row, the distances from the nearest source.
         options: what the caller wants of the distances.
@@ -36,6 +37,7 @@ class SparsePlan(Plan):
 
     may_eliminate: bool
     sources: torch.Tensor | None
+    targets: torch.Tensor | None
     limit: float | None
     min_only: bool
     options: Options = field(repr=False)
@@ -47,6 +49,7 @@ def plan_sparse(
     reason: str,
     choice: str = "auto",
     sources: torch.Tensor | None = None,
+    targets: torch.Tensor | None = None,
     limit: float | None = None,
     min_only: bool = False,
     options: Options = Options(),
@@ -65,6 +68,7 @@ def plan_sparse(
     if may_eliminate:
         has = "" if graph.device.type == "cpu" else " and has long paths"
         reason += f"; by elimination if the graph stays sparse{has}"
+    columns = graph.n if targets is None else len(targets)
     index = torch.int32.itemsize if options.predecessors else 0
     return SparsePlan(
         way="sparse",
@@ -72,9 +76,10 @@ def plan_sparse(
         engine=engine_name(graph.device, method),
         config=None,
         reason=reason,
-        memory=rows * graph.n * (graph.dtype.itemsize + index),
+        memory=rows * columns * (graph.dtype.itemsize + index),
         may_eliminate=may_eliminate,
         sources=sources,
+        targets=targets,
         limit=limit,
         min_only=min_only,
         options=options,

@@ -26,6 +26,8 @@ from tri_apsp.values import raise_out_of_range
 
 # Rows that are solved at a time, of more.
 _ROWS = 1024
+# Distances that are solved at a time, of which only some columns are kept.
+_PER_BLOCK = 1 << 26
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _VALUES_PER_BLOCK = 1 << 20
 
@@ -59,20 +61,21 @@ def run(
 def _rows(
     graph: SparseGraph, plan: SparsePlan, progress: Callable[[float], None] | None = None
 ) -> Result:
-    n = graph.n
-    count = n if plan.sources is None else len(plan.sources)
-    if count <= _ROWS:  # one block, which need not be copied
+    count = graph.n if plan.sources is None else len(plan.sources)
+    columns = graph.n if plan.targets is None else len(plan.targets)
+    most = _ROWS if plan.targets is None else max(1, min(_ROWS, _PER_BLOCK // max(1, graph.n)))
+    if count <= most:  # one block, which need not be copied
         solver = SparseSolver(graph, plan)
         distances, pred = solver.solve(solver.sources)
         if progress is not None:
             progress(1.0)
     else:
         with _memory_for(count, graph, plan.memory):
-            distances = torch.empty(count, n, dtype=graph.dtype, device=graph.device)
+            distances = torch.empty(count, columns, dtype=graph.dtype, device=graph.device)
             wanted = plan.options.predecessors
             pred = torch.empty_like(distances, dtype=torch.int32) if wanted else None
         solver = SparseSolver(graph, plan)
-        for rows, block in solver.blocks(_ROWS):
+        for rows, block in solver.blocks(most):
             distances[rows] = block.distances
             if pred is not None:
                 assert block.predecessors is not None
@@ -94,7 +97,9 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     n, vertices = graph.n, torch.unique(plan.sources)
     further = dataclasses.replace(plan, sources=torch.tensor([n]), min_only=False)
     result = _rows(graph.with_source(vertices), further)
-    distances, pred = result.distances[:, :n].contiguous(), result.predecessors
+    distances, pred = result.distances, result.predecessors
+    if plan.targets is None:
+        distances = distances[:, :n].contiguous()
     nearest = None
     if pred is not None:
         pred = pred[:, :n].contiguous()
@@ -184,20 +189,30 @@ class SparseSolver:
             del solved, block  # whose memory the next rows need
 
     def solve(self, sources: torch.Tensor) -> Rows:
-        """Return the rows of `sources`, some of those of the plan.
+        """Return the rows of `sources`, some of those of the plan, with its columns.
 
         Raises:
             DistanceRangeError: a distance does not fit the dtype.
             TooLargeError: the rows do not fit the memory.
         """
         engine, device, pred = self._engine, self._graph.device, None
+        targets = self._plan.targets
         # The limit applies to distances, not to distances with potentials.
         limit = self._plan.limit if self._reweighted is None else None
         largest = no_edge(engine.graph.dtype) - 1  # of floats inf
         with self.memory_for(len(sources)):
-            found = engine.distances(self.method, sources, largest if limit is None else limit)
+            # A check that compares each vertex with its neighbours needs all distances.
+            ends_early = targets is not None and (limit is not None or _fits(engine.graph))
+            found = engine.distances(
+                self.method,
+                sources,
+                largest if limit is None else limit,
+                targets=targets if ends_early else None,
+            )
             if limit is None:
                 _check_range(engine.graph, found)
+            if targets is not None:
+                found = found[:, targets.to(found.device)]
             if self._plan.options.predecessors:
                 pred = engine.predecessors(sources, found).to(device)
             distances = found.to(device)
@@ -227,13 +242,14 @@ class SparseSolver:
         dtype is the same.
         """
         dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
-        infinity = no_edge(dtype)
+        infinity, targets = no_edge(dtype), self._plan.targets
+        ends = potentials if targets is None else potentials[targets.to(potentials.device)]
         distances = shifted if shifted.dtype == dtype else torch.empty_like(shifted, dtype=dtype)
         step = max(1, _VALUES_PER_BLOCK // max(1, shifted.shape[1]))
         for first in range(0, len(shifted), step):
             rows = shifted[first : first + step]
             start = potentials[sources[first : first + step].to(potentials.device), None]
-            exact = rows.to(potentials.dtype) + (potentials - start)
+            exact = rows.to(potentials.dtype) + (ends - start)
             missing = rows == no_edge(rows.dtype)
             if limit is not None:
                 missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
@@ -251,6 +267,8 @@ class SparseSolver:
         """Mark the vertices to which walks through negative cycles lead."""
         assert self._components is not None
         for rows, there in self._components.unbounded(sources, distances.device):
+            if self._plan.targets is not None:
+                there = there[:, self._plan.targets.to(there.device)]
             distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
             if pred is not None:
                 pred[rows].masked_fill_(there, -1)
@@ -272,13 +290,22 @@ def _engine_of(name: str, graph: SparseGraph) -> SparseEngine:
     return TritonSparseEngine(graph)
 
 
+def _fits(graph: SparseGraph) -> bool:
+    """Return whether the dtype holds the weight of any path."""
+    heaviest = graph.by_source.weights.max().item() if graph.edges else 0
+    return bool(heaviest * max(1, graph.n - 1) <= _largest(graph.dtype))
+
+
+def _largest(dtype: torch.dtype) -> float | int:
+    return torch.finfo(dtype).max if dtype.is_floating_point else int(no_edge(dtype)) - 1
+
+
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     """Raise if a vertex is not reached because its distance does not fit the dtype."""
-    infinity, dtype = no_edge(graph.dtype), graph.dtype
-    largest = torch.finfo(dtype).max if dtype.is_floating_point else infinity - 1
-    heaviest = graph.by_source.weights.max().item() if graph.edges else 0
-    if heaviest * max(1, graph.n - 1) <= largest or not distances.numel():
+    if _fits(graph) or not distances.numel():
         return
+    infinity = no_edge(graph.dtype)
+    largest, heaviest = _largest(graph.dtype), graph.by_source.weights.max().item()
     parts = torch.split(distances, max(1, _VALUES_PER_BLOCK // graph.n))
     farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
     if farthest.item() + heaviest <= largest:

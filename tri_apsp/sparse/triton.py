@@ -49,7 +49,13 @@ class TritonSparseEngine(SparseEngine):
     """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
 
     def distances(
-        self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True
+        self,
+        method: str,
+        sources: torch.Tensor,
+        limit: float,
+        *,
+        targets: torch.Tensor | None = None,
+        early_stop: bool = True,
     ) -> torch.Tensor:
         graph, starts = self.graph, sources.to(self.graph.device)
         with current(graph.device):

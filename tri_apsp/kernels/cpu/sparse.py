@@ -2,7 +2,7 @@
 
 Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
 d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
-`limit` is not kept. The last two find predecessors, and to which vertices sources lead.
+`limit` is not kept. The last three find predecessors, and to which vertices sources lead.
 """
 
 import numpy as np
@@ -126,11 +126,13 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
 
 
 @kernel
-def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
+def dijkstra(offsets, targets, weights, wanted, left, start, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n] by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.
+        wanted: [n] of bool, the vertices after which the search ends; none: it settles all.
+        left: how many they are.
         start: the source, whose distance is 0.
     """
     # place[v] is the position of v in the heap, -1 before it is there and -2 once it is settled.
@@ -143,6 +145,10 @@ def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
         u = heap[0]
         place[u] = -2  # settled
         count -= 1
+        if wanted[u]:
+            left -= 1
+            if left == 0:
+                break
         # The last vertex of the heap fills the top.
         if count:
             _sift_down(heap, place, d, heap[count], count)
@@ -250,3 +256,22 @@ def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
                     queued[v] = True
                     queue[(head + count) % n] = v
                     count += 1
+
+
+@kernel
+def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
+    """reached[s, v] <- whether sources[s] leads to v, for up to 64 sources.
+
+    Args:
+        offsets, targets: the edges by source.
+        sources: [sources] of int64.
+        reached: [sources, n] of bool.
+    """
+    count, n = reached.shape
+    words = np.zeros(n, np.uint64)
+    for s in range(count):
+        words[sources[s]] |= np.uint64(1) << np.uint64(s)
+    spread(offsets, targets, words)
+    for s in range(count):
+        for v in range(n):
+            reached[s, v] = (words[v] >> np.uint64(s)) & np.uint64(1)

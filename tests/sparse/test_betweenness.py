@@ -1,0 +1,84 @@
+"""Betweenness, against NetworkX."""
+
+from __future__ import annotations
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.errors import DistanceRangeError, InputError
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def graph_of(*, directed: bool, seed: int) -> nx.Graph:
+    graph = nx.gnm_random_graph(40, 90, seed=seed, directed=directed)
+    for source, target in graph.edges:
+        graph[source][target]["weight"] = 1 + (source * target + seed) % 5
+    return graph
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_betweenness(
+    directed: bool,
+    weight: str | None,
+    dtype: torch.dtype,
+    device: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tri_apsp.sparse.betweenness._VALUES_PER_BLOCK", 1000)  # several blocks
+    graph = graph_of(directed=directed, seed=1)
+    weights = tri_apsp.prepare(tri_apsp.from_networkx(graph, dtype=dtype), device=device)
+    for normalized in (True, False):
+        for endpoints in (True, False):
+            expected = nx.betweenness_centrality(
+                graph, weight=weight, normalized=normalized, endpoints=endpoints
+            )
+            found = tri_apsp.betweenness(
+                weights, weighted=weight is not None, normalized=normalized, endpoints=endpoints
+            )
+            if not (normalized or directed):
+                found /= 2
+            np.testing.assert_allclose(found, [expected[v] for v in range(40)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("endpoints", [True, False])
+def test_an_estimate(endpoints: bool) -> None:
+    """As that of NetworkX from the same vertices; exact from all of them."""
+    graph = graph_of(directed=True, seed=2)
+    weights = tri_apsp.from_networkx(graph)
+
+    class First(random.Random):
+        def sample(self, population: list[int], k: int, **_: object) -> list[int]:  # type: ignore[override]
+            return population[:k]
+
+    expected = nx.betweenness_centrality(graph, k=10, endpoints=endpoints, seed=First())
+    found = tri_apsp.betweenness(weights, sources=list(range(10)), endpoints=endpoints)
+    np.testing.assert_allclose(found, [expected[v] for v in range(40)], rtol=1e-12)
+    every = tri_apsp.betweenness(weights, sources=range(40), endpoints=endpoints)
+    torch.testing.assert_close(every, tri_apsp.betweenness(weights, endpoints=endpoints))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_vertices(n: int) -> None:
+    assert tri_apsp.betweenness(torch.zeros(n, n)).tolist() == [0.0] * n
+
+
+def test_betweenness_is_refused() -> None:
+    with pytest.raises(InputError, match="weights must be positive for betweenness"):
+        tri_apsp.betweenness(torch.zeros(3, 3), weighted=True)
+    # 1200 diamonds in a row have 2^1200 shortest paths.
+    diamonds = nx.DiGraph()
+    for first in range(0, 3600, 3):
+        for middle in (first + 1, first + 2):
+            nx.add_path(diamonds, [first, middle, first + 3])
+    many = nx.to_scipy_sparse_array(diamonds, dtype=np.float32)
+    with pytest.raises(DistanceRangeError, match="number of shortest paths"):
+        tri_apsp.betweenness(many, sources=0)

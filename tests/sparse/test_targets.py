@@ -1,0 +1,141 @@
+"""Columns of chosen targets, edges that count in both directions, and a chosen value for no path."""
+
+from __future__ import annotations
+
+import cases
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import no_edge
+from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
+from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
+from tri_apsp.sparse.plan import ROW_METHODS
+
+SOURCES, TARGETS = [7, 0, 7], [5, 60, 5, 1]
+DENSE = "floyd_warshall"
+
+
+def graph_of(dtype: torch.dtype, name: str = "random") -> torch.Tensor:
+    graphs = {"random": cases.random_graph(70), "negative": cases.negative_graph(70)}
+    return cases.tensor(graphs[name], dtype)
+
+
+@cases.every_sparse_dtype
+@pytest.mark.parametrize("method", ["auto", "johnson", DENSE, *ROW_METHODS])
+@pytest.mark.parametrize("name", ["random", "negative"])
+def test_targets(name: str, method: str, dtype: torch.dtype) -> None:
+    weights = graph_of(dtype, name)
+    expected = tri_apsp.shortest_paths(weights).distances
+    result = tri_apsp.shortest_paths(weights, sources=SOURCES, targets=TARGETS, method=method)
+    assert torch.equal(result.distances, expected[SOURCES][:, TARGETS])
+    assert result.targets.tolist() == TARGETS
+    one = tri_apsp.shortest_paths(weights, sources=7, targets=5, method=method).distances
+    assert one.tolist() == [[expected[7, 5].item()]]
+
+
+def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are solved together; also to the nearest source, within a limit, and in a file."""
+    monkeypatch.setattr("tri_apsp.sparse.run._PER_BLOCK", 500)
+    graph = sparse_graph(generate("grid", 400, seed=1), dtype=torch.int32)
+    expected = tri_apsp.shortest_paths(graph.dense()).distances
+    sources, targets = torch.arange(0, 400, 3), torch.arange(399, 0, -5)
+    found = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, method="johnson")
+    assert torch.equal(found.distances, expected[sources][:, targets])
+    nearest = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, min_only=True)
+    assert torch.equal(nearest.distances[0], expected[sources].amin(0)[targets])
+    limited = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, limit=9)
+    beyond = expected[sources][:, targets] > 9
+    assert torch.equal(limited.distances, found.distances.masked_fill(beyond, no_edge(torch.int32)))
+
+
+def test_a_search_ends_at_its_targets() -> None:
+    """In a chain whose end is far beyond the range of the dtype, unless it must be looked at."""
+    n, dtype = 40, torch.int32
+    weights = torch.full((n, n), no_edge(dtype), dtype=dtype)
+    weights[range(n - 1), range(1, n)] = 1 << 27
+    found = tri_apsp.shortest_paths(weights, sources=0, targets=3, limit=1 << 29, method="dijkstra")
+    assert found.distances.tolist() == [[3 << 27]]
+    with pytest.raises(DistanceRangeError):
+        tri_apsp.shortest_paths(weights, sources=0, targets=3, method="dijkstra")
+
+
+def test_targets_of_a_graph_with_marked_pairs() -> None:
+    edges = [(0, 1, 5), (1, 2, -9), (2, 1, 3), (2, 3, 1), (4, 0, 1), (4, 5, 2)]
+    weights = torch.full((6, 6), no_edge(torch.int64))
+    for source, target, weight in edges:
+        weights[source, target] = weight
+    options = {"negative_cycles": "mark", "method": "johnson"}
+    expected = tri_apsp.shortest_paths(weights, **options).distances
+    found = tri_apsp.shortest_paths(weights, sources=[4, 0], targets=[5, 3, 0], **options)
+    assert torch.equal(found.distances, expected[[4, 0]][:, [5, 3, 0]])
+
+
+def test_targets_are_refused() -> None:
+    weights = graph_of(torch.float32)
+    refused = [
+        ({"targets": 1}, "`targets` needs `sources`"),
+        ({"sources": 1, "targets": []}, "`targets` must name at least one vertex"),
+        ({"sources": 1, "targets": 70}, r"`targets` must lie in \[0, 70\), but one is 70"),
+        ({"sources": 1, "targets": 2, "predecessors": True}, "leave `targets` out"),
+    ]
+    for options, message in refused:
+        with pytest.raises(InputError, match=message):
+            tri_apsp.shortest_paths(weights, **options)
+
+
+@cases.every_sparse_dtype
+def test_both_directions(dtype: torch.dtype) -> None:
+    graph = nx.gnm_random_graph(50, 80, seed=1, directed=True)
+    for source, target in graph.edges:
+        graph[source][target]["weight"] = (source * target) % 11
+    weights = tri_apsp.from_networkx(graph, dtype=dtype)
+    expected = tri_apsp.shortest_paths(torch.minimum(weights, weights.mT)).distances
+    given = weights.clone()
+    for found in (
+        tri_apsp.shortest_paths(weights, directed=False),
+        tri_apsp.shortest_paths(tri_apsp.prepare(weights), directed=False),
+        tri_apsp.shortest_paths(tri_apsp.prepare(weights, directed=False)),
+        tri_apsp.shortest_paths(torch.stack((weights, weights)), directed=False),
+    ):
+        assert torch.equal(found.distances.expand(2, 50, 50), expected.expand(2, 50, 50))
+    assert torch.equal(weights, given)
+    hops = tri_apsp.hops(tri_apsp.prepare(weights, directed=False))
+    assert torch.equal(hops, hops.T)
+    with pytest.raises(InputError, match="`directed=False` must not be given with `overwrite`"):
+        tri_apsp.shortest_paths(weights, directed=False, overwrite=True)
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+def test_a_value_for_no_path(dtype: torch.dtype, tmp_path: object) -> None:
+    weights = cases.tensor(cases.CASES["disconnected"](20), dtype)
+    plain = tri_apsp.shortest_paths(weights, predecessors=True)
+    missing = plain.distances == no_edge(dtype)
+    result = tri_apsp.shortest_paths(weights, no_path=-1, predecessors=True)
+    assert torch.equal(result.distances, plain.distances.masked_fill(missing, -1))
+    source, target = missing.nonzero()[0].tolist()
+    assert result.path(source, target) == []
+    assert result.path(source, source) == [source]
+    out = torch.empty_like(weights)
+    tri_apsp.shortest_paths(weights, no_path=-1, out=out)
+    assert torch.equal(out, result.distances)
+    path = tmp_path / "d.npy"  # type: ignore[operator]
+    tri_apsp.shortest_paths(weights, no_path=-1, out=path)
+    assert np.array_equal(np.load(path), result.distances.numpy())
+
+
+def test_a_value_for_no_path_is_refused() -> None:
+    weights = graph_of(torch.int16)
+    for value, error, message in (
+        (0, InputError, "must differ from every distance, but one is 0"),
+        (1 << 15, InputError, "an integer that int16 holds, but is 32768"),
+        (0.5, InputError, "an integer that int16 holds, but is 0.5"),
+        ("none", InputTypeError, "must be a number, but is 'none'"),
+    ):
+        with pytest.raises(error, match=message):
+            tri_apsp.shortest_paths(weights, no_path=value)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="`no_path` must not be given with weights that require"):
+        tri_apsp.shortest_paths(graph_of(torch.float32).requires_grad_(), no_path=-1)

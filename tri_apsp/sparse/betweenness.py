@@ -1,0 +1,137 @@
+"""Betweenness: how many shortest paths pass through each vertex."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from tri_apsp import engines
+from tri_apsp.arguments import check_flags, sources_of
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.choice import choose
+from tri_apsp.sparse.hops import hops
+from tri_apsp.sparse.plan import plan_sparse
+from tri_apsp.sparse.run import SparseSolver
+
+# Distances that are held at a time, and sources of a task.
+_VALUES_PER_BLOCK, _PART = 1 << 24, 16
+
+
+def betweenness(
+    graph: GraphLike,
+    *,
+    weighted: bool = False,
+    normalized: bool = True,
+    endpoints: bool = False,
+    sources: int | Sequence[int] | torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return the betweenness of each vertex v: over all pairs (s, t) of other vertices, the share
+    of the shortest paths from s to t that pass through v, added up.
+
+    Args:
+        graph: as shortest_paths takes it, without a batch.
+        weighted: whether distances are sums of weights, which must be positive; else they are
+            numbers of edges.
+        normalized: divide by the number of pairs, (n - 1) (n - 2); with `endpoints` n (n - 1).
+        endpoints: count s and t too as vertices of their paths.
+        sources: the only vertices s, for an estimate of the same quantity, as NetworkX's of `k`
+            vertices. None: all.
+
+    Returns:
+        (n,) of float64 on the CPU, as networkx.betweenness_centrality of a directed graph; nan for
+        a vertex that is the only source, without `endpoints`. In an undirected graph, each pair
+        counts in both directions: without `normalized`, halve the result.
+
+    Raises:
+        InputError: as shortest_paths; `weighted`, and a weight is not positive, since paths along
+            edges of weight 0 may be without number.
+        DistanceRangeError: as shortest_paths; the number of shortest paths exceeds float64.
+
+    Cost: that of the rows of distances, and two passes over all edges and a sort of n distances for
+    each source, on the CPU.
+
+    Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001.
+    """
+    check_flags(weighted=weighted, normalized=normalized, endpoints=endpoints)
+    given = sparse_graph(graph)
+    n = given.n
+    starts = torch.arange(n) if sources is None else sources_of(sources, n)
+    engines.choose(given.device)  # which raises if no kernel can run
+    rows_of, weights = _weighted(given, starts) if weighted else _unweighted(given)
+    found = np.zeros(n)
+    step = max(1, _VALUES_PER_BLOCK // max(1, n))
+    for first in range(0, len(starts), step):
+        block = starts[first : first + step]
+        found += _shares(given, weights, block.numpy(), rows_of(block), endpoints=endpoints)
+    if not np.isfinite(found).all():
+        raise DistanceRangeError(
+            "the number of shortest paths between two vertices must fit float64, but exceeds it; "
+            "give weights that differ, with weighted=True."
+        )
+    if sources is not None:
+        found *= _estimate(n, starts.numpy(), endpoints=endpoints)
+    pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
+    return torch.from_numpy(found / max(1, pairs) if normalized else found)
+
+
+def _estimate(n: int, starts: Array, *, endpoints: bool) -> Array:
+    """Return by what the shares of some sources are multiplied to estimate those of all, (n,).
+
+    Without `endpoints`, a source has no share of its own paths: those are of one source less.
+    """
+    if endpoints:
+        return np.full(n, n / len(starts))
+    counts = len(starts) - np.bincount(starts, minlength=n)
+    factors: Array = np.divide(n - 1, counts, out=np.full(n, np.nan), where=counts > 0)
+    return factors
+
+
+def _shares(
+    graph: SparseGraph, weights: Array, starts: Array, rows: torch.Tensor, *, endpoints: bool
+) -> Array:
+    """Return the shares of the shortest paths from some sources that pass through each vertex,
+    added up.
+    """
+    from tri_apsp.kernels.cpu.betweenness import add_betweenness  # with Numba: half a second
+
+    offsets, vertices, _ = graph.by_destination.arrays()
+    distances, parts = rows.numpy(), range(0, len(starts), _PART)
+    no_path = distances.dtype.type(no_edge(rows.dtype))
+    shares = np.zeros((len(parts), graph.n))
+    tasks: list[CpuTask] = []
+    for first, found in zip(parts, shares, strict=True):
+        part = slice(first, first + _PART)
+        edges = offsets, vertices, weights
+        tasks.append((*edges, starts[part], distances[part], no_path, endpoints, found))
+    run_tasks(add_betweenness, tasks, 16 * len(starts) * (graph.edges + graph.n), thread_count())
+    summed: Array = shares.sum(axis=0)
+    return summed
+
+
+Rows = Callable[[torch.Tensor], torch.Tensor]
+"""From sources to their rows of distances, on the CPU."""
+
+
+def _unweighted(graph: SparseGraph) -> tuple[Rows, Array]:
+    """Return what finds rows of distances, and the weights of the edges by destination."""
+    rows = partial(hops, graph, dtype=torch.int32)
+    return lambda starts: rows(starts).cpu(), np.ones(graph.edges, np.int32)
+
+
+def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[Rows, Array]:
+    weights = graph.by_destination.arrays()[2]
+    if not (weights > 0).all():
+        raise InputError(
+            "weights must be positive for betweenness, since paths along edges of weight 0 may be "
+            f"without number, but one is {weights.min()}; give weighted=False, or add a small "
+            "weight."
+        )
+    # By equal sums: elimination adds up the floats of a path in another order.
+    choice = choose(graph, len(starts)) if graph.dtype.is_floating_point else "auto"
+    plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
+    solver = SparseSolver(graph, plan)
+    return lambda block: solver.solve(block).distances.cpu(), weights
