@@ -495,7 +495,7 @@ def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> to
     """
     if is_sparse(adjacency) or sources is not None:
         return rows_of_reachability(adjacency, sources)
-    if needs_operation(adjacency):
+    if isinstance(adjacency, torch.Tensor) and needs_operation(adjacency):
         from tri_apsp import ops
 
         return ops.reachability(adjacency)

@@ -15,7 +15,7 @@ from tri_apsp.methods.kleene import Kleene
 from tri_apsp.semirings import DTYPES, no_edge
 
 
-def reachability_of(adjacency: torch.Tensor) -> torch.Tensor:
+def reachability_of(adjacency: object) -> torch.Tensor:
     """Return which vertices a path leads to; see tri_apsp.reachability."""
     batch = check_adjacency(adjacency)
     graphs, device = batch.weights, batch.weights.device

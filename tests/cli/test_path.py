@@ -57,3 +57,20 @@ def test_names_and_large_ids(cli, save):
     assert cli("sssp", cities, "--source", "Oslo", "--predecessors", before).status == 0
     assert before.read_text() == ",,Oslo\n"
     assert "Bonn; give one of" in cli("sssp", cities, "--source", "Bonn").err
+
+
+def test_several_paths(cli, save):
+    graph = save("g.gr", GRAPH)
+    paths = [
+        {"distance": 4, "path": [1, 2, 3], "edges": 2},
+        {"distance": 7, "path": [1, 3], "edges": 1},
+    ]
+    for count in (1, 2, 9):
+        found = cli("path", graph, 1, 3, "--count", count, "--json").json
+        assert found == {"source": 1, "target": 3, "paths": paths[:count]}
+    text = cli("path", graph, 1, 3, "--count", 2).out
+    assert text == "distance  4\npath      1 2 3\ndistance  7\npath      1 3\n"
+    assert cli("path", graph, 2, 4, "--count", 2).out == "path  there is none from 2 to 4\n"
+    assert "--count must be at least 1" in cli("path", graph, 1, 3, "--count", 0).err
+    refused = cli("path", graph, 1, 3, "--count", 1, "--method", "kleene")
+    assert "leave them out" in refused.err

@@ -138,3 +138,13 @@ def test_negative_cycles(cli, save):
     assert "2 pairs through a negative cycle, such as that of weight -1 through" in marked.out
     found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json
     assert (sorted(found["negative_cycle"]), found["unbounded_pairs"]) == ([2, 3], 2)
+
+
+def test_targets(cli, graph, tmp_path):
+    table = tmp_path / "t.csv"
+    words = ["sssp", graph, "--source", 1, 2, "--target", 3, 2, "-o", table]
+    assert cli(*words, "--json").json["sum_distances"] == 8
+    assert table.read_text() == "vertex,1,2\n3,4,1\n2,3,0\n"
+    assert "--target" in cli("sssp", graph, "--source", 1, "--target", 9).err
+    with_paths = cli(*words, "--predecessors", tmp_path / "p.npy")
+    assert "--predecessors" in with_paths.err

@@ -1,4 +1,4 @@
-"""Columns of chosen targets, edges that count in both directions, and a chosen value for no path."""
+"""Columns of chosen targets, edges that count in both directions, a chosen value for no path."""
 
 from __future__ import annotations
 

@@ -1,25 +1,31 @@
 """python -m tri_apsp path"""
 
 import argparse
+from itertools import islice
 
-from tri_apsp.api import shortest_paths
+import torch
+
+from tri_apsp.api import shortest_paths, shortest_simple_paths
 from tri_apsp.cli.graph import (
     add_graph,
     add_solver,
     as_number,
     labelled,
     read,
+    sparse_of,
     weights_of,
 )
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import Graph
 from tri_apsp.graphs.labels import vertex_of
 
 _KEYS = (
     "source, target, distance and edges (null where there is no path), path (a list of vertices, "
-    "as the file numbers them)"
+    "as the file numbers them); with --count in place of the last three, paths, a list of them"
 )
 
 
@@ -32,6 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the vertex where the path begins, as the file numbers it",
     )
     parser.add_argument("target", metavar="TARGET", help="the vertex where it ends")
+    parser.add_argument(
+        "--count",
+        type=int,
+        metavar="K",
+        help="print the K shortest paths without a repeated vertex, the lightest first",
+    )
     add_solver(parser)
     add_device(parser)
     add_json(parser, _KEYS)
@@ -48,6 +60,11 @@ def run(args: argparse.Namespace) -> None:
     source, target = (
         vertex_of(graph.labels, getattr(args, name), name.upper()) for name in ("source", "target")
     )
+    ends: dict[str, object] = {"source": graph.labels[source], "target": graph.labels[target]}
+    none = [("path", f"there is none from {args.source} to {args.target}")]
+    if args.count is not None:
+        _print_several(graph, args, device, (source, target), ends, none)
+        return
     with labelled(graph.labels):
         result = shortest_paths(
             weights_of(graph, args, device),
@@ -60,12 +77,38 @@ def run(args: argparse.Namespace) -> None:
     found = result.distances[0, target]
     distance = as_number(found.item(), found.dtype) if path else None
     edges = len(path) - 1 if path else None
-    ends = {"source": graph.labels[source], "target": graph.labels[target]}
     facts: dict[str, object] = {**ends, "distance": distance}
     fields = [
         ("distance", str(distance)),
         ("path", " ".join(map(str, path))),
         ("edges", f"{edges}"),
     ]
-    none = [("path", f"there is none from {args.source} to {args.target}")]
     print_result(args.json, facts | {"path": path, "edges": edges}, fields if path else none)
+
+
+def _print_several(
+    graph: Graph,
+    args: argparse.Namespace,
+    device: torch.device,
+    vertices: tuple[int, int],
+    ends: dict[str, object],
+    none: list[tuple[str, str]],
+) -> None:
+    """Print the shortest paths of --count."""
+    if args.count < 1:
+        raise InputError(f"--count must be at least 1, but is {args.count}; raise it.")
+    if args.method != "auto" or args.engine is not None:
+        raise InputError(
+            "--count has a method of its own, but --method or --engine names another; leave them "
+            "out."
+        )
+    with labelled(graph.labels):
+        found = shortest_simple_paths(sparse_of(graph, args, device), *vertices)
+        paths = list(islice(found, args.count))
+    facts, fields = list[dict[str, object]](), list[tuple[str, str]]()
+    for weight, path in paths:
+        names = [graph.labels[vertex] for vertex in path]
+        distance = as_number(weight, torch.float64)
+        facts.append({"distance": distance, "path": names, "edges": len(path) - 1})
+        fields += [("distance", str(distance)), ("path", " ".join(map(str, names)))]
+    print_result(args.json, ends | {"paths": facts}, fields or none)

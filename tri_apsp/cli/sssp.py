@@ -47,6 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="vertices, as the file numbers them",
     )
     parser.add_argument(
+        "--target",
+        dest="targets",
+        metavar="T",
+        nargs="+",
+        help="the only vertices to which distances are wanted; default: all",
+    )
+    parser.add_argument(
         "--method",
         default="auto",
         choices=["auto", *ROW_METHODS],
@@ -84,11 +91,13 @@ def run(args: argparse.Namespace) -> None:
     device, written = resolve(args.device), check_outputs(args, "--out", "--predecessors")
     given = read(args)
     sources = [vertex_of(given.labels, number, "--source") for number in args.sources]
+    targets = [vertex_of(given.labels, number, "--target") for number in args.targets or []]
     graph = sparse_of(given, args, device)
     call = partial(
         shortest_paths,
         graph,
         sources=sources,
+        targets=targets or None,
         limit=args.limit,
         min_only=args.min_only,
         negative_cycles=args.negative_cycles,
@@ -109,7 +118,8 @@ def run(args: argparse.Namespace) -> None:
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     shown = [given.labels[source] for source in sources]
     columns = ["distance"] if args.min_only else shown
-    facts, fields = write_result(result, args, given.labels, written, columns)
+    ends = [given.labels[target] for target in targets] or given.labels
+    facts, fields = write_result(result, args, ends, written, columns)
     head = {"n": graph.n, "edges": graph.edges, "sources": shown}
     dtype = dtype_name(graph.dtype)
     times = [

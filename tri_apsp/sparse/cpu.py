@@ -11,8 +11,9 @@ from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.engine import SparseEngine
 
-# Sources that many_sources solves at a time: their distances from one vertex are read together.
-_SLAB = 64
+# Sources that many_sources solves at a time, at most and at least: their distances from one vertex
+# are read together, but every thread has some.
+_SLAB, _LEAST_SLAB = 64, 8
 # Sources of a sweep at most.
 _SWEEP_COLUMNS = 128
 
@@ -70,9 +71,10 @@ class CpuSparseEngine(SparseEngine):
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
         graph = self.graph
         lists = graph.by_destination.arrays()
+        width = max(_LEAST_SLAB, min(_SLAB, -(-len(starts) // thread_count())))
 
         def solve(first: int) -> None:
-            part = starts[first : first + _SLAB]
+            part = starts[first : first + width]
             x = np.full((graph.n, len(part)), no_edge(graph.dtype), d.dtype)
             changed = np.zeros(graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
@@ -80,7 +82,7 @@ class CpuSparseEngine(SparseEngine):
             kernels.many_sources(*lists, limit, changed, x)
             d[first : first + len(part)] = x.T
 
-        self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
+        self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
         elimination = self.elimination

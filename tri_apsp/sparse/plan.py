@@ -9,7 +9,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.plan import Options, Plan
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.choice import choose, may_stay_sparse
+from tri_apsp.sparse.choice import choose
 
 JOHNSON = "johnson"
 """The choice of a sparse solve whose row method the rules find."""
@@ -56,7 +56,7 @@ def plan_sparse(
 ) -> SparsePlan:
     """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
     rows = 1 if min_only else graph.n if sources is None else len(sources)
-    method = choose(graph, rows) if choice == "auto" else choice
+    method, may_eliminate = choose(graph, rows) if choice == "auto" else (choice, False)
     # Predecessors are found by equal sums; floats of a path are added up in another order.
     exact = not (options.predecessors and graph.dtype.is_floating_point)
     if method == "elimination" and not exact:
@@ -64,7 +64,7 @@ def plan_sparse(
             "method 'elimination' finds predecessors only of integer weights, but these are "
             f'{dtype_name(graph.dtype)}; give method="auto", or leave predecessors out.'
         )
-    may_eliminate = choice == "auto" and exact and may_stay_sparse(graph, rows)
+    may_eliminate = may_eliminate and exact
     if may_eliminate:
         has = "" if graph.device.type == "cpu" else " and has long paths"
         reason += f"; by elimination if the graph stays sparse{has}"

@@ -2,7 +2,8 @@
 
 Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
 d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
-`limit` is not kept. The last three find predecessors, and to which vertices sources lead.
+`limit` is not kept. The last four find predecessors, to which vertices sources lead, and by how
+many edges.
 """
 
 import numpy as np
@@ -275,3 +276,34 @@ def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
     for s in range(count):
         for v in range(n):
             reached[s, v] = (words[v] >> np.uint64(s)) & np.uint64(1)
+
+
+@kernel
+def count_levels(offsets, targets, in_offsets, sources, start, most):  # type: ignore[no-untyped-def]
+    """Return the levels of a breadth-first search from `start`, along edges in both directions; at
+    most `most`.
+
+    Args:
+        offsets, targets, in_offsets, sources: the edges by source, and by destination.
+    """
+    n = len(offsets) - 1
+    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    queue[0], seen[start] = start, True
+    begin, count, level = 0, 1, 0
+    while begin < count and level < most:
+        end = count
+        for index in range(begin, end):
+            u = queue[index]
+            for e in range(offsets[u], offsets[u + 1]):
+                if not seen[targets[e]]:
+                    seen[targets[e]] = True
+                    queue[count] = targets[e]
+                    count += 1
+            for e in range(in_offsets[u], in_offsets[u + 1]):
+                if not seen[sources[e]]:
+                    seen[sources[e]] = True
+                    queue[count] = sources[e]
+                    count += 1
+        begin = end
+        level += 1
+    return level
