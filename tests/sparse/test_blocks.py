@@ -109,8 +109,8 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, name: str, killed: bool) ->
     next(blocks)
     if killed:  # rows are written meanwhile, so the state, which may not run ahead, is copied first
         left.mkdir()
-        shutil.copy(running / f"{name}.partial", left)
-        unfinished = shutil.ignore_patterns("*.new", "*.partial")
+        shutil.copy(running / f"{name}.rows", left)
+        unfinished = shutil.ignore_patterns("*.new", "*.rows", "*.partial")
         shutil.copytree(running, left, ignore=unfinished, dirs_exist_ok=True)
     blocks.close()
     path = (left if killed else running) / name

@@ -296,7 +296,7 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     values, (smallest, largest) = tensor.numpy(), limits(tensor.dtype)
     bounds = (values.dtype.type(x) for x in (largest if below is None else below, smallest))
     parts, below_and_smallest = _parts_of(values), tuple(bounds)
-    found = np.empty((len(parts), 3), values.dtype)
+    found = np.zeros((len(parts), 3), values.dtype)
     tasks = [
         (values[part], *below_and_smallest, row) for part, row in zip(parts, found, strict=True)
     ]
