@@ -56,7 +56,8 @@ class EngineContract:
                 if method == "elimination" and name in ("random", "zero and one"):
                     continue  # which do not stay sparse
                 n = graph.n
-                sources = torch.tensor([0, n - 1, n // 2, min(3, n - 1), 0])
+                # From vertex 3, a wrong carry of a block's first segment shows in the grid.
+                sources = torch.tensor([0, n - 1, n // 2, 1, min(3, n - 1), 0])
                 for limit in (tri_apsp.no_edge(dtype) - 1, 9):
                     expected = CpuSparseEngine(graph).distances("dijkstra", sources, limit)
                     found = engine.distances(method, sources, limit)
@@ -91,8 +92,7 @@ class EngineContract:
             cpu = sparse_graph(cases.tensor(weights, torch.float32))
             lists, n = cpu.to(torch.device(self.device)).by_destination, cpu.n
             starts = torch.arange(min(n, 50))
-            for dtype in UNREACHABLE if self.device == "cuda" else [torch.int16]:
-                unreachable = UNREACHABLE[dtype]
+            for dtype, unreachable in UNREACHABLE.items():
                 found = torch.empty(len(starts), n, dtype=dtype, device=self.device)
                 too_long = hops_module.hops_on_gpu(lists, starts, found, unreachable)
                 assert too_long == (dtype == torch.uint8 and name == "chain" and n > 255)
