@@ -486,11 +486,13 @@ class TestTransforms:
         sizes = torch.tensor([[6, 2, 0, 5], [1, 6, 6, 6]], device=device)
         found = torch.func.vmap(lambda s: distances(weights, sizes=s))(sizes)
         assert torch.equal(found, torch.stack([distances(weights, sizes=s) for s in sizes]))
-        gradients = torch.func.vmap(
-            torch.func.grad(lambda w: distances(w, sizes=sizes[0]).nan_to_num(posinf=0).sum())
-        )(batches)
+
+        def total(w: torch.Tensor) -> torch.Tensor:
+            return distances(w, sizes=sizes[0]).nan_to_num(posinf=0).sum()
+
+        gradients = torch.func.vmap(torch.func.grad(total))(batches)
         alone = weights.clone().requires_grad_()
-        distances(alone, sizes=sizes[0]).nan_to_num(posinf=0).sum().backward()
+        total(alone).backward()
         assert torch.equal(gradients, alone.grad.expand(3, 4, 6, 6))
         both = torch.func.vmap(
             lambda w: tri_apsp.shortest_paths(w, predecessors=True).predecessors

@@ -107,8 +107,9 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, name: str, killed: bool) ->
     blocks = blocks_to(WEIGHTS, rows_per_block=10, out=running / name)
     next(blocks)
     next(blocks)
-    if killed:  # rows are written meanwhile, so the state, which may not run ahead, is copied first
+    if killed:
         left.mkdir()
+        # Rows are still being written: a state that is copied first names none that is missing.
         shutil.copy(running / f"{name}.rows", left)
         unfinished = shutil.ignore_patterns("*.new", "*.rows", "*.partial")
         shutil.copytree(running, left, ignore=unfinished, dirs_exist_ok=True)

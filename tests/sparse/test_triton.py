@@ -56,7 +56,8 @@ class EngineContract:
                 if method == "elimination" and name in ("random", "zero and one"):
                     continue  # which do not stay sparse
                 n = graph.n
-                sources = torch.tensor([0, n - 1, n // 2, 1, 0])
+                # From vertex 3, a wrong carry of a block's first segment shows in the grid.
+                sources = torch.tensor([0, n - 1, n // 2, 1, min(3, n - 1), 0])
                 for limit in (tri_apsp.no_edge(dtype) - 1, 9):
                     expected = CpuSparseEngine(graph).distances("dijkstra", sources, limit)
                     found = engine.distances(method, sources, limit)
