@@ -52,40 +52,84 @@ def road_like(n: int) -> EdgeList:
     return EdgeList(corners + 2 * len(sources), *ends, weights).both_ways()
 
 
+def shuffled(edges: EdgeList) -> EdgeList:
+    """The edges with other numbers of vertices."""
+    order = np.random.default_rng(1).permutation(edges.n)
+    return EdgeList(edges.n, order[edges.sources], order[edges.targets], edges.weights)
+
+
+def forwards(edges: EdgeList) -> EdgeList:
+    """The edges to later vertices."""
+    ends, keep = (edges.sources, edges.targets), edges.sources < edges.targets
+    return EdgeList(edges.n, *(x[keep] for x in ends), edges.weights[keep])
+
+
 def of_networkx(graph: nx.Graph) -> EdgeList:
+    graph = nx.convert_node_labels_to_integers(graph)
     ends = np.array(graph.edges).T
-    return EdgeList(len(graph), *ends, np.ones(ends.shape[1])).both_ways()
+    weights = np.random.default_rng(1).integers(1, 1000, ends.shape[1]).astype(np.float64)
+    return EdgeList(len(graph), *ends, weights).both_ways()
 
 
-# Each class of graph, and for 1, 32 and 1024 sources what takes the least time, or at most 1.3
+# Each class of graph, and for 1, 32, 128 and 1024 sources what takes the least time, or at most 1.3
 # times that: see tri_apsp/sparse/choice.py.
-CLASSES: dict[str, tuple[Callable[[], EdgeList], tuple[str, str, str]]] = {
-    "roads": (lambda: road_like(20_000), ("dijkstra", "elimination", "elimination")),
-    "grid": (lambda: generate("grid", 10_000, seed=1), ("dijkstra", "dijkstra", "elimination")),
+CLASSES: dict[str, tuple[Callable[[], EdgeList], tuple[str, str, str, str]]] = {
+    "roads": (lambda: road_like(20_000), ("dijkstra", "elimination", "elimination", "elimination")),
+    "grid": (
+        lambda: generate("grid", 10_000, seed=1),
+        ("dijkstra", "dijkstra", "dijkstra", "elimination"),
+    ),
     "small grid": (
         lambda: generate("grid", 1600, seed=1),
-        ("dijkstra", "many_sources", "elimination"),
+        ("dijkstra", "many_sources", "elimination", "elimination"),
     ),
     "cube": (
-        lambda: of_networkx(nx.convert_node_labels_to_integers(nx.grid_graph([30, 30, 30]))),
-        ("dijkstra", "dijkstra", "elimination"),
+        lambda: of_networkx(nx.grid_graph([30, 30, 30])),
+        ("dijkstra", "dijkstra", "many_sources", "elimination"),
     ),
     "random": (
         lambda: generate("erdos_renyi", 10_000, p=4e-4, seed=1),
-        ("dijkstra", "many_sources", "many_sources"),
+        ("dijkstra", "many_sources", "many_sources", "many_sources"),
     ),
     "power law": (
         lambda: of_networkx(nx.barabasi_albert_graph(10_000, 2, seed=1)),
-        ("dijkstra", "many_sources", "many_sources"),
+        ("dijkstra", "many_sources", "many_sources", "many_sources"),
     ),
-    "chain": (lambda: generate("chain", 10_000), ("dijkstra", "dijkstra", "elimination")),
+    "cube of shuffled vertices": (
+        lambda: shuffled(of_networkx(nx.grid_graph([30, 30, 30]))),
+        ("dijkstra", "dijkstra", "dijkstra", "elimination"),
+    ),
+    "dense random": (
+        lambda: generate("erdos_renyi", 2000, p=0.025, seed=1),
+        ("dijkstra", "dijkstra", "many_sources", "many_sources"),
+    ),
+    "random that falls apart": (
+        lambda: generate("erdos_renyi", 10_000, p=8e-5, seed=1),
+        ("dijkstra", "dijkstra", "dijkstra", "dijkstra"),
+    ),
+    "chain": (
+        lambda: generate("chain", 10_000),
+        ("dijkstra", "many_sources", "many_sources", "many_sources"),
+    ),
+    "shuffled chain": (
+        lambda: shuffled(generate("chain", 10_000)),
+        ("dijkstra", "dijkstra", "dijkstra", "elimination"),
+    ),
+    "chain in both directions": (
+        lambda: generate("chain", 10_000).both_ways(),
+        ("dijkstra", "elimination", "elimination", "elimination"),
+    ),
+    "grid without a way back": (
+        lambda: forwards(generate("grid", 10_000, seed=1)),
+        ("dijkstra", "many_sources", "many_sources", "many_sources"),
+    ),
     "tree": (
         lambda: of_networkx(nx.random_labeled_tree(20_000, seed=1)),
-        ("dijkstra", "elimination", "elimination"),
+        ("dijkstra", "elimination", "elimination", "elimination"),
     ),
     "star": (
         lambda: of_networkx(nx.star_graph(9_999)),
-        ("dijkstra", "many_sources", "many_sources"),
+        ("dijkstra", "many_sources", "many_sources", "many_sources"),
     ),
 }
 
@@ -94,20 +138,28 @@ CLASSES: dict[str, tuple[Callable[[], EdgeList], tuple[str, str, str]]] = {
 def test_methods_of_rows_on_a_cpu(name: str) -> None:
     make, methods = CLASSES[name]
     graph = sparse_graph(make(), dtype=torch.float32)
-    for rows, method in zip((1, 32, 1024), methods, strict=True):
+    for rows, method in zip((1, 32, 128, 1024), methods, strict=True):
         found, eliminated = choose(graph, rows)
         assert ("elimination" if eliminated else found) == method, rows
+
+
+@pytest.mark.parametrize(("limit", "method"), [(2.0, "dijkstra"), (1e4, "many_sources")])
+def test_a_limit_that_few_vertices_are_within(limit: float, method: str) -> None:
+    graph = sparse_graph(generate("erdos_renyi", 10_000, p=4e-4, seed=1))
+    assert choose(graph, 32, torch.arange(32), limit) == (method, False)
 
 
 @pytest.mark.parametrize(
     ("device", "n", "rows", "has_lists", "most"),
     [
-        (CPU, 2047, 2047, True, 0),
-        (CPU, 2048, 2048, True, 2048**2 / 125),
-        (CPU, 2000, 500, True, 2000**3 / (125 * 500)),  # a quarter of the rows of fewer vertices
-        (CPU, 2000, 501, True, 0),
-        (CPU, 2000, 1, True, 2000**3 / 125),  # a complete graph too
-        (CPU, 2000, 1, False, 2000**3 / (125 * 32)),
+        (CPU, 255, 255, True, 0),
+        (CPU, 256, 256, True, 256**2 / 100),
+        (CPU, 2047, 2047, False, 0),
+        (CPU, 2048, 2048, False, 2048**2 / 100),
+        (CPU, 2000, 500, False, 2000**3 / (100 * 500)),  # a quarter of the rows of fewer vertices
+        (CPU, 2000, 501, False, 0),
+        (CPU, 2000, 1, True, 2000**3 / 100),  # a complete graph too
+        (CPU, 2000, 1, False, 2000**3 / (100 * 32)),
         (GPU, 8191, 8191, True, 0),
         (GPU, 8192, 8192, False, 8192**2 / 150),
         (GPU, 2000, 1, True, 2000**3 / (150 * 8)),
@@ -213,7 +265,7 @@ def test_auto_counts_the_edges(p: float, way: str) -> None:
     plans = tri_apsp.select(graph), tri_apsp.select(weights, read_values=True)
     assert [plan.way for plan in plans] == [way, way]
     if way == "sparse":
-        reason = f"{graph.edges} edges; up to 33554, sparse rows take less time than a dense solve"
+        reason = f"{graph.edges} edges; up to 41943, sparse rows take less time than a dense solve"
         for plan in plans:
             assert plan.reason == reason
             assert (plan.method, plan.engine) == ("many_sources", "cpu")

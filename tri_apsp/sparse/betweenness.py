@@ -131,7 +131,7 @@ def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[Rows, Array]:
             "weight."
         )
     # By equal sums: elimination adds up the floats of a path in another order.
-    choice = choose(graph, len(starts))[0] if graph.dtype.is_floating_point else "auto"
+    choice = choose(graph, len(starts), starts)[0] if graph.dtype.is_floating_point else "auto"
     plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
     solver = SparseSolver(graph, plan)
     return lambda block: solver.solve(block).distances.cpu(), weights

@@ -1,5 +1,6 @@
 """Which sparse method "auto" takes: readable rules, with the measurements behind them."""
 
+import numpy as np
 import torch
 
 from tri_apsp.graphs.sparse import SparseGraph
@@ -8,25 +9,32 @@ from tri_apsp.semirings import no_edge
 # Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.5: 8, 32 and
 # 128 sources by dijkstra and many_sources; the same by elimination; and the levels of a
 # breadth-first search.
-#     random, n = 10000, 4 edges each        27  14     61    28    211   36          -        9
-#     random, n = 10000, 50 edges each       29  71     81    98    314  191          -        3
-#     random, n = 100000, 2 edges each      140 180    690   307   2285  599          -       25
-#     power law, n = 20000, 4 edges each     43  15    103    32    364   62          -        6
-#     small world, n = 20000, 6 edges each   36  46     96    64    365  133          -       20
-#     star, n = 100000                      161  11    514    20   2105   84   -   119  200     2
-#     grid of 57 x 57                         5   9     24    36     43   50  44    47   74   111
-#     cube of 40 x 40 x 40                  150 464    443   566   1600 1208          -      115
-#     Delaunay, n = 65536                   110 932    463  1596   1673    -  -   7000    -  >130
-#     grid with diagonals, 200 x 200         66 925    257  1479    939    -  -   9600    -   199
-#     roads of Rome, n = 3353                 7  17     21    37     48   47  26    23   23   >27
-#     part of Luxembourg, n = 10000          12  47     46   128    132  227  18    20   28  >130
-#     part of Luxembourg, n = 49000          57 946    188  1036    715    - 160   112  136  >130
-#     Luxembourg, n = 114599                138 3464   504     -   1729    - 316   352  374  >130
-#     tree, n = 50000                        46 383    169   444    650 1657  94   126  129  >130
-#     chain, n = 100000, in its order         7   7     29    18    147  102 109   123  171  >130
+#     random, n = 10000, 4 edges each        19  10     48    21    179   35                       7
+#     random, n = 10000, 50 edges each       28  65     78    94    302  160                       4
+#     random, n = 100000, 2 edges each       77  88    392   171   1331  470                      14
+#     random, n = 100000, 1.2 edges each     35 127     45   162    252  457  266   282  418      22
+#     power law, n = 20000, 4 edges each     40  14     88    29    320   72                       7
+#     small world, n = 20000, 6 edges each   34  60    123    86    395  155                      19
+#     star, n = 100000                      138   8    651    23   2205   83  128   120  221       2
+#     grid of 57 x 57                         4   8     16    25     37   37   42    46   47     111
+#     grid of 150 x 150, shuffled            60 272     83   306    384 2128 1831  1272 1400     183
+#     cube of 40 x 40 x 40                   85 304    469   720   1867 1265                     115
+#     the same, shuffled                    174 728    597  1876   2609 4618                     102
+#     Delaunay, n = 65536                    80 557    367  1072   1445 2141       7000          102
+#     grid with diagonals, 200 x 200         48 684    174   904    655                          199
+#     roads of Rome, n = 3353                 4  10     15    24     37   34   16    17   19      50
+#     part of Luxembourg, n = 10000          10  44     39   117     86  123   15    17   19     212
+#     part of Luxembourg, n = 49000          37 558    141   687    639 1692   83   100  108     382
+#     Luxembourg, n = 114599                 86 2595   344         1278       213   211  250     952
+#     tree, n = 50000                        48 410    201   743    733 1948  101   140  140     505
+#     chain, n = 100000, in its order         8   6     39    21    118   85   95   109  158  100000
+#     grid of 200 x 200, only forwards       14   5     45    17    166   32   56    92  110     399
 # So many_sources suits short paths, of many sources also less short ones, and graphs whose slab of
-# 64 rows fits the cache of a core. Elimination pays from a number of sources on that grows with the
-# square root of n (a grid of 100 x 100: from 300 on), and with the edges at each vertex.
+# 64 rows fits the cache of a core; a graph in topological order it solves in one round. The more
+# edges at each vertex, the more sources it needs. Where sources reach few vertices, Dijkstra's
+# algorithm ends early: a random graph without cycles, n = 100000, 3 edges each, takes it a seventh
+# of the time. Elimination pays from a number of sources on that grows with the square root of n (a
+# grid of 100 x 100: from 300 on), and with the edges at each vertex.
 #
 # On an H200: one source by output_parallel, input_parallel, frontier; 16 by many_sources.
 #     random, n = 100000, 8 edges each         0.7  1.1  1.0     3.0
@@ -39,13 +47,17 @@ from tri_apsp.semirings import no_edge
 # 3.6, of 316 x 316 14 and 40. Finding out that a graph does not stay sparse takes 2.6 us per edge.
 _LEAST_SOURCES = 8
 _CACHE = 1 << 19
-# For more edges at each vertex, many_sources needs twice as many sources.
-_FEW_EDGES = 8
-# From these numbers of levels on, paths are long for fewer sources than _MANY, and for more.
-_LONG, _MANY, _LONG_FOR_MANY = 27, 128, 130
-# The least sources for elimination on a CPU: up to so many edges at each vertex, this times the
-# square root of n.
-_LEAST_ELIMINATED, _LEAST_ROOTS = 20, ((1.5, 3), (2.4, 0), (3.2, 1), (6.5, 3), (8, 6.5))
+# Sources reach few vertices if half of a sample of them reaches less than this share.
+_SAMPLES, _FEW_REACHED = 8, 1 / 4
+# Paths are long for fewer than so many sources from so many levels on ...
+_LONG = ((16, 17), (128, 25), (float("inf"), 130))
+# ... and for more, from so many rounds of many_sources on: cubes and Delaunay graphs have 100
+# levels, but 20 and 90 rounds, and 0.8 and 1.5 times the time of dijkstra.
+_LONG_ROUNDS = 28
+# The least levels and sources for elimination on a CPU: up to so many edges at each vertex, this
+# times the square root of n.
+_LEAST_LEVELS, _LEAST_ELIMINATED = 27, 20
+_LEAST_ROOTS = ((1.5, 3), (2.4, 0), (3.2, 1), (6.5, 3), (8, 6.5))
 # On a GPU: this share of n, and levels.
 _LEAST_SHARE, _LONG_ON_GPU = 1 / 4, 100
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
@@ -53,43 +65,103 @@ _LEAST_SHARE, _LONG_ON_GPU = 1 / 4, 100
 _LEAST_GPU_EDGES = 100_000
 
 
-def choose(graph: SparseGraph, rows: int) -> tuple[str, bool]:
+def choose(
+    graph: SparseGraph,
+    rows: int,
+    sources: torch.Tensor | None = None,
+    limit: float | None = None,
+) -> tuple[str, bool]:
     """Return the method for `rows` rows of distances in a graph, and whether elimination takes less
     time if the graph stays sparse, on a GPU also if it has long paths.
 
     Many sources share each read of an edge. For one, Dijkstra's algorithm settles each vertex once,
     and depends least on the kind of graph; of the rounds on a GPU, those of output_parallel are the
     shortest.
+
+    Args:
+        sources: (rows,) of int64 on the CPU; None: all vertices.
+        limit: the farthest distance of interest; None: any.
     """
     n, edges = graph.n, graph.edges
-    may_stay_sparse = 0 < edges <= _LEAST_ROOTS[-1][0] * n
     if graph.device.type != "cpu":
         one = "dijkstra" if edges < _LEAST_GPU_EDGES else "output_parallel"
         method = one if rows < _LEAST_SOURCES else "many_sources"
-        return method, may_stay_sparse and rows >= _LEAST_SHARE * n
-    if rows < (_LEAST_SOURCES if edges <= _FEW_EDGES * n else 2 * _LEAST_SOURCES):
+        return method, _may_stay_sparse(graph) and rows >= _LEAST_SHARE * n
+    if not edges:
+        return "many_sources", False
+    if rows < max(_LEAST_SOURCES, edges / n) or _reach_few(graph, sources, limit):
         return "dijkstra", False
-    levels, slab = _levels(graph), 64 * n * graph.dtype.itemsize
-    is_long = levels >= (_LONG if rows < _MANY else _LONG_FOR_MANY)
-    method = "dijkstra" if is_long and slab > _CACHE else "many_sources"
-    if not may_stay_sparse or levels < _LONG:
+    if _is_in_order(graph):
+        return "many_sources", False
+    levels = _levels(graph)
+    method = "dijkstra" if _has_long_paths(graph, rows, levels) else "many_sources"
+    if not _may_stay_sparse(graph) or levels < _LEAST_LEVELS:
         return method, False
     roots = next(roots for degree, roots in _LEAST_ROOTS if edges <= degree * n)
     return method, rows >= max(_LEAST_ELIMINATED, roots * n**0.5)
 
 
+def _may_stay_sparse(graph: SparseGraph) -> bool:
+    return 0 < graph.edges <= _LEAST_ROOTS[-1][0] * graph.n
+
+
+def _reach_few(graph: SparseGraph, sources: torch.Tensor | None, limit: float | None) -> bool:
+    """Return whether few vertices are within the limit of some of the sources."""
+    from tri_apsp.kernels.cpu.sparse import search  # with Numba: half a second
+    from tri_apsp.sparse.cpu import CpuSparseEngine
+
+    rows = graph.n if sources is None else len(sources)
+    enough = _FEW_REACHED * graph.n
+    if limit is not None and graph.lowest >= 0:
+        middle = torch.tensor([rows // 2]) if sources is None else sources[rows // 2, None]
+        row = CpuSparseEngine(graph).distances("dijkstra", middle, limit)
+        return int((row < no_edge(graph.dtype)).sum()) < enough
+    lists = graph.by_source.arrays()[:2]
+    few, step = 0, max(rows // _SAMPLES, _LEAST_SOURCES // 2)
+    for row in range(0, rows, step):
+        start = row if sources is None else sources[row].item()
+        few += search(*lists, *lists, start, graph.n, enough)[1] < enough
+    return 2 * few > len(range(0, rows, step))
+
+
+def _is_in_order(graph: SparseGraph) -> bool:
+    """Return whether every edge leads to a later vertex, so that there are no cycles."""
+    from tri_apsp.kernels.cpu.sparse import is_in_order
+
+    return bool(is_in_order(*graph.by_source.arrays()[:2]))
+
+
 def _levels(graph: SparseGraph) -> int:
     """Return the levels of a breadth-first search from the vertex with the most edges, along edges
-    in both directions, up to _LONG_FOR_MANY.
-
-    The graph is on a CPU.
+    in both directions, up to the most that count.
     """
-    from tri_apsp.kernels.cpu.sparse import count_levels  # with Numba: half a second
+    from tri_apsp.kernels.cpu.sparse import search
 
-    if not graph.n:
-        return 0
     lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
-    return int(count_levels(*lists, graph.by_source.degrees.argmax().item(), _LONG_FOR_MANY))
+    start = graph.by_source.degrees.argmax().item()
+    return int(search(*lists, start, _LONG[-1][1], graph.n)[0])
+
+
+def _has_long_paths(graph: SparseGraph, rows: int, levels: int) -> bool:
+    """Return whether paths are too long for many_sources."""
+    if 64 * graph.n * graph.dtype.itemsize <= _CACHE:
+        return False
+    if levels >= next(long for most, long in _LONG if rows < most):
+        return True
+    return rows >= _LONG[-2][0] and levels >= _LONG[0][1] and _rounds(graph) >= _LONG_ROUNDS
+
+
+def _rounds(graph: SparseGraph) -> int:
+    """Return the rounds of many_sources from the vertex with the most edges, up to _LONG_ROUNDS."""
+    from tri_apsp.kernels.cpu.sparse import many_sources
+
+    start = graph.by_source.degrees.argmax().item()
+    distances = np.full((graph.n, 1), no_edge(graph.dtype), graph.by_source.arrays()[2].dtype)
+    changed = np.zeros(graph.n, np.bool_)
+    distances[start], changed[start] = 0, True
+    limit = distances.dtype.type(no_edge(graph.dtype) - 1)
+    lists = graph.by_destination.arrays()
+    return int(many_sources(*lists, limit, changed, distances, _LONG_ROUNDS))
 
 
 def has_long_paths(graph: SparseGraph) -> bool:
@@ -108,9 +180,13 @@ def has_long_paths(graph: SparseGraph) -> bool:
     return too_long or bool((row[row < unreachable] >= _LONG_ON_GPU).any())
 
 
-# All rows, ms on two cores of an AMD EPYC: dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a
-# grid.
-#     n = 1024     15     9.0   11   15   22     21
+# All rows, ms on two cores of an AMD EPYC: dense; random graphs of 2, 4, 8 and 30 edges each; a
+# grid; a power law of 4 edges each; a chain.
+#     n = 300     3.6    1.7  2.4  3.9  8.6   3.0  1.9  0.9
+#     n = 600      18    8.5   12   18   36   8.5  9.2  2.0
+#     n = 1000     45     16   21   33   71    26   24  3.3
+#     n = 1500    113     29   52   81  209    58   54  9.6
+# Dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a grid.
 #     n = 2048     70      37   53   84  116     98
 #     n = 4096    447     215  344  490  766    519
 # On an H200: dense; sparse with 1%, 3%, 10% of the edges.
@@ -119,8 +195,9 @@ def has_long_paths(graph: SparseGraph) -> bool:
 # For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. On an
 # H200 it takes as long as 60 at the density at which both are equally fast; the rest is a margin:
 # where they are close, dense. Below _LEAST_VERTICES, all rows gain a few ms at most.
-_OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
-_LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
+_OPERATIONS_PER_EDGE = {"cpu": 100, "cuda": 150}
+_LEAST_VERTICES = {"cpu": 256, "cuda": 8192}
+_LEAST_VERTICES_WITHOUT_LISTS = {"cpu": 2048, "cuda": 8192}
 # Fewer rows are taken to cost as much as these: on a GPU they need as many rounds, and on a CPU
 # edge lists may have to be made of dense weights. Complete graphs of n = 1000, 2000 and 4000, ms on
 # these two cores: a dense solve 44, 123 and 844; the lists 101, 447 and 1337; then one row 2, 9 and
@@ -136,7 +213,8 @@ def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> f
     Args:
         has_lists: whether the graph was given by its edges, not by dense weights.
     """
-    if n < _LEAST_VERTICES[device.type] and 4 * rows > n:
+    vertices = _LEAST_VERTICES if has_lists else _LEAST_VERTICES_WITHOUT_LISTS
+    if n < vertices[device.type] and 4 * rows > n:
         return 0
     least = (_LEAST_ROWS if has_lists else _LEAST_ROWS_WITHOUT_LISTS)[device.type]
     return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))

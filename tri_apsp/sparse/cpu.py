@@ -79,7 +79,7 @@ class CpuSparseEngine(SparseEngine):
             changed = np.zeros(graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
             changed[part] = True
-            kernels.many_sources(*lists, limit, changed, x)
+            kernels.many_sources(*lists, limit, changed, x, graph.n)
             d[first : first + len(part)] = x.T
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))

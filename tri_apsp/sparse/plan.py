@@ -56,7 +56,9 @@ def plan_sparse(
 ) -> SparsePlan:
     """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
     rows = 1 if min_only else graph.n if sources is None else len(sources)
-    method, may_eliminate = choose(graph, rows) if choice == "auto" else (choice, False)
+    method, may_eliminate = choice, False
+    if choice == "auto":
+        method, may_eliminate = choose(graph, rows, sources, limit)
     # Predecessors are found by equal sums; floats of a path are added up in another order.
     exact = not (options.predecessors and graph.dtype.is_floating_point)
     if method == "elimination" and not exact:

@@ -90,19 +90,20 @@ def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
 
 
 @kernel
-def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
+def many_sources(offsets, sources, weights, limit, changed, x, most):  # type: ignore[no-untyped-def]
     """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that
-    changed: a row at a time.
+    changed: a row at a time. Return the rounds.
 
     Args:
         offsets, sources, weights: the edges by destination.
         changed: [n] of bool, the vertices whose row is not yet propagated: the sources.
+        most: the most rounds.
     """
     n, width = x.shape
     # A row is read in the round after it was lowered, and in the same round by later vertices.
-    pending = True
+    rounds, pending = 0, True
     current = changed
-    while pending:
+    while pending and rounds < most:
         later = np.zeros(n, np.bool_)
         pending = False
         for v in range(n):
@@ -124,6 +125,8 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
                 later[v] = True
                 pending = True
         current = later
+        rounds += 1
+    return rounds
 
 
 @kernel
@@ -279,18 +282,20 @@ def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_levels(offsets, targets, in_offsets, sources, start, most):  # type: ignore[no-untyped-def]
-    """Return the levels of a breadth-first search from `start`, along edges in both directions; at
-    most `most`.
+def search(offsets, targets, other_offsets, others, start, most_levels, most_vertices):  # type: ignore[no-untyped-def]
+    """Search breadth first from `start` along the edges of two lists, which may be the same. Return
+    the levels and the vertices that were found.
 
     Args:
-        offsets, targets, in_offsets, sources: the edges by source, and by destination.
+        offsets, targets, other_offsets, others: such as the edges by source and by destination,
+            for paths in both directions.
+        most_levels, most_vertices: after which the search ends.
     """
     n = len(offsets) - 1
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
     queue[0], seen[start] = start, True
     begin, count, level = 0, 1, 0
-    while begin < count and level < most:
+    while begin < count < most_vertices and level < most_levels:
         end = count
         for index in range(begin, end):
             u = queue[index]
@@ -299,11 +304,20 @@ def count_levels(offsets, targets, in_offsets, sources, start, most):  # type: i
                     seen[targets[e]] = True
                     queue[count] = targets[e]
                     count += 1
-            for e in range(in_offsets[u], in_offsets[u + 1]):
-                if not seen[sources[e]]:
-                    seen[sources[e]] = True
-                    queue[count] = sources[e]
+            for e in range(other_offsets[u], other_offsets[u + 1]):
+                if not seen[others[e]]:
+                    seen[others[e]] = True
+                    queue[count] = others[e]
                     count += 1
         begin = end
         level += 1
-    return level
+    return level, count
+
+
+@kernel
+def is_in_order(offsets, targets):  # type: ignore[no-untyped-def]
+    """Return whether every edge leads to a later vertex; `targets` ascend in each list."""
+    for u in range(len(offsets) - 1):
+        if offsets[u] < offsets[u + 1] and targets[offsets[u]] <= u:
+            return False
+    return True
