@@ -453,11 +453,11 @@ def as_indices(values: Any, name: str, count: int, device: torch.device) -> torc
     if found.layout != torch.strided or found.dim() != 1:
         raise InputError(f"{rule}, but is {shown(found)}; give it as one list.")
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
-    outside = (found < 0) | (found >= count)
-    if bool(outside.any()):
+    lowest, highest = found.aminmax() if found.numel() else (0, -1)
+    if lowest < 0 or highest >= count:
+        wrong = found[(found < 0) | (found >= count)][0]
         raise InputError(
-            f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers "
-            "in range."
+            f"`{name}` must lie in [0, {count}), but one is {int(wrong)}; give numbers in range."
         )
     return found
 

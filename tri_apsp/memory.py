@@ -107,9 +107,9 @@ def is_small(size: float, device: torch.device) -> bool:
     """Return whether `size` bytes may be allocated without querying the free memory, which takes
     100 us on a GPU.
 
-    The limit is 256 KiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
+    The limit is 2 MiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
     """
-    return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
+    return size <= (1 << 21 if device.type == "cpu" else describe(device).memory >> 6)
 
 
 def _too_large(

@@ -127,7 +127,20 @@ class SparseGraph:
     @cached_property
     def lowest(self) -> float | int:
         """The smallest weight; 0 if there is no edge, or none is negative."""
-        return min(0, self.by_source.weights.min().item()) if self.edges else 0
+        return min(0, self._values.min().item()) if self.edges else 0
+
+    @cached_property
+    def heaviest(self) -> float | int:
+        """The largest weight; 0 if there is no edge."""
+        return self._values.max().item() if self.edges else 0
+
+    @property
+    def _values(self) -> Any:
+        """The weights, on a CPU as an array: torch's threads would wait for one that a busy machine
+        does not run.
+        """
+        weights = self.by_source.weights
+        return weights.numpy() if self.device.type == "cpu" else weights
 
     @cached_property
     def by_destination(self) -> EdgeLists:
@@ -176,14 +189,20 @@ class SparseGraph:
         graph itself if it has no others.
         """
         lists = self.by_source
-        has_edge = lists.degrees > 0
-        has_edge[lists.vertices.long()] = True
-        kept = has_edge.nonzero().flatten()
+        if self.device.type == "cpu":
+            from tri_apsp.kernels.cpu.edge_lists import without_isolated  # see canonical
+
+            found = without_isolated(*lists.arrays()[:2])
+            kept, offsets, targets = map(torch.from_numpy, found)
+        else:
+            has_edge = lists.degrees > 0
+            has_edge[lists.vertices.long()] = True
+            kept = has_edge.nonzero().flatten()
+            place = has_edge.cumsum(0) - 1
+            offsets = torch.cat((lists.offsets[kept], lists.offsets[-1:]))
+            targets = place[lists.vertices.long()].to(torch.int32)
         if len(kept) == self.n:
             return self, kept
-        place = has_edge.cumsum(0) - 1
-        offsets = torch.cat((lists.offsets[kept], lists.offsets[-1:]))
-        targets = place[lists.vertices.long()].to(torch.int32)
         return SparseGraph(len(kept), EdgeLists(offsets, targets, lists.weights)), kept
 
     def both_ways(self) -> SparseGraph:
@@ -257,8 +276,7 @@ def sparse_graph(
     if isinstance(graph, SparseGraph):
         given: SparseGraph = graph
         if dtype is not None and dtype != given.dtype:
-            lists = given.by_source
-            given = given.with_weights(_cast(lists.owners(), lists.vertices, lists.weights, dtype))
+            given = given.with_weights(_cast(given.by_source.weights, dtype))
         return given if device is None else given.to(device)
     labels = None
     if isinstance(graph, DenseGraph):
@@ -320,10 +338,8 @@ def of_entries(
             f"`graph` must have at most {_MAX_VERTICES} vertices, but has {n}; split it."
         )
     _check_memory(n, len(weights), weights.dtype, device)
-    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
-    if bool(outside.any()):
-        raise outside_error(n, int(sources[outside][0]), int(targets[outside][0]))
-    weights = _cast(sources, targets, weights.to(device), dtype or weights.dtype)
+    _check_entries(n, sources, targets, weights)
+    weights = _cast(weights.to(device), dtype or weights.dtype)
     return canonical(n, sources.to(device), targets.to(device), weights)
 
 
@@ -398,22 +414,40 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor) -> No
         )
 
 
-def _cast(
-    sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype
-) -> torch.Tensor:
-    """Return weights of another dtype, all of which are checked."""
+def _check_entries(
+    n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+) -> None:
+    """Refuse an end that is no vertex, and a weight that is neither a number of the dtype nor
+    no_edge.
+    """
     limit = no_edge(weights.dtype)
     floating = weights.is_floating_point()
-    wrong = ~(weights > -limit) if floating else (weights > limit) | (weights < -limit)
-    if bool(wrong.any()):
-        place = int(wrong.nonzero()[0])
-        weight, source, target = weights[place].item(), int(sources[place]), int(targets[place])
-        if floating:
-            raise weight_error(weight, source, target)
-        raise InputError(
-            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `graph` "
-            f"has {weight} from {source} to {target}; {remedy_beyond(weights.dtype)}."
-        )
+    lowest = torch.finfo(weights.dtype).min if floating else -limit
+    if sources.device.type == "cpu":
+        from tri_apsp.kernels.cpu.edge_lists import first_wrong  # see canonical
+
+        values = weights.numpy()
+        bounds = values.dtype.type(lowest), values.dtype.type(limit)
+        place = int(first_wrong(n, sources.numpy(), targets.numpy(), values, *bounds))
+    else:
+        wrong = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
+        wrong |= ~((weights >= lowest) & (weights <= limit))
+        place = int(wrong.nonzero()[0]) if bool(wrong.any()) else -1
+    if place < 0:
+        return
+    source, target, weight = (x[place].item() for x in (sources, targets, weights))
+    if not (0 <= source < n and 0 <= target < n):
+        raise outside_error(n, int(source), int(target))
+    if floating:
+        raise weight_error(weight, int(source), int(target))
+    raise InputError(
+        f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `graph` "
+        f"has {weight} from {source} to {target}; {remedy_beyond(weights.dtype)}."
+    )
+
+
+def _cast(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return checked weights in another dtype."""
     if weights.dtype == dtype:
         return weights
     cast = Cast(dtype)

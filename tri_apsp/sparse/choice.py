@@ -6,35 +6,37 @@ import torch
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
 
-# Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.5: 8, 32 and
+# Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.3: 8, 32 and
 # 128 sources by dijkstra and many_sources; the same by elimination; and the levels of a
-# breadth-first search.
-#     random, n = 10000, 4 edges each        19  10     48    21    179   35                       7
-#     random, n = 10000, 50 edges each       28  65     78    94    302  160                       4
-#     random, n = 100000, 2 edges each       77  88    392   171   1331  470                      14
-#     random, n = 100000, 1.2 edges each     35 127     45   162    252  457  266   282  418      22
-#     power law, n = 20000, 4 edges each     40  14     88    29    320   72                       7
-#     small world, n = 20000, 6 edges each   34  60    123    86    395  155                      19
-#     star, n = 100000                      138   8    651    23   2205   83  128   120  221       2
-#     grid of 57 x 57                         4   8     16    25     37   37   42    46   47     111
-#     grid of 150 x 150, shuffled            60 272     83   306    384 2128 1831  1272 1400     183
-#     cube of 40 x 40 x 40                   85 304    469   720   1867 1265                     115
-#     the same, shuffled                    174 728    597  1876   2609 4618                     102
-#     Delaunay, n = 65536                    80 557    367  1072   1445 2141       7000          102
-#     grid with diagonals, 200 x 200         48 684    174   904    655                          199
-#     roads of Rome, n = 3353                 4  10     15    24     37   34   16    17   19      50
-#     part of Luxembourg, n = 10000          10  44     39   117     86  123   15    17   19     212
-#     part of Luxembourg, n = 49000          37 558    141   687    639 1692   83   100  108     382
-#     Luxembourg, n = 114599                 86 2595   344         1278       213   211  250     952
-#     tree, n = 50000                        48 410    201   743    733 1948  101   140  140     505
-#     chain, n = 100000, in its order         8   6     39    21    118   85   95   109  158  100000
-#     grid of 200 x 200, only forwards       14   5     45    17    166   32   56    92  110     399
-# So many_sources suits short paths, of many sources also less short ones, and graphs whose slab of
-# 64 rows fits the cache of a core; a graph in topological order it solves in one round. The more
-# edges at each vertex, the more sources it needs. Where sources reach few vertices, Dijkstra's
-# algorithm ends early: a random graph without cycles, n = 100000, 3 edges each, takes it a seventh
-# of the time. Elimination pays from a number of sources on that grows with the square root of n (a
-# grid of 100 x 100: from 300 on), and with the edges at each vertex.
+# breadth-first search from the vertex with the most edges, in both directions.
+#     random, n = 10000, 4 edges each       10   9     19   12     72   24                       7
+#     random, n = 10000, 50 edges each      12  62     43   84    169  182                       4
+#     random, n = 100000, 2 edges each      27  89    157  183    667  546                      14
+#     random, n = 100000, 1.2 edges each     7  90     16  120     80  348   252  236  247      22
+#     random, n = 100000, 8 edges each     122 196    426  428   1789 1403                       6
+#     random, n = 5000, 200 edges each      13  98     46  119    213  237                       3
+#     power law, n = 20000, 4 edges each    20  13     42   21    168   42                       7
+#     power law, n = 50000, 16 edges each   53 130    209  166    906  629                       5
+#     small world, n = 20000, 6 edges each  12  37     42   53    174  105                      19
+#     star, n = 100000                      52   7    207   11    880   51   105  107  136       2
+#     grid of 57 x 57                        2   8      8   22     16   29    42   42   44     111
+#     grid of 150 x 150, shuffled           22 180     42  282    164  672  1300 1298 1327     183
+#     cube of 40 x 40 x 40                  42 281    158  418    626  937                     115
+#     the same, shuffled                    43 363    163  664    680 2910                     102
+#     Delaunay, n = 65536                   42 548    155  992    712                          102
+#     grid with diagonals, 200 x 200        24 667     83  875    337                          199
+#     cube with diagonals, 30 x 30 x 30     26 220    110  289    415  572                      29
+#     roads of Rome, n = 3353                3  11      9   25     21   41    16   16   18      50
+#     part of Luxembourg, n = 49000         25 919     92 1215    266        124   92  103     382
+#     Luxembourg, n = 114599                45 2482   224         823        186  191  270     952
+#     tree, n = 50000                       21 359     81  411    353 1225    89   83  101     505
+#     chain, n = 100000, in its order        5   5     16   10     60   51   102  103  129  100000
+#     grid of 200 x 200, only forwards       8   3     16    7     59   16    48   52   59     399
+#     random, only forwards, n = 100000      1   6      2   12     14   74   181  162  206      10
+# So many_sources suits many sources and short paths; the more edges at each vertex, the more
+# sources it needs. A graph in topological order it solves in one round. Where sources reach few
+# vertices, Dijkstra's algorithm ends early. Elimination pays from a number of sources on that grows
+# with the square root of n, and with the edges at each vertex.
 #
 # On an H200: one source by output_parallel, input_parallel, frontier; 16 by many_sources.
 #     random, n = 100000, 8 edges each         0.7  1.1  1.0     3.0
@@ -46,18 +48,18 @@ from tri_apsp.semirings import no_edge
 # and many_sources, s, copied to the CPU: a grid of 100 x 100 0.49 and 0.59, of 200 x 200 2.3 and
 # 3.6, of 316 x 316 14 and 40. Finding out that a graph does not stay sparse takes 2.6 us per edge.
 _LEAST_SOURCES = 8
-_CACHE = 1 << 19
-# Sources reach few vertices if half of a sample of them reaches less than this share.
-_SAMPLES, _FEW_REACHED = 8, 1 / 4
-# Paths are long for fewer than so many sources from so many levels on ...
-_LONG = ((16, 17), (128, 25), (float("inf"), 130))
-# ... and for more, from so many rounds of many_sources on: cubes and Delaunay graphs have 100
-# levels, but 20 and 90 rounds, and 0.8 and 1.5 times the time of dijkstra.
-_LONG_ROUNDS = 28
+# many_sources needs so many sources for each edge at a vertex.
+_SOURCES_PER_DEGREE = 2
+# The shares of the vertices that sources reach, from which on many_sources takes less time: in any
+# graph, and in one whose edges all lead to later vertices. Shares up to _MOST_REACHED are counted,
+# of about _SAMPLES sources.
+_LEAST_REACHED, _LEAST_REACHED_IN_ORDER, _MOST_REACHED, _SAMPLES = 0.15, 0.05, 0.25, 32
+# Paths are long for fewer than so many sources from so many levels on.
+_LONG = ((16, 9), (64, 17), (float("inf"), 23))
 # The least levels and sources for elimination on a CPU: up to so many edges at each vertex, this
 # times the square root of n.
-_LEAST_LEVELS, _LEAST_ELIMINATED = 27, 20
-_LEAST_ROOTS = ((1.5, 3), (2.4, 0), (3.2, 1), (6.5, 3), (8, 6.5))
+_LEAST_LEVELS, _LEAST_ELIMINATED = 27, 40
+_LEAST_ROOTS = ((1.5, 6), (2.4, 0), (3.2, 2), (6.5, 6), (8, 13))
 # On a GPU: this share of n, and levels.
 _LEAST_SHARE, _LONG_ON_GPU = 1 / 4, 100
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
@@ -89,12 +91,16 @@ def choose(
         return method, _may_stay_sparse(graph) and rows >= _LEAST_SHARE * n
     if not edges:
         return "many_sources", False
-    if rows < max(_LEAST_SOURCES, edges / n) or _reach_few(graph, sources, limit):
+    if rows < max(_LEAST_SOURCES, _SOURCES_PER_DEGREE * edges / n):
         return "dijkstra", False
-    if _is_in_order(graph):
+    reached, in_order = _share_reached(graph, sources, limit), _is_in_order(graph)
+    if reached < (_LEAST_REACHED_IN_ORDER if in_order else _LEAST_REACHED):
+        return "dijkstra", False
+    if in_order:
         return "many_sources", False
     levels = _levels(graph)
-    method = "dijkstra" if _has_long_paths(graph, rows, levels) else "many_sources"
+    is_long = levels >= next(long for most, long in _LONG if rows < most)
+    method = "dijkstra" if is_long else "many_sources"
     if not _may_stay_sparse(graph) or levels < _LEAST_LEVELS:
         return method, False
     roots = next(roots for degree, roots in _LEAST_ROOTS if edges <= degree * n)
@@ -105,23 +111,25 @@ def _may_stay_sparse(graph: SparseGraph) -> bool:
     return 0 < graph.edges <= _LEAST_ROOTS[-1][0] * graph.n
 
 
-def _reach_few(graph: SparseGraph, sources: torch.Tensor | None, limit: float | None) -> bool:
-    """Return whether few vertices are within the limit of some of the sources."""
+def _share_reached(graph: SparseGraph, sources: torch.Tensor | None, limit: float | None) -> float:
+    """Return the share of the vertices that is within the limit of some of the sources, on average
+    and counted up to _MOST_REACHED.
+    """
     from tri_apsp.kernels.cpu.sparse import search  # with Numba: half a second
     from tri_apsp.sparse.cpu import CpuSparseEngine
 
-    rows = graph.n if sources is None else len(sources)
-    enough = _FEW_REACHED * graph.n
+    n, rows = graph.n, graph.n if sources is None else len(sources)
     if limit is not None and graph.lowest >= 0:
         middle = torch.tensor([rows // 2]) if sources is None else sources[rows // 2, None]
         row = CpuSparseEngine(graph).distances("dijkstra", middle, limit)
-        return int((row < no_edge(graph.dtype)).sum()) < enough
-    lists = graph.by_source.arrays()[:2]
-    few, step = 0, max(rows // _SAMPLES, _LEAST_SOURCES // 2)
-    for row in range(0, rows, step):
-        start = row if sources is None else sources[row].item()
-        few += search(*lists, *lists, start, graph.n, enough)[1] < enough
-    return 2 * few > len(range(0, rows, step))
+        return int((row < no_edge(graph.dtype)).sum()) / n
+    lists, most = graph.by_source.arrays()[:2], int(_MOST_REACHED * n)
+    sample = range(0, rows, max(rows // _SAMPLES, _LEAST_SOURCES // 2))
+    reached = 0
+    for place in sample:
+        start = place if sources is None else sources[place].item()
+        reached += min(most, search(*lists, *lists, start, n, most)[1])
+    return reached / (len(sample) * n)
 
 
 def _is_in_order(graph: SparseGraph) -> bool:
@@ -138,30 +146,8 @@ def _levels(graph: SparseGraph) -> int:
     from tri_apsp.kernels.cpu.sparse import search
 
     lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
-    start = graph.by_source.degrees.argmax().item()
-    return int(search(*lists, start, _LONG[-1][1], graph.n)[0])
-
-
-def _has_long_paths(graph: SparseGraph, rows: int, levels: int) -> bool:
-    """Return whether paths are too long for many_sources."""
-    if 64 * graph.n * graph.dtype.itemsize <= _CACHE:
-        return False
-    if levels >= next(long for most, long in _LONG if rows < most):
-        return True
-    return rows >= _LONG[-2][0] and levels >= _LONG[0][1] and _rounds(graph) >= _LONG_ROUNDS
-
-
-def _rounds(graph: SparseGraph) -> int:
-    """Return the rounds of many_sources from the vertex with the most edges, up to _LONG_ROUNDS."""
-    from tri_apsp.kernels.cpu.sparse import many_sources
-
-    start = graph.by_source.degrees.argmax().item()
-    distances = np.full((graph.n, 1), no_edge(graph.dtype), graph.by_source.arrays()[2].dtype)
-    changed = np.zeros(graph.n, np.bool_)
-    distances[start], changed[start] = 0, True
-    limit = distances.dtype.type(no_edge(graph.dtype) - 1)
-    lists = graph.by_destination.arrays()
-    return int(many_sources(*lists, limit, changed, distances, _LONG_ROUNDS))
+    hub = np.diff(graph.by_source.arrays()[0]).argmax()
+    return int(search(*lists, hub, _LEAST_LEVELS, graph.n)[0])
 
 
 def has_long_paths(graph: SparseGraph) -> bool:

@@ -8,7 +8,7 @@ import torch
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.kernels.cpu import sparse as kernels
 from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.engine import SparseEngine
 
 # Sources that many_sources solves at a time, at most and at least: their distances from one vertex
@@ -31,13 +31,14 @@ class CpuSparseEngine(SparseEngine):
         early_stop: bool = True,
     ) -> torch.Tensor:
         graph = self.graph
-        result = torch.full((len(sources), graph.n), no_edge(graph.dtype), dtype=graph.dtype)
-        d, starts = result.numpy(), sources.numpy()
-        largest = d.dtype.type(limit)
+        starts = sources.numpy()
+        d = np.empty((len(starts), graph.n), dtype_name(graph.dtype))
+        result, largest = torch.from_numpy(d), d.dtype.type(limit)
         if method in ("many_sources", "elimination"):
             run = self._many_sources if method == "many_sources" else self._sweeps
             run(starts, largest, d)
             return result
+        d.fill(no_edge(graph.dtype))
         d[np.arange(len(d)), starts] = 0
         tasks: list[CpuTask]
         if method in ("frontier", "dijkstra"):
@@ -79,7 +80,7 @@ class CpuSparseEngine(SparseEngine):
             changed = np.zeros(graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
             changed[part] = True
-            kernels.many_sources(*lists, limit, changed, x, graph.n)
+            kernels.many_sources(*lists, limit, changed, x)
             d[first : first + len(part)] = x.T
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))

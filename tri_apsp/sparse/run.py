@@ -292,8 +292,7 @@ def _engine_of(name: str, graph: SparseGraph) -> SparseEngine:
 
 def _fits(graph: SparseGraph) -> bool:
     """Return whether the dtype holds the weight of any path."""
-    heaviest = graph.by_source.weights.max().item() if graph.edges else 0
-    return bool(heaviest * max(1, graph.n - 1) <= _largest(graph.dtype))
+    return bool(graph.heaviest * max(1, graph.n - 1) <= _largest(graph.dtype))
 
 
 def _largest(dtype: torch.dtype) -> float | int:
@@ -305,10 +304,10 @@ def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     if _fits(graph) or not distances.numel():
         return
     infinity = no_edge(graph.dtype)
-    largest, heaviest = _largest(graph.dtype), graph.by_source.weights.max().item()
+    largest = _largest(graph.dtype)
     parts = torch.split(distances, max(1, _VALUES_PER_BLOCK // graph.n))
     farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
-    if farthest.item() + heaviest <= largest:
+    if farthest.item() + graph.heaviest <= largest:
         return  # no edge was left out
     sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
     for row in distances:

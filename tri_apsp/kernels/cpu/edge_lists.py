@@ -1,8 +1,20 @@
-"""Lists of the edges from, and to, each vertex: by counting sorts."""
+"""Checks of edges, and lists of those from, and to, each vertex: by counting sorts."""
 
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
+
+
+@kernel
+def first_wrong(n, sources, targets, weights, lowest, highest):  # type: ignore[no-untyped-def]
+    """Return the place of the first edge with an end that is not in [0, n), or a weight that is not
+    in [lowest, highest]; -1 if there is none.
+    """
+    for e in range(len(weights)):
+        inside = 0 <= sources[e] < n and 0 <= targets[e] < n
+        if not (inside and lowest <= weights[e] <= highest):
+            return e
+    return -1
 
 
 @kernel
@@ -28,18 +40,12 @@ def lists_by_source(n, sources, targets, weights, no_edge):  # type: ignore[no-u
             ascending &= source == sources[e - 1] and target > targets[e - 1]
     for v in range(n):
         offsets[v + 1] += offsets[v]
-    edges = offsets[n]
     if ascending:
-        order = np.flatnonzero(kept)
-    else:
-        # By target, then by source, which keeps the order of targets.
-        by_target = _sorted(np.flatnonzero(kept), targets, n)
-        order = _sorted(by_target, sources, n)
-    vertices, values = np.empty(edges, np.int32), np.empty(edges, weights.dtype)
-    for place in range(edges):
-        vertices[place], values[place] = targets[order[place]], weights[order[place]]
-    if ascending:
-        return offsets, vertices, values
+        return offsets, targets[kept].astype(np.int32), weights[kept]
+    # By target, then by source, which keeps the order of targets.
+    by_target = _sorted(np.flatnonzero(kept), targets, n)
+    order = _sorted(by_target, sources, n)
+    vertices, values = targets[order].astype(np.int32), weights[order]
     count, begin = 0, 0
     for v in range(n):
         first, end = count, offsets[v + 1]
@@ -72,6 +78,22 @@ def lists_by_destination(offsets, targets, weights):  # type: ignore[no-untyped-
             places[targets[e]] += 1
             vertices[place], values[place] = source, weights[e]
     return heads, vertices, values
+
+
+@kernel
+def without_isolated(offsets, targets):  # type: ignore[no-untyped-def]
+    """Return the vertices that have an edge, of int64, and the offsets and targets of the graph of
+    these; edges by source.
+    """
+    n = len(offsets) - 1
+    has_edge = offsets[1:] > offsets[:-1]
+    for v in targets:
+        has_edge[v] = True
+    kept, place = np.flatnonzero(has_edge), np.empty(n, np.int32)
+    place[kept] = np.arange(len(kept))
+    fewer = np.empty(len(kept) + 1, np.int64)
+    fewer[:-1], fewer[-1] = offsets[kept], offsets[-1]
+    return kept, fewer, place[targets]
 
 
 @kernel

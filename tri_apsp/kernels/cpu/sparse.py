@@ -2,8 +2,8 @@
 
 Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
 d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
-`limit` is not kept. The last four find predecessors, to which vertices sources lead, and by how
-many edges.
+`limit` is not kept. The last ones find predecessors, to which vertices sources lead, and what kind
+of graph it is.
 """
 
 import numpy as np
@@ -90,20 +90,19 @@ def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-unt
 
 
 @kernel
-def many_sources(offsets, sources, weights, limit, changed, x, most):  # type: ignore[no-untyped-def]
+def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
     """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that
-    changed: a row at a time. Return the rounds.
+    changed: a row at a time.
 
     Args:
         offsets, sources, weights: the edges by destination.
         changed: [n] of bool, the vertices whose row is not yet propagated: the sources.
-        most: the most rounds.
     """
     n, width = x.shape
     # A row is read in the round after it was lowered, and in the same round by later vertices.
-    rounds, pending = 0, True
+    pending = True
     current = changed
-    while pending and rounds < most:
+    while pending:
         later = np.zeros(n, np.bool_)
         pending = False
         for v in range(n):
@@ -125,8 +124,6 @@ def many_sources(offsets, sources, weights, limit, changed, x, most):  # type: i
                 later[v] = True
                 pending = True
         current = later
-        rounds += 1
-    return rounds
 
 
 @kernel
@@ -139,14 +136,14 @@ def dijkstra(offsets, targets, weights, wanted, left, start, limit, d):  # type:
         left: how many they are.
         start: the source, whose distance is 0.
     """
-    # place[v] is the position of v in the heap, -1 before it is there and -2 once it is settled.
+    # The heap holds distances beside vertices, since reading them by vertex would miss the cache.
+    # place[v] is the position of v, -1 before it is there and -2 once it is settled.
     n = len(d)
-    heap, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.full(n, -1, np.int32)
     count = 1
-    heap[0] = start
-    place[start] = 0
+    keys[0], heap[0], place[start] = 0, start, 0
     while count:
-        u = heap[0]
+        nearest, u = keys[0], heap[0]
         place[u] = -2  # settled
         count -= 1
         if wanted[u]:
@@ -155,49 +152,49 @@ def dijkstra(offsets, targets, weights, wanted, left, start, limit, d):  # type:
                 break
         # The last vertex of the heap fills the top.
         if count:
-            _sift_down(heap, place, d, heap[count], count)
+            _sift_down(keys, heap, place, keys[count], heap[count], count)
         for e in range(offsets[u], offsets[u + 1]):
-            v, total = targets[e], d[u] + weights[e]
+            v, total = targets[e], nearest + weights[e]
             if total < d[v] and total <= limit:
                 d[v] = total
-                if place[v] < 0:
-                    place[v] = count
+                at = place[v]
+                if at < 0:
+                    at = count
                     count += 1
-                _sift_up(heap, place, d, v)
+                _sift_up(keys, heap, place, total, v, at)
 
 
 @kernel
-def _sift_up(heap, place, d, v):  # type: ignore[no-untyped-def]
-    at = place[v]
+def _sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
+    """Put v with its key at `at`, and move it up."""
     while at > 0:
         above = (at - 1) // 4
-        if d[heap[above]] <= d[v]:
+        if keys[above] <= key:
             break
-        heap[at] = heap[above]
+        keys[at], heap[at] = keys[above], heap[above]
         place[heap[at]] = at
         at = above
-    heap[at] = v
-    place[v] = at
+    keys[at], heap[at], place[v] = key, v, at
 
 
 @kernel
-def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
-    """Put v at the top of a heap of `count` vertices, each of which has up to four below it, and
-    move it down.
+def _sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
+    """Put v with its key at the top of a heap of `count` vertices, each of which has up to four
+    below it, and move it down.
     """
     at = 0
     while 4 * at + 1 < count:
         least = 4 * at + 1
+        smallest = keys[least]
         for below in range(least + 1, min(least + 4, count)):
-            if d[heap[below]] < d[heap[least]]:
-                least = below
-        if d[heap[least]] >= d[v]:
+            if keys[below] < smallest:
+                least, smallest = below, keys[below]
+        if smallest >= key:
             break
-        heap[at] = heap[least]
+        keys[at], heap[at] = smallest, heap[least]
         place[heap[at]] = at
         at = least
-    heap[at] = v
-    place[v] = at
+    keys[at], heap[at], place[v] = key, v, at
 
 
 @kernel
