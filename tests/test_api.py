@@ -71,7 +71,7 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
         ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "no recursion")),
-        ({"method": "johnson"}, ("sparse", "many_sources", BY_NAME)),
+        ({"method": "johnson"}, ("sparse", "dijkstra", BY_NAME)),
         ({"method": "frontier"}, ("sparse", "frontier", BY_NAME)),
         ({"sources": 3, "limit": 2}, ("sparse", "dijkstra", "for chosen rows")),
         (
@@ -494,8 +494,8 @@ def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
     assert is_small(1 << 30, gpu)
     assert not is_small((1 << 30) + 1, gpu)
-    assert is_small(1 << 18, cpu)
-    assert not is_small((1 << 18) + 1, cpu)
+    assert is_small(1 << 21, cpu)
+    assert not is_small((1 << 21) + 1, cpu)
 
 
 def test_strides_with_which_a_gpu_can_solve_in_place() -> None:

@@ -65,12 +65,12 @@ def test_when_it_is_chosen() -> None:
     def method(graph: SparseGraph, rows: int, **options: bool) -> str:
         return solve(graph, range(rows), "johnson", **options).method
 
-    assert [method(graph, rows) for rows in (400, 60, 59)] == [
+    assert [method(graph, rows) for rows in (400, 120, 119)] == [
         *["elimination"] * 2,
-        "many_sources",
+        "dijkstra",
     ]
-    assert [method(other, 200) for other in (short, given_up)] == ["many_sources"] * 2
-    assert method(graph, 400, predecessors=True) == "many_sources"
+    assert [method(other, 400) for other in (short, given_up)] == ["many_sources", "dijkstra"]
+    assert method(graph, 400, predecessors=True) == "dijkstra"
     result = solve(whole, range(400), "johnson", predecessors=True)
     assert result.method == "elimination"
     expected = solve(whole, range(400), "dijkstra", predecessors=True)

@@ -18,33 +18,35 @@ def shortest_detour(  # type: ignore[no-untyped-def]
         to_target: [n], the distance of each vertex to `target`, `no_path` where there is none.
         closed: [n] of bool, the vertices that the path must not pass through.
         banned: [m], the vertices that must not come second.
-        memory: of earlier calls for this graph: d [n], `no_path` in each; f [n]; heap, touched,
-            pred and place [n] of int32, -1 in each place.
+        memory: of earlier calls for this graph: d [n], `no_path` in each; keys [n]; heap,
+            touched, pred and place [n] of int32, -1 in each place.
     """
-    d, f, heap, touched, pred, place = memory
+    d, keys, heap, touched, pred, place = memory
     # place[v] is the position of v in the heap, -1 before it is there and -2 once it is settled.
-    d[start], f[start] = 0, to_target[start]
-    heap[0], place[start], touched[0] = start, 0, start
+    # keys[at] is the least weight of a path to `target` by way of the vertex at that position.
+    d[start] = 0
+    keys[0], heap[0], place[start], touched[0] = to_target[start], start, 0, start
     count, seen = 1, 1
     while count and heap[0] != target:
         u = heap[0]
         place[u] = -2
         count -= 1
         if count:
-            _sift_down(heap, place, f, heap[count], count)
+            _sift_down(keys, heap, place, keys[count], heap[count], count)
         for e in range(offsets[u], offsets[u + 1]):
             v, total = targets[e], d[u] + weights[e]
             if closed[v] or to_target[v] >= no_path or place[v] == -2 or total >= d[v]:
                 continue
             if u == start and (banned == v).any():
                 continue
-            if place[v] < 0:
-                place[v] = count
+            at = place[v]
+            if at < 0:
+                at = count
                 count += 1
                 touched[seen] = v
                 seen += 1
-            d[v], f[v], pred[v] = total, total + to_target[v], u
-            _sift_up(heap, place, f, v)
+            d[v], pred[v] = total, u
+            _sift_up(keys, heap, place, total + to_target[v], v, at)
     weight, length = d[target], 0
     if count:
         v = target
