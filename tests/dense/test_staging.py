@@ -16,7 +16,7 @@ from gpu.test_value_range import expected as expected_range
 
 from tri_apsp.arguments import DenseBatch
 from tri_apsp.dense.run import stage
-from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.engines.base import Staging
 from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.semirings import no_edge
 
@@ -33,7 +33,7 @@ def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> N
     assert (padded[:, :, n:] == no_edge(weights.dtype)).all()
     reader.queue(found, no_edge(weights.dtype), diagonal=True)
     batch = DenseBatch(weights, True, sizes)
-    expected, read = stage(batch, CpuEngine, in_place=False, check=True, matrices=1)
+    expected, read = stage(batch, Staging, in_place=False, check=True, matrices=1)
     checked = read()
     assert torch.equal(found, expected)
     assert torch.equal(weights, before)

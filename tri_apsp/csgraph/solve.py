@@ -43,7 +43,7 @@ def solve(
     predecessors = bool(return_predecessors)  # SciPy takes any value
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=overwrite)
     if indices is None and not min_only and limit == np.inf:
-        return _as_scipy(*_all_pairs(weights, predecessors, overwrite), None, limit)
+        return _as_scipy(*_all_pairs(weights, predecessors, overwrite), None)
     if not ignore_unreached_cycles and _has_negative(weights):  # also one that no source reaches
         with _errors():
             distance_blocks(weights)  # which raises before it solves the first block
@@ -53,7 +53,7 @@ def solve(
     if not sources.size:
         none = torch.full(shape, -1, dtype=torch.int32) if predecessors else None
         distances = torch.full(shape, np.inf, dtype=torch.float64)
-        return _as_scipy(distances, none, none if min_only else None, limit)
+        return _as_scipy(distances, none, none if min_only else None)
     with _errors():
         result = shortest_paths(
             weights,
@@ -63,7 +63,7 @@ def solve(
             limit=limit if limit < np.inf else None,
         )
     before = None if result.predecessors is None else result.predecessors.view(shape)
-    return _as_scipy(result.distances.view(shape), before, result.nearest, limit)
+    return _as_scipy(result.distances.view(shape), before, result.nearest)
 
 
 def _all_pairs(
@@ -85,14 +85,9 @@ def _as_scipy(
     distances: torch.Tensor,
     predecessors: torch.Tensor | None,
     nearest: torch.Tensor | None,
-    limit: float,
 ) -> Any:
-    """Return distances up to a limit, and predecessors and sources if they are given, in SciPy's
-    form.
-    """
+    """Return distances, and predecessors and sources if they are given, in SciPy's form."""
     found = distances.numpy()
-    if limit < np.inf:
-        found[found > limit] = np.inf
     if predecessors is None:
         return found
     marked = [

@@ -15,6 +15,7 @@ from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.dense.verification import EarlyCheck, NegativeDiagonalError, verify
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MakeEngine, MatrixSpec
+from tri_apsp.engines.base import Staging
 from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.memory import memory_for_matrices
 from tri_apsp.methods import Method, Observer
@@ -170,7 +171,7 @@ def _solve(
 
 
 def stage(
-    batch: DenseBatch, engine: type[Engine], *, in_place: bool, check: bool, matrices: float
+    batch: DenseBatch, engine: type[Staging], *, in_place: bool, check: bool, matrices: float
 ) -> tuple[torch.Tensor, Callable[[], ValueRange | None]]:
     """Return the initial matrix of a solve, and a function that returns the value range of the
     weights, which a GPU may still be computing.

@@ -1,6 +1,5 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,28 +32,28 @@ class CpuSparseEngine(SparseEngine):
         graph = self.graph
         starts = sources.numpy()
         d = np.empty((len(starts), graph.n), dtype_name(graph.dtype))
-        result, largest = torch.from_numpy(d), d.dtype.type(limit)
-        if method in ("many_sources", "elimination"):
-            run = self._many_sources if method == "many_sources" else self._sweeps
-            run(starts, largest, d)
-            return result
-        d.fill(no_edge(graph.dtype))
-        d[np.arange(len(d)), starts] = 0
-        tasks: list[CpuTask]
-        if method in ("frontier", "dijkstra"):
-            lists: tuple[Any, ...] = graph.by_source.arrays()
-            if method == "dijkstra":
-                wanted = np.zeros(graph.n, np.bool_)
-                if targets is not None:
-                    wanted[targets.numpy()] = True
-                lists = *lists, wanted, np.count_nonzero(wanted)
-            tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
+        missing, largest = d.dtype.type(no_edge(graph.dtype)), d.dtype.type(limit)
+        if method == "many_sources":
+            self._many_sources(starts, largest, d)
+        elif method == "elimination":
+            self._sweeps(starts, largest, d)
+        elif method == "dijkstra":
+            self._dijkstra(starts, targets, missing, largest, d)
         else:
-            lists = graph.by_destination.arrays()
-            stop = (early_stop,) if method == "output_parallel" else ()
-            tasks = [(*lists, largest, *stop, row) for row in d]
-        self._run(getattr(kernels, method), tasks, len(d))
-        return result
+            d.fill(missing)
+            d[np.arange(len(d)), starts] = 0
+            tasks: list[CpuTask]
+            if method == "frontier":
+                lists = graph.by_source.arrays()
+                tasks = [
+                    (*lists, start, largest, row) for start, row in zip(starts, d, strict=True)
+                ]
+            else:
+                lists = graph.by_destination.arrays()
+                stop = (early_stop,) if method == "output_parallel" else ()
+                tasks = [(*lists, largest, *stop, row) for row in d]
+            self._run(getattr(kernels, method), tasks, len(d))
+        return torch.from_numpy(d)
 
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         graph = self.graph
@@ -68,6 +67,18 @@ class CpuSparseEngine(SparseEngine):
             len(distances),
         )
         return result
+
+    def _dijkstra(
+        self, starts: Array, targets: torch.Tensor | None, missing: Array, limit: Array, d: Array
+    ) -> None:
+        wanted = np.zeros(self.graph.n, np.bool_)
+        if targets is not None:
+            wanted[targets.numpy()] = True
+        lists = *self.graph.by_source.arrays(), wanted, np.count_nonzero(wanted)
+        width = max(1, min(_SLAB, len(d) // (4 * thread_count())))
+        parts = [slice(first, first + width) for first in range(0, len(d), width)]
+        tasks: list[CpuTask] = [(*lists, starts[part], missing, limit, d[part]) for part in parts]
+        self._run(kernels.dijkstra, tasks, len(d))
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
         graph = self.graph

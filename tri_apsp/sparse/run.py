@@ -64,7 +64,9 @@ def _rows(
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
     most = _ROWS if plan.targets is None else max(1, min(_ROWS, _PER_BLOCK // max(1, graph.n)))
-    if count <= most:  # one block, which need not be copied
+    # Only a GPU, potentials, columns and progress need blocks, whose rows must be copied.
+    whole = plan.targets is None and graph.device.type == "cpu" and graph.lowest == 0
+    if count <= most or (whole and progress is None):
         solver = SparseSolver(graph, plan)
         distances, pred = solver.solve(solver.sources)
         if progress is not None:

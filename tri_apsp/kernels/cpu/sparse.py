@@ -1,6 +1,6 @@
 """Distances from chosen sources in a sparse graph without negative weights, in Numba.
 
-Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least
+Each method lowers distances d until no edge lowers any of them: then d[v] is exactly the least
 d[u] + w of the edges (u, v), in floats too, whatever the order of the work. A distance beyond
 `limit` is not kept. The last ones find predecessors, to which vertices sources lead, and what kind
 of graph it is.
@@ -127,41 +127,46 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
 
 
 @kernel
-def dijkstra(offsets, targets, weights, wanted, left, start, limit, d):  # type: ignore[no-untyped-def]
-    """Lower d [n] by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
+def dijkstra(  # type: ignore[no-untyped-def]
+    offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d
+):
+    """d [sources, n] <- the distances from each source, `no_path` where there is none: by
+    Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.
-        wanted: [n] of bool, the vertices after which the search ends; none: it settles all.
-        left: how many they are.
-        start: the source, whose distance is 0.
+        wanted: [n] of bool, the vertices after which a search ends; none: it settles all.
+        count_wanted: how many they are.
+        starts: [sources].
     """
     # The heap holds distances beside vertices, since reading them by vertex would miss the cache.
     # place[v] is the position of v, -1 before it is there and -2 once it is settled.
-    n = len(d)
-    keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.full(n, -1, np.int32)
-    count = 1
-    keys[0], heap[0], place[start] = 0, start, 0
-    while count:
-        nearest, u = keys[0], heap[0]
-        place[u] = -2  # settled
-        count -= 1
-        if wanted[u]:
-            left -= 1
-            if left == 0:
-                break
-        # The last vertex of the heap fills the top.
-        if count:
-            _sift_down(keys, heap, place, keys[count], heap[count], count)
-        for e in range(offsets[u], offsets[u + 1]):
-            v, total = targets[e], nearest + weights[e]
-            if total < d[v] and total <= limit:
-                d[v] = total
-                at = place[v]
-                if at < 0:
-                    at = count
-                    count += 1
-                _sift_up(keys, heap, place, total, v, at)
+    n = d.shape[1]
+    keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
+    for s in range(len(starts)):
+        row, start, left, count = d[s], starts[s], count_wanted, 1
+        row[:], place[:] = no_path, -1
+        row[start], keys[0], heap[0], place[start] = 0, 0, start, 0
+        while count:
+            nearest, u = keys[0], heap[0]
+            place[u] = -2  # settled
+            count -= 1
+            if wanted[u]:
+                left -= 1
+                if left == 0:
+                    break
+            # The last vertex of the heap fills the top.
+            if count:
+                _sift_down(keys, heap, place, keys[count], heap[count], count)
+            for e in range(offsets[u], offsets[u + 1]):
+                v, total = targets[e], nearest + weights[e]
+                if total < row[v] and total <= limit:
+                    row[v] = total
+                    at = place[v]
+                    if at < 0:
+                        at = count
+                        count += 1
+                    _sift_up(keys, heap, place, total, v, at)
 
 
 @kernel
