@@ -106,7 +106,8 @@ class NegativeCycleError(ApspError, ValueError):
         )
 
     def reworded(self, mark: str, labels: Sequence[int | str] | None = None) -> NegativeCycleError:
-        """Return the same error with another `mark`, and with these labels."""
+        """Return the same error with another `mark`, and with labels; None: those it has."""
+        labels = self.labels if labels is None else labels
         return type(self)(self.vertices, self.batch, labels, self.weight, self.graphs, mark)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:

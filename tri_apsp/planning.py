@@ -63,7 +63,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 def _as_asked(result: Result, request: Request) -> Result:
     """Return a result with the labels, the columns and the value for no path of a request."""
     distances, no_path = result.distances, request.no_path
-    if request.targets is not None and distances.shape[-1] != len(request.targets):
+    if request.targets is not None and not isinstance(result.plan, SparsePlan):
         distances = distances[:, request.targets.to(distances.device)]
     if no_path is not None:
         if bool((distances == no_path).any()):

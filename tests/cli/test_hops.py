@@ -82,3 +82,11 @@ def test_weighted_with_a_negative_cycle(cli, save):
         outcome.err,
     )
     assert cli("hops", graph, "--json").json["diameter"] == 1
+    beyond = save("d.gr", "p sp 9 2\na 7 9 3\na 9 7 -4\n")
+    assert re.search(r"through vertices (7, 9|9, 7);", cli("hops", beyond, "--weighted").err)
+
+
+def test_the_diameter_of_a_graph_that_is_not_connected_ends_early(cli, save, monkeypatch):
+    monkeypatch.setattr("tri_apsp.cli.hops.totals", None)
+    graph = save("c.gr", "p sp 3 2\na 1 2 3\na 2 1 4\n")
+    assert cli("hops", graph, "--diameter", "--json").json["diameter"] is None

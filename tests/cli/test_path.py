@@ -56,6 +56,12 @@ def test_names_and_large_ids(cli, save):
     assert closeness.read_text().splitlines()[1].startswith('"New York",0.0')
     assert cli("sssp", cities, "--source", "Oslo", "--predecessors", before).status == 0
     assert before.read_text() == ",,Oslo\n"
+    table = cities.with_name("d.csv")
+    assert cli("solve", cities, "-o", table).status == 0
+    assert table.read_text().splitlines()[:2] == [',"New York",Oslo,Rome', '"New York",0,2,5']
+    assert cli("path", table, "New York", "Rome", "--json").json["distance"] == 5
+    assert cli("hops", cities, "-o", table, "--source", "Oslo").status == 0
+    assert table.read_text() == 'vertex,Oslo\n"New York",inf\nOslo,0\nRome,1\n'
     assert "Bonn; give one of" in cli("sssp", cities, "--source", "Bonn").err
 
 
@@ -68,6 +74,8 @@ def test_several_paths(cli, save):
     for count in (1, 2, 9):
         found = cli("path", graph, 1, 3, "--count", count, "--json").json
         assert found == {"source": 1, "target": 3, "paths": paths[:count]}
+    tenths = save("t.txt", "a b 0.1\nb c 0.2\n")
+    assert cli("path", tenths, "a", "c", "--count", 1).out.startswith("distance  0.3\n")
     text = cli("path", graph, 1, 3, "--count", 2).out
     assert text == "distance  4\npath      1 2 3\ndistance  7\npath      1 3\n"
     assert cli("path", graph, 2, 4, "--count", 2).out == "path  there is none from 2 to 4\n"

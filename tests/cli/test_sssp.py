@@ -138,6 +138,8 @@ def test_negative_cycles(cli, save):
     assert "2 pairs through a negative cycle, such as that of weight -1 through" in marked.out
     found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json
     assert (sorted(found["negative_cycle"]), found["unbounded_pairs"]) == ([2, 3], 2)
+    words = ["--source", 4, "--target", 3, "--negative-cycles", "mark", "--json"]
+    assert sorted(cli("sssp", graph, *words).json["negative_cycle"]) == [2, 3]
 
 
 def test_targets(cli, graph, tmp_path):
@@ -147,4 +149,4 @@ def test_targets(cli, graph, tmp_path):
     assert table.read_text() == "vertex,1,2\n3,4,1\n2,3,0\n"
     assert "--target" in cli("sssp", graph, "--source", 1, "--target", 9).err
     with_paths = cli(*words, "--predecessors", tmp_path / "p.npy")
-    assert "--predecessors" in with_paths.err
+    assert "--predecessors must not be given with --target" in with_paths.err

@@ -186,6 +186,18 @@ def test_sums_that_are_exact(weights: list[float], n: int, allowance: float) -> 
     assert allowance_of(torch.tensor([1, -5]), 2) == 0
 
 
+@pytest.mark.parametrize("sources", [None, [0, 1]])
+def test_what_does_not_count_does_not_make_sums_inexact(sources: list[int] | None) -> None:
+    """A positive loop, and a cycle that no source reaches, beside one of weight -1."""
+    weights = torch.full((4, 4), INF)
+    weights[0, 1], weights[1, 0] = 4e6, -4000001
+    for place, value in ((0, 0.1), (2, 4e7), (3, INF)):
+        weights[place, place] = value
+    with pytest.raises(tri_apsp.NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(weights, sources=sources, method="kleene")
+    assert caught.value.weight == -1
+
+
 def test_more_negative_components_than_a_word_has_bits() -> None:
     """Seventy cycles of weight -1, some of which lead to the next, and chains beside them."""
     n = 160

@@ -36,6 +36,10 @@ def test_tntp(save, refuses):
         load_graph(path, columns=["speed"])
     with refuses("give one"):
         load_graph(path, columns=["length", "capacity"])
+    with refuses("must list the 3 edges that its header announces, but lists 2"):
+        load_graph(save("cut.tntp", "<NUMBER OF LINKS> 3\n" + TNTP))
+    with pytest.warns(tri_apsp.ApspWarning, match="no path may pass through nodes before 2"):
+        load_graph(save("zones.tntp", "<FIRST THRU NODE> 2\n" + TNTP))
     with refuses("<NUMBER OF NODES>"):
         load_graph(save("bad.tntp", TNTP.replace("<END OF METADATA>", "")))
 
@@ -62,6 +66,8 @@ def test_tsplib(save, refuses, form, numbers, expected):
     text = f"{head}\nEDGE_WEIGHT_SECTION\n{numbers}\nDISPLAY_DATA_SECTION\n1 2 3\nEOF\n"
     graph = load_graph(save("t.tsp", text))
     assert (graph.weights.tolist(), graph.labels) == (expected, range(1, 4))
+    ended = load_graph(save("t.tsp", text.replace("DISPLAY_DATA_SECTION\n1 2 3\n", "")))
+    assert ended.weights.tolist() == expected
     with refuses("weights, as its DIMENSION of 4 says"):
         load_graph(save("t.atsp", text.replace("DIMENSION : 3", "DIMENSION: 4")))
     with refuses("EXPLICIT", "has EUC_2D"):
@@ -88,6 +94,9 @@ def test_metis(save, refuses, header, lines, weights):
     if weights:
         with refuses("each of the 9 edges twice"):
             load_graph(save("g.graph", text.replace(header, "4 9" + header[3:])))
+    if header == "4 3 001":
+        with refuses("each with a weight"):
+            load_graph(save("g.graph", text.replace("2 5\n", "2 5 1\n").replace("3 7", "3")))
     with refuses("must begin with `vertices edges"):
         load_graph(save("g.graph", "x\n"))
 

@@ -166,7 +166,7 @@ BAD = [
     ("g.txt", "# base 0 vertices 3\n0 1 2\n-1 0 2\n", "line 3 is '-1 0 2'"),
     ("g.csv", "# base 0\nsource\n0,1\n", "must name source, target"),
     ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "integers or all names in"),
-    ("g.csv", "# base 0\n0 1 2\n", "has 1 fields; say which they are"),
+    ("g.csv", "# base 0\n0 1 2\n", "must be separated by commas, but line 2 of"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
     ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),
@@ -212,7 +212,7 @@ def test_arguments_that_contradict_the_file(save, refuses):
 def test_undirected(save, refuses):
     graph = load_graph(save("g.csv", "0,1,4\n1,1,-2\n"), directed=False)
     assert graph.to_weights(torch.int32).tolist() == [[0, 4], [4, -2]]
-    with refuses("`directed` must be True for a dense matrix"):
+    with refuses("`directed=False` must not be given for a dense matrix"):
         load_graph(save("g.mtx", f"{ARRAY} real general\n1 1\n0\n"), directed=False)
 
 
@@ -282,6 +282,7 @@ def test_a_damaged_file_is_refused_or_read_as_written(format, data):
         ("g.csv", "to,from,cost\n1,2,5\n2,3,7\n", [1, 2, 3], [(1, 0, 5), (2, 1, 7)]),
         ("g.csv", "From,To\n1,2\n2,3\n", [1, 2, 3], [(0, 1, 1), (1, 2, 1)]),
         ("g.tsv", "b\ta\n", ["a", "b"], [(1, 0, 1)]),
+        ("g.txt", f"01{10**30} 1{10**30}\n", [f"01{10**30}", f"1{10**30}"], [(0, 1, 1)]),
     ],
 )
 def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges):
@@ -303,7 +304,9 @@ def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges)
         ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),
         ("3 2\n1 2\n2 3\n", ["`header=True`"]),
         ("0,3,5\n3,0,2\n5,2,0\n", ["`matrix=True`", "`columns='1,2,3'`"]),
-        ("0,inf\n4,0\n", ["`matrix=True`"]),
+        ("0,inf\n4,0\n", ["`matrix=True`", "`columns='1,2'`"]),
+        # Edges with two more columns, such as times.
+        ("1 2 5 100\n2 3 7 101\n3 4 1 102\n4 1 2 103\n", ["`matrix=True`", "`columns='1,2,3'`"]),
         ("source_id,target_id,id\n1,2,5\n", ["`columns='source,target,weight'`"]),
         ("id,source,target\n1,2,5\n", ["`columns='source,target,weight'`"]),
         ("a,b,note\nb,c,x\n", ["`columns="]),
@@ -350,6 +353,7 @@ def test_options_say_how_a_text_is_meant(save, refuses):
         ("0,-1\n5,0\n", {"matrix": True, "missing": -1}, [0, 1], [[0, 2**62 - 1], [5, 0]]),
         ("0,nan\n5,0\n", {"matrix": True, "missing": INF * 0}, [0, 1], [[0, INF], [5, 0]]),
         (",b,a\nb,0,3\na,inf,0\n", {}, ["a", "b"], [[0, INF], [3, 0]]),
+        (",7,3\n7,0,3\n3,inf,0\n", {}, [3, 7], [[0, INF], [3, 0]]),  # as pandas writes it
     ],
 )
 def test_a_matrix(save, text, options, labels, weights):
@@ -364,6 +368,17 @@ def test_a_matrix_of_distances_that_was_written_is_read_again(save, tmp_path, re
         assert torch.equal(load_graph(tmp_path / "d.csv", matrix=True).weights, distances.double())
     with refuses("as many rows as columns, but", "has 2 rows of 3"):
         load_graph(save("m.csv", "0,1,2\n1,0,2\n"), matrix=True)
+    with refuses("each row must have 3 numbers"):
+        load_graph(save("m.csv", "0,1,2\n1,0\n2,1,0\n"), matrix=True)
+    with refuses("each once"):
+        load_graph(save("m.csv", ",a,a\na,0,1\na,1,0\n"))
     with refuses("the same labels in one order"):
         rows = "".join(f"{name},1,1,1,1,1\n" for name in "abcdx")
         load_graph(save("m.csv", f",a,b,c,d,e\n{rows}"))
+
+
+def test_a_weight_that_is_rounded_is_named(save):
+    """Whichever column it is in."""
+    text = f"weight,source,target\n{2**60 + 1},1,2\n0.5,2,5\n"
+    with pytest.warns(tri_apsp.RoundingWarning, match=f"a weight is {2**60 + 1}"):
+        load_graph(save("g.csv", text))

@@ -31,13 +31,23 @@ def test_a_table_of_edges_and_a_labelled_matrix():
         ROADS, source="a", target="b", weight=None, directed=False, dtype=torch.int64
     )
     assert tri_apsp.to_pandas(tri_apsp.shortest_paths(both)).loc["Bari", "Rome"] == 2
+    some = tri_apsp.shortest_paths(graph, sources=[2, 1], targets=[0])
+    assert tri_apsp.to_pandas(some).loc["Rome"].to_dict() == {"Bari": 5.5}
     nearest = tri_apsp.shortest_paths(graph, sources=[1, 2], min_only=True)
     assert tri_apsp.to_pandas(nearest).index.tolist() == ["nearest"]
     plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
     assert list(plain.columns) == [0, 1, 2]
 
 
+def test_ids_that_look_alike():
+    table = pd.DataFrame({"source": ["01", "1"], "target": ["1", "2"], "weight": [1, 2]})
+    assert list(tri_apsp.from_pandas(table).labels) == ["01", "1", "2"]
+
+
 def test_large_ids():
+    beyond = pd.DataFrame({"source": [2**63 + 5, 2**63], "target": [7, 9], "weight": [1, 2]})
+    graph = tri_apsp.from_pandas(beyond.astype({"source": "uint64"}))
+    assert list(graph.labels) == [7, 9, 2**63, 2**63 + 5]
     table = pd.DataFrame({"source": [10**12, 7], "target": [7, 9], "weight": [1, 2]})
     graph = tri_apsp.from_pandas(table, dtype=torch.int32)
     assert list(graph.labels) == [7, 9, 10**12]
@@ -50,6 +60,7 @@ def test_large_ids():
         (ROADS, {}, "`source` must be one of the columns a, b, km, but is 'source'"),
         (ROADS, {"weight": "a"}, "'a' must hold numbers"),
         (ROADS.assign(a=[1.5, 2, 3]), {}, "'a' must hold integers or names, but has dtype float64"),
+        (ROADS.assign(a=[1, 2, 3]), {}, "ids of one kind, but one holds integers"),
         (ROADS.assign(km=[1, None, 2]), {}, "no value of column 'km' must be missing, but row 1"),
         ([1], {}, "must be a DataFrame of pandas, but is list"),
     ],

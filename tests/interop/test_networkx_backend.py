@@ -429,3 +429,13 @@ def test_networkx_loads_nothing_heavy():
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_maximum_of_large_integers_is_exact() -> None:
+    """A sum of them might not be."""
+    graph = nx.path_graph(2000)
+    nx.set_edge_attributes(graph, 10**10, "weight")
+    found = nx.eccentricity(graph, weight="weight", backend="tri_apsp")
+    assert found == {node: max(node, 1999 - node) * 10**10 for node in graph}
+    with pytest.raises(NotImplementedError), pytest.warns(match="a sum of integer distances might"):
+        nx.wiener_index(graph, weight="weight", backend="tri_apsp")

@@ -79,6 +79,36 @@ def test_betweenness_is_refused() -> None:
     for first in range(0, 3600, 3):
         for middle in (first + 1, first + 2):
             nx.add_path(diamonds, [first, middle, first + 3])
-    many = nx.to_scipy_sparse_array(diamonds, dtype=np.float32)
-    with pytest.raises(DistanceRangeError, match="number of shortest paths"):
-        tri_apsp.betweenness(many, sources=0)
+    # Of 1024, only the number of those to the last vertex exceeds float64.
+    for count in (1024, 1200):
+        many = nx.to_scipy_sparse_array(diamonds, range(3 * count + 1), dtype=np.float32)
+        with pytest.raises(DistanceRangeError, match="number of shortest paths"):
+            tri_apsp.betweenness(many, sources=0)
+    # In float64, 1e17 + 1 is 1e17: a walk around the cycle is as short.
+    edges = nx.DiGraph()
+    edges.add_weighted_edges_from([(0, 1, 1e17), (1, 2, 1.0), (2, 1, 1.0)])
+    with pytest.raises(InputError, match="infinitely many shortest paths; give integers"):
+        tri_apsp.betweenness(nx.to_scipy_sparse_array(edges), weighted=True)
+
+
+@pytest.mark.parametrize("heavy", [1e8, 1e17])
+def test_weights_that_rounding_loses(heavy: float) -> None:
+    """Vertices at equal distances may still come one after another, whatever their numbers."""
+    dtype = torch.float32 if heavy == 1e8 else torch.float64
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(30))
+        for u, v in nx.gnm_random_graph(30, 60, seed=int(rng.integers(1 << 30))).edges:
+            graph.add_edge(u, v, weight=float(rng.choice([1, 2, 3, heavy, 2 * heavy])))
+        order = rng.permutation(30).tolist()
+        first, second = (
+            tri_apsp.betweenness(
+                tri_apsp.from_networkx(graph, nodelist=nodes, dtype=dtype), weighted=True
+            )
+            for nodes in (range(30), order)
+        )
+        np.testing.assert_allclose(second, first[order], rtol=1e-12)
+        if heavy == 1e8:  # sums are exact in float64
+            expected = nx.betweenness_centrality(graph, weight="weight")
+            np.testing.assert_allclose(first, [expected[v] for v in range(30)], rtol=1e-12)

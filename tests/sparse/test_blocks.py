@@ -152,6 +152,15 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
         blocks_to(WEIGHTS + 1, out=path)
 
 
+def test_a_complete_file_that_another_program_changed(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    list(blocks_to(WEIGHTS, out=path))
+    np.save(path, np.zeros((40, 40)))
+    with pytest.raises(InputError, match=r"has changed since; remove it and 'distances.npy.rows'"):
+        blocks_to(WEIGHTS, out=path)
+    assert not np.load(path).any()
+
+
 def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows before it stay, and the same call continues with them."""
     path, calls, fsync = tmp_path / "distances.npy", list[int](), os.fsync

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import cases
 import networkx as nx
 import numpy as np
@@ -176,3 +178,25 @@ def test_measures_report_what_is_done(weighted: bool) -> None:
     assert len(parts) >= 2
     assert parts == sorted(set(parts))
     assert parts[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda graph: tri_apsp.closeness(graph, weighted=True),
+        lambda graph: tri_apsp.eccentricities(graph, weighted=True),
+        tri_apsp.distance_blocks,
+        tri_apsp.shortest_paths,
+    ],
+)
+def test_a_negative_cycle_is_named_as_the_file_does(call, tmp_path: Path) -> None:
+    """Also where vertices without edges come before it."""
+    path = tmp_path / "g.gr"
+    path.write_text("p sp 12 3\na 9 10 1\na 10 11 1\na 11 9 -3\n")
+    with pytest.raises(tri_apsp.NegativeCycleError, match="of weight -1 through") as caught:
+        call(tri_apsp.read_sparse_graph(path))
+    cycle = caught.value
+    assert sorted(cycle.vertices) == [8, 9, 10]
+    assert cycle.labels is not None
+    assert [cycle.labels[vertex] for vertex in cycle.vertices] == [v + 1 for v in cycle.vertices]
+    assert ", ".join(str(v + 1) for v in cycle.vertices) in str(cycle)

@@ -33,6 +33,9 @@ def test_targets(name: str, method: str, dtype: torch.dtype) -> None:
     result = tri_apsp.shortest_paths(weights, sources=SOURCES, targets=TARGETS, method=method)
     assert torch.equal(result.distances, expected[SOURCES][:, TARGETS])
     assert result.targets.tolist() == TARGETS
+    many = [*range(len(weights) - 1, 0, -1), 3]  # as many as there are vertices
+    found = tri_apsp.shortest_paths(weights, sources=SOURCES, targets=many, method=method)
+    assert torch.equal(found.distances, expected[SOURCES][:, many])
     one = tri_apsp.shortest_paths(weights, sources=7, targets=5, method=method).distances
     assert one.tolist() == [[expected[7, 5].item()]]
 

@@ -316,9 +316,11 @@ def write_result(
     if is_written or args.out is None:
         pass
     elif sources is not None:
-        write_rows_of_sources(result.distances, args.out, sources, labels)
+        targets = None if result.targets is None else result.targets.tolist()
+        ends = labels if targets is None else [labels[target] for target in targets]
+        write_rows_of_sources(result.distances, args.out, sources, ends)
     else:
-        write_distances(result.distances, args.out)
+        write_distances(result.distances, args.out, labels)
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors, labels)
     summary, cycle, marked = summarise(result.distances), None, ""
@@ -331,10 +333,12 @@ def write_result(
         )
     longest = f"longest {summary['max_distance']}, sum {summary['sum_distances']}"
     reachable = summary["reachable_pairs"]
+    is_array = args.predecessors is not None and ".csv" not in args.predecessors.suffixes
     fields = [
         ("reachable", f"{reachable} of {counted(result.distances.numel(), 'pair')}"),
         ("distances", longest if reachable else ""),
         ("marked", marked),
+        ("numbers", f"{args.predecessors} counts vertices from 0" if is_array else ""),
         ("written", written),
     ]
     return summary | {"negative_cycle": cycle}, fields

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tri_apsp.api import hops
-from tri_apsp.bench.timing import SECONDS, timed_warm
+from tri_apsp.bench.timing import SECONDS, timed, timed_warm
 from tri_apsp.cli.graph import (
     add_dtype,
     add_graph,
@@ -30,6 +30,7 @@ from tri_apsp.graphs import (
     SPARSE_DTYPES,
     SparseGraph,
     write_distances,
+    write_rows_of_sources,
     write_vertex_values,
 )
 from tri_apsp.graphs.labels import vertex_of
@@ -38,6 +39,7 @@ from tri_apsp.sparse.measures import (
     closeness_of,
     diameter_of,
     eccentricities_of,
+    has_infinite_diameter,
     mean_distance_of,
     totals,
 )
@@ -134,6 +136,11 @@ def run(args: argparse.Namespace) -> None:
     values, seconds = dict[str, Any](), dict[str, float]()
     found = dict[bool, tuple[Totals, float]]()
     with labelled(given.labels):
+        if asked == ["diameter"]:
+            is_known = partial(has_infinite_diameter, graph, weighted=args.weighted)
+            is_infinite, seconds["diameter"] = timed(is_known, device)
+            if is_infinite:
+                values["diameter"], asked = math.inf, []
         for name in asked:
             from_source = "eccentricities" in asked and name != "closeness"
             if from_source not in found:
@@ -145,7 +152,11 @@ def run(args: argparse.Namespace) -> None:
             values[name] = _MEASURES[name](of_all)
         if args.out is not None:
             rows, seconds["hops"], _ = timed_warm(partial(_hops, graph, sources), device, graph.n)
-            write_distances(rows, args.out)
+            if sources is None:
+                write_distances(rows, args.out, given.labels)
+            else:
+                shown = [given.labels[source] for source in sources]
+                write_rows_of_sources(rows, args.out, shown, given.labels)
     for option in _FILES:
         name = option.removeprefix("--")
         if name in values:

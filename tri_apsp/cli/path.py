@@ -103,12 +103,12 @@ def _print_several(
             "out."
         )
     with labelled(graph.labels):
-        found = shortest_simple_paths(sparse_of(graph, args, device), *vertices)
-        paths = list(islice(found, args.count))
+        given = sparse_of(graph, args, device)
+        paths = list(islice(shortest_simple_paths(given, *vertices), args.count))
     facts, fields = list[dict[str, object]](), list[tuple[str, str]]()
     for weight, path in paths:
         names = [graph.labels[vertex] for vertex in path]
-        distance = as_number(weight, torch.float64)
+        distance = as_number(weight, given.dtype)
         facts.append({"distance": distance, "path": names, "edges": len(path) - 1})
         fields += [("distance", str(distance)), ("path", " ".join(map(str, names)))]
     print_result(args.json, ends | {"paths": facts}, fields or none)

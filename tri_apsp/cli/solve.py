@@ -1,6 +1,7 @@
 """python -m tri_apsp solve"""
 
 import argparse
+from collections import deque
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, distance_blocks
+from tri_apsp.api import Result
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
@@ -38,7 +39,8 @@ from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, plan_sparse
+from tri_apsp.sparse.blocks import distance_blocks
+from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
 
 _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
@@ -136,6 +138,7 @@ def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace)
         and args.out.suffix == ".npy"
         and args.predecessors is None
         and args.method in ("auto", *ROW_METHODS)
+        and args.engine in (None, engine_name(weights.device, args.method))
         and not fits_memory(weights.n**2 * weights.dtype.itemsize, weights.device)
     )
 
@@ -143,15 +146,19 @@ def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace)
 def _solve_in_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> Result:
     """Write the distances to the file of --out, and return those in it, which need no memory."""
     assert isinstance(weights, SparseGraph)
-    path = distance_blocks(
+    blocks = distance_blocks(
         weights,
+        rows_per_block=None,
         out=args.out,
         method=args.method,
         negative_cycles=args.negative_cycles,
         progress=not args.json,
     )
-    plan = plan_sparse(weights, reason="all rows in blocks, to a file", choice=args.method)
-    return Result(torch.from_numpy(np.load(path, mmap_mode="c")), plan)
+    deque(blocks, maxlen=0)
+    choice = blocks.method or args.method
+    plan = plan_sparse(weights, reason="all rows in blocks, to a file", choice=choice)
+    distances = torch.from_numpy(np.load(args.out, mmap_mode="c"))
+    return Result(distances, plan, negative_cycle=blocks.negative_cycle)
 
 
 def _compiled(

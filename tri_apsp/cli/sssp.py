@@ -118,8 +118,7 @@ def run(args: argparse.Namespace) -> None:
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     shown = [given.labels[source] for source in sources]
     columns = ["distance"] if args.min_only else shown
-    ends = [given.labels[target] for target in targets] or given.labels
-    facts, fields = write_result(result, args, ends, written, columns)
+    facts, fields = write_result(result, args, given.labels, written, columns)
     head = {"n": graph.n, "edges": graph.edges, "sources": shown}
     dtype = dtype_name(graph.dtype)
     times = [

@@ -33,6 +33,8 @@ _OPTIONS = {
     "min_only": "--min-only",
     "negative_cycles": "--negative-cycles",
     "sources": "--source",
+    "targets": "--target",
+    "directed": "--undirected",
 }
 
 
@@ -43,7 +45,7 @@ def in_options(message: str) -> str:
         name, value = found.groups()
         if name not in _OPTIONS:
             return found[0]
-        return _OPTIONS[name] + (f" {value}" if value not in (None, "True") else "")
+        return _OPTIONS[name] + (f" {value}" if value not in (None, "True", "False") else "")
 
     message = message.replace(
         "solve blocks of rows with distance_blocks", "write all rows with solve -o FILE.npy"

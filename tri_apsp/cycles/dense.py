@@ -50,9 +50,10 @@ def matrices_of_marking(dtype: torch.dtype) -> float:
     return 1 + (torch.bool.itemsize + torch.float32.itemsize) / dtype.itemsize
 
 
-def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
+def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> tuple[DenseBatch, float | None]:
     """Return one graph for the rows of `sources`, (rows,) of int64: if a weight is negative, a copy
-    without the edges from vertices to which no source leads.
+    without the edges from vertices to which no source leads, and the allowance_of() the whole
+    graph; else None.
 
     Raises:
         InputError, DistanceRangeError: as check_graphs, of all weights.
@@ -61,7 +62,7 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
     """
     weights = batch.weights
     if not weights.numel() or not bool(weights.amin() < 0):  # staging checks the values, NaN too
-        return batch
+        return batch, None
     missing = no_edge(weights.dtype)
     check_graphs(weights, None, value_range(weights, missing))
     reached = torch.zeros(batch.n, dtype=torch.bool, device=weights.device)
@@ -72,8 +73,9 @@ def without_unreached(batch: DenseBatch, sources: torch.Tensor) -> DenseBatch:
             targets = (weights[0, found] != missing).any(dim=0)
             found = (targets & ~reached).nonzero().flatten()
         if bool(reached.all()):
-            return batch
-        return DenseBatch(weights.masked_fill(~reached[:, None], missing), batch.batched)
+            return batch, None
+        rest = weights.masked_fill(~reached[:, None], missing)
+        return DenseBatch(rest, batch.batched), allowance_of(weights[0], batch.n)
 
 
 class DenseCycles:
@@ -82,12 +84,13 @@ class DenseCycles:
     Args:
         batch: the graphs, with unchanged weights.
         raises: raise an error for a cycle; else pairs are marked.
+        allowance: that of the one graph; None: by the weights of each.
     """
 
-    def __init__(self, batch: DenseBatch, *, raises: bool) -> None:
+    def __init__(self, batch: DenseBatch, *, raises: bool, allowance: float | None = None) -> None:
         self._batch, self._raises = batch, raises
         self._components = list[_NegativeComponents]()
-        self._allowances = dict[int, float]()
+        self._allowances = dict[int, float]() if allowance is None else {0: allowance}
         self._potentials = dict[int, torch.Tensor]()
 
     def raise_without_weights(self, distances: torch.Tensor) -> NoReturn:

@@ -8,6 +8,7 @@ Which cycles are negative:
 - Of other floats, each weight may have been rounded, and with it the weight of a cycle: a cycle is
   negative if the exact sum of its weights is less than -2 eps times that of their magnitudes. That
   is a cycle of negative weight in the graph of the weights w + 2 eps |w|, which the search finds.
+  Sums have 106 bits: a weight that is 2^100 times lighter than another in the graph may be lost.
 """
 
 import math
@@ -61,10 +62,16 @@ def allowance_of(weights: torch.Tensor, n: int) -> float:
     cycle: 0 where sums of n weights are exact, else 2 eps.
 
     Args:
-        weights: of a graph of n vertices, in any shape; no_edge does not count.
+        weights: of a graph of n vertices, in any shape; neither no_edge counts nor, on the diagonal
+            of a matrix, what is not negative.
     """
     if not weights.is_floating_point():
         return 0
+    if weights.dim() == 2 and bool(
+        ((weights.diagonal() > 0) & (weights.diagonal() < math.inf)).any()
+    ):
+        weights = weights.clone()
+        weights.diagonal().clamp_(max=0)
     matrices = weights.reshape(1, 1, -1) if weights.dim() < 2 else weights[None]
     largest, eps = largest_magnitude(matrices).item(), torch.finfo(weights.dtype).eps
     # The smallest power of two q with n * largest < 2 / eps * q, or the smallest float.

@@ -86,11 +86,13 @@ def run(
     options, device = plan.options, batch.weights.device
     solve_once = partial(_solve, plan=plan, progress=progress, make=make)
     with memory_for_matrices(batch.weights, plan.matrices), current(device):
+        allowance = None
         if sources is not None:
-            batch = without_unreached(batch, sources)
+            batch, allowance = without_unreached(batch, sources)
         solved, first = solve_once(batch), None
         if solved.is_negative:
-            cycles = DenseCycles(batch, raises=options.negative_cycles == "raise")
+            raises = options.negative_cycles == "raise"
+            cycles = DenseCycles(batch, raises=raises, allowance=allowance)
             while solved.is_negative:
                 if options.overwrite:
                     cycles.raise_without_weights(solved.distances)

@@ -12,6 +12,7 @@ What may be read in two ways is refused, with the options that say which is mean
 import csv
 import itertools
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -23,7 +24,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.labels import Ids, Labels
+from tri_apsp.graphs.labels import Labels, integers_of, number_ids
 from tri_apsp.graphs.text import (
     NUMBERS,
     Text,
@@ -43,6 +44,7 @@ _NAMES = {
 }
 _DECLARATION = re.compile(r"[#%]\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf|nan)", re.IGNORECASE)
+_ZERO = re.compile(r"[+-]?0+(\.0*)?(e[+-]?[0-9]+)?", re.IGNORECASE)
 _OF_COLUMNS = "`columns='source,target,weight'` with their names or numbers"
 
 
@@ -203,6 +205,11 @@ def _layout(
     named = words and (any(known.values()) or len(first) > 2 or bool(options.header))
     if not named:
         width = len(rows[1] if options.header and len(rows) > 1 else first)
+        if delimiter == "," and width == 1:
+            raise InputError(
+                f"the fields of a .csv file must be separated by commas, but {place} is "
+                f"{first[0][:60]!r}; write it so."
+            )
         if width not in (2, 3):
             raise InputError(
                 f"an edge list must have the columns source, target and, optionally, weight, but "
@@ -252,20 +259,25 @@ def _of_columns(
 
 
 def _refuse_ambiguous(text: Text, rows: list[list[str]]) -> None:
-    """Refuse a first row that may be the numbers of vertices and edges, and a matrix that may be a
-    list of edges.
-    """
+    """Refuse a first row that may be the numbers of vertices and edges."""
     first = rows[0]
     if len(first) in (2, 3) and all(re.fullmatch(r"[0-9]+", field) for field in first):
         n, edges = int(first[0]), int(first[1])
-        others = list(itertools.islice(text.rows(), 1, edges + 2))
+        # Ids may be beyond what islice takes.
+        others = list(itertools.islice(text.rows(), 1, min(edges + 2, sys.maxsize)))
         ids = (field for _, line in others for field in re.split(r"[,\s]+", line.strip())[:2])
         if len(others) == edges and all(i.isdecimal() and int(i) <= n for i in ids):
             raise InputError(
                 f"the first row of {text.name}, {' '.join(first)}, may be an edge, or {n} vertices "
                 f"and {edges} edges, of which as many follow; say that it is no edge: "
-                "`header=True`, or that it is one: `columns='1,2,3'`."
+                f"`header=True`, or that it is one: {_first_columns(first)}."
             )
+
+
+def _first_columns(row: list[str]) -> str:
+    """Return the option that takes the first columns as source, target and weight."""
+    numbers = ",".join(map(str, range(1, min(len(row), 3) + 1)))
+    return f"`columns='{numbers}'`"
 
 
 def _is_matrix(text: Text, rows: list[list[str]]) -> bool:
@@ -279,23 +291,30 @@ def _is_matrix(text: Text, rows: list[list[str]]) -> bool:
         return True
     if width < 2 or not all(_is_number(field) for row in rows for field in row):
         return False
-    height = sum(1 for _ in itertools.islice(text.rows(), width + 1))
-    if width > 3:
-        return height == width
-    if height == width and all(float(rows[i][i]) == 0 for i in range(width)):
+    if sum(1 for _ in itertools.islice(text.rows(), width + 1)) != width:
+        return False
+    # Rows of edges with further columns may be as many as these.
+    has_zeros = all(
+        len(row) == width and _ZERO.fullmatch(row[i]) is not None for i, row in enumerate(rows)
+    )
+    if width > 3 and has_zeros:
+        return True
+    if width > 3 or has_zeros:
         raise InputError(
             f"{text.name} may hold a matrix of {width} vertices, or {width} edges; say which: "
-            "`matrix=True`, or `columns='1,2,3'`."
+            f"`matrix=True`, or {_first_columns(rows[0])}."
         )
     return False
 
 
 def _has_labels(rows: list[list[str]]) -> bool:
-    """Return whether the first row and the first column hold the same labels."""
+    """Return whether the first row and the first column hold the same labels. Numbers are labels
+    only below a corner that is none.
+    """
     labels = rows[0][1:]
     return (
         len(labels) > 1
-        and not all(map(_is_number, labels))
+        and not (all(map(_is_number, labels)) and _is_number(rows[0][0]))
         and len(rows) > min(len(labels), 4)
         and [row[0] for row in rows[1:]] == labels[: len(rows) - 1]
         and all(len(row) == len(rows[0]) for row in rows)
@@ -307,32 +326,32 @@ def _matrix(
 ) -> DenseGraph:
     """Return the graph of a matrix, with or without labels."""
     labels: Labels = range(len(rows[0]))
-    use, order = None, np.arange(len(labels))
+    use, vertices = None, np.arange(len(labels))
     if _has_labels(rows):
         names = rows[0][1:]
         found = [_fields(line, delimiter)[0] for _, line in itertools.islice(text.rows(), 1, None)]
-        if found != names:
+        vertices, labels = number_ids(integers_of(np.array(names, object)))
+        if found != names or len(labels) != len(names):
             raise InputError(
                 f"the first row and the first column of {text.name} must hold the same labels in "
-                "one order, but do not; correct them."
+                "one order, each once, but do not; correct them."
             )
-        order = np.argsort(np.array(names))
-        labels, use = Ids(np.array(names)[order]), range(1, len(rows[0]))
-        text = text.after(next(text.rows())[0])
+        use, text = range(1, len(rows[0])), text.after(next(text.rows())[0])
     width, missing = len(labels), options.missing
-    columns = [f"c{column}" for column in range(width)]
-    table = text.parse(columns, others=(np.int64, np.float64), delimiter=delimiter, use=use)
+    table = text.parse(width, others=(np.int64, np.float64), delimiter=delimiter, use=use)
     if len(table) != width:
         raise InputError(
             f"a matrix must have as many rows as columns, but {text.name} has {len(table)} rows "
             f"of {width}; correct it."
         )
-    values = np.array([table[column] for column in columns]).T.reshape(-1, width)
+    columns = [table[name] for name in table.dtype.names or ()]
+    values = np.array(columns).T.reshape(-1, width)
     if missing is not None:
         absent = np.isnan(values) if missing != missing else values == missing
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
         values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
     text.refuse(~(values > -np.inf).all(axis=1), "weights must be neither NaN nor -inf")
+    order = np.argsort(vertices)
     weights = torch.from_numpy(np.ascontiguousarray(values[np.ix_(order, order)]))
     return DenseGraph(weights, labels, text.name)
 

@@ -57,16 +57,24 @@ class Ids(Sequence[Label]):
         raise ValueError(f"{label!r} is no label")
 
 
+def integers_of(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ids of str, (k,) as objects, as Python's int if each is written as Python writes it;
+    else as they are. So different ids stay different: 01 and 1 are names.
+    """
+    if all(re.fullmatch(r"0|-?[1-9][0-9]*", text) for text in ids):
+        return np.array([int(text) for text in ids], object)
+    return ids
+
+
 def number_ids(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Labels]:
     """Return the vertex of each id, (k,), and their labels: vertices are numbered in the order of
     the sorted ids.
 
     Args:
-        ids: (k,) of int64, or of str as objects.
+        ids: (k,) of int64, or of str or Python's int as objects.
     """
-    if ids.dtype == object:
-        integers = all(re.fullmatch(r"[+-]?[0-9]+", text) for text in ids)
-        ids = np.array([int(text) for text in ids], object) if integers else ids.astype(str)
+    if ids.dtype == object and len(ids) and isinstance(ids[0], str):
+        ids = ids.astype(str)
     found, vertices = np.unique(ids, return_inverse=True)
     if found.dtype == np.int64 and len(found) and found[-1] - found[0] == len(found) - 1:
         return vertices, range(int(found[0]), int(found[-1]) + 1)

@@ -5,6 +5,7 @@ GraphML, GML and Pajek.
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.errors import InputError
+from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.dense import DenseGraph
 from tri_apsp.graphs.edge_text import TableOptions
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source
-from tri_apsp.graphs.labels import number_ids
+from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.graphs.text import Text, parse_count, parse_edges
+from tri_apsp.messages import warn_caller
 
 
 def read_tntp(source: Source, options: TableOptions) -> EdgeList:
@@ -41,8 +43,17 @@ def read_tntp(source: Source, options: TableOptions) -> EdgeList:
             "give a network file, or name another column in `columns`."
         )
     n = parse_count(found[1].decode("latin-1"), str(source), end, "nodes")
+    through = re.search(rb"<FIRST THRU NODE>\s*(\d+)", text.data, re.IGNORECASE)
+    if through and int(through[1]) > 1:
+        warn_caller(
+            f"in {source} no path may pass through nodes before {int(through[1])}, <FIRST THRU "
+            "NODE>, but here it may; leave out the edges to them to solve without.",
+            ApspWarning,
+        )
+    links = re.search(rb"<NUMBER OF LINKS>\s*(\d+)", text.data, re.IGNORECASE)
     rows = Text(text.name, text.after(end).data.replace(b";", b" "), "~", end + 1)
-    return parse_edges(rows, base=1, n=n, use=(0, 1, columns.index(weight)))
+    use = 0, 1, columns.index(weight)
+    return parse_edges(rows, base=1, n=n, use=use, expected=int(links[1]) if links else None)
 
 
 def read_metis(source: Source) -> EdgeList:
@@ -76,16 +87,19 @@ def read_metis(source: Source) -> EdgeList:
         values = np.concatenate([*found, np.empty(0, np.int64)])
         targets, weights = values[::step] - 1, values[1::2] if edge_weights else None
     except ValueError:
-        targets = np.array([-1])
-    if len(lists) != n or len(targets) != 2 * edges or not np.isin(targets, np.arange(n)).all():
+        found, targets = [], np.array([-1])
+    matched = all(len(row) % step == 0 for row in found) and len(lists) == n
+    if not matched or len(targets) != 2 * edges or not np.isin(targets, np.arange(n)).all():
+        weighted = ", each with a weight" if edge_weights else ""
         raise InputError(
-            f"a .graph file must have {n} lines of neighbours from 1 to {n}, and each of the "
-            f"{edges} edges twice, as its header says, but {source} does not; copy it again."
+            f"a .graph file must have {n} lines of neighbours from 1 to {n}{weighted}, and each of "
+            f"the {edges} edges twice, as its header says, but {source} does not; copy it again."
         )
     ones = np.ones(len(targets), np.int64)
     return EdgeList(n, sources, targets, ones if weights is None else weights, range(1, n + 1))
 
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 # How the numbers of EDGE_WEIGHT_SECTION fill a matrix: the indices of rows and columns, in order.
 _SECTIONS: dict[str, Any] = {
     "FULL_MATRIX": lambda n: np.divmod(np.arange(n * n), n),
@@ -117,8 +131,8 @@ def read_tsplib(source: Source) -> DenseGraph:
             f"{form or None}; compute its distances, and save them as .npy."
         )
     n = parse_count(size, str(source), 1, "vertices")
-    numbers = re.match(r"[\s\d.eE+-]*", section)
-    values = np.array(numbers[0].split() if numbers else [], np.float64)
+    numbers = itertools.takewhile(_NUMBER.fullmatch, section.split())
+    values = np.array(list(numbers), np.float64)
     rows, columns = _SECTIONS[form](n)
     if len(values) != len(rows):
         raise InputError(
@@ -172,7 +186,7 @@ def read_by_networkx(source: Source, options: TableOptions) -> EdgeList:
             "`columns`."
         )
     ids = np.array([str(node) for node in graph.nodes], object)
-    vertices, labels = number_ids(ids)
+    vertices, labels = number_ids(integers_of(ids))
     vertex = dict(zip(graph.nodes, vertices.tolist(), strict=True))
     ends = np.array([(vertex[u], vertex[v]) for u, v, _ in rows], np.int64).reshape(-1, 2)
     try:

@@ -180,8 +180,8 @@ def load_graph(
         return graph
     if isinstance(graph, DenseGraph):
         raise InputError(
-            "`directed` must be True for a dense matrix, which holds both directions, but is "
-            f"False for {opened}; leave it out."
+            "`directed=False` must not be given for a dense matrix, which holds both directions, "
+            f"such as {opened}; leave it out."
         )
     return graph.both_ways()
 

@@ -24,7 +24,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import warn_of_rounding
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
-from tri_apsp.graphs.labels import number_ids
+from tri_apsp.graphs.labels import integers_of, number_ids
 from tri_apsp.messages import counted
 
 NUMBERS = (np.int64, np.float64)
@@ -72,7 +72,7 @@ class Text:
 
     def parse(
         self,
-        columns: Sequence[str],
+        columns: Sequence[str] | int,
         last: Sequence[type] = (),
         *,
         marker: str = "",
@@ -83,7 +83,7 @@ class Text:
         """Return a structured array with a field for each column.
 
         Args:
-            columns: the names of the fields, after the marker.
+            columns: the names of the fields, after the marker; or how many numbers a row has.
             last: the types that the last column may have, in the order of preference; none: as the
                 others.
             marker: the first field of each row, if there is one that is not part of the numbers.
@@ -97,8 +97,12 @@ class Text:
         """
         # Longer words than the marker are cut to one more character.
         fields: list[tuple[str, Any]] = [("marker", f"S{len(marker) + 1}")] if marker else []
-        shape = f"{marker} {(delimiter or ' ').join(columns)}".strip()
-        rule = f"each row must be `{shape}`"
+        if isinstance(columns, int):
+            rule = f"each row must have {counted(columns, 'number')}"
+            columns = [f"number {place}" for place in range(columns)]
+        else:
+            shape = f"{marker} {(delimiter or ' ').join(columns)}".strip()
+            rule = f"each row must be `{shape}`"
         count = len(columns) - bool(last)
         dtypes = [
             [
@@ -151,11 +155,13 @@ class Text:
             too_large = infinite & ["inf" not in line.lower() for _, line in self.rows()]
             self.refuse(too_large, f"weights must be inf or at most {sys.float_info.max:.4g}")
 
-    def warn_of_rounding(self, weights: npt.NDArray[Any], delimiter: str | None) -> None:
-        """Warn if an integer in the last column is not exact as a float64."""
+    def warn_of_rounding(
+        self, weights: npt.NDArray[Any], delimiter: str | None, use: Sequence[int] | None
+    ) -> None:
+        """Warn if an integer in the last column that is used is not exact as a float64."""
         large = (np.abs(weights) >= 2.0**53) & (weights < np.inf)
         for (_, line), is_large, weight in zip(self.rows(), large, weights, strict=True):
-            field = line.split(delimiter)[-1].strip() if is_large else ""
+            field = line.split(delimiter)[use[-1] if use else -1].strip() if is_large else ""
             if re.fullmatch(r"[+-]?[0-9]+", field) and int(field) != int(weight):
                 warn_of_rounding(torch.float64, f"a weight is {field}")
                 return
@@ -222,12 +228,9 @@ def parse_edges(
         text.check_count(len(table), expected)
     # A view of a column would keep the whole table allocated.
     sources, targets = table["source"] - base, table["target"] - base
-    values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
     outside = (np.minimum(sources, targets) < 0) | (np.maximum(sources, targets) >= n)
     text.refuse(outside, f"vertices must be from {base} to {base + n - 1}")
-    text.check_weights(values)
-    if np.abs(values).max(initial=0) >= 2.0**53 and values.dtype.kind == "f":
-        text.warn_of_rounding(values, delimiter)
+    values = _weights(text, table, delimiter, use)
     return EdgeList(n, sources, targets, values, range(base, base + n))
 
 
@@ -255,12 +258,23 @@ def parse_labelled_edges(
     if table["source"].dtype.hasobject:
         ends = [np.array([each.strip() for each in end], object) for end in ends]
         _check_names(text, ends)
-    values = table["weight"].copy() if weights else np.ones(len(table), np.int64)
+    values = _weights(text, table, delimiter, use)
+    ids = np.concatenate(ends)
+    vertices, labels = number_ids(integers_of(ids) if ids.dtype == object else ids)
+    return EdgeList(len(labels), vertices[: len(table)], vertices[len(table) :], values, labels)
+
+
+def _weights(
+    text: Text, table: npt.NDArray[Any], delimiter: str | None, use: Sequence[int] | None
+) -> npt.NDArray[Any]:
+    """Return the checked weights of parsed edges, 1 without a column of them."""
+    if "weight" not in (table.dtype.names or ()):
+        return np.ones(len(table), np.int64)
+    values: npt.NDArray[Any] = table["weight"].copy()
     text.check_weights(values)
     if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2.0**53:
-        text.warn_of_rounding(values, delimiter)
-    vertices, labels = number_ids(np.concatenate(ends))
-    return EdgeList(len(labels), vertices[: len(table)], vertices[len(table) :], values, labels)
+        text.warn_of_rounding(values, delimiter, use)
+    return values
 
 
 def _check_names(text: Text, ends: list[npt.NDArray[Any]]) -> None:

@@ -60,7 +60,9 @@ def check_output(
     return target, extension
 
 
-def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> None:
+def write_distances(
+    distances: torch.Tensor, path: str | os.PathLike[str], labels: Labels | None = None
+) -> None:
     """Write a distance matrix to a file, which appears complete or not at all.
 
     Args:
@@ -70,6 +72,8 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             tensor as it is, so an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv`
             holds one line per row, as numpy.loadtxt(path, delimiter=",") reads it, and an
             unreachable pair is `inf` in every dtype, and one through a negative cycle `-inf`.
+        labels: of the vertices; those that are not just a range of numbers stand in the first row
+            and the first column of a `.csv`, which read_graph reads.
 
     Raises:
         InputError: for another extension, dtype or shape; for a folder that does not exist or is
@@ -84,7 +88,14 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             "`distances` must have shape (n, n) or (batch, n, n), but have "
             f"{tuple(distances.shape)}; reshape them."
         )
-    _write(distances, path, "distances", _csv_rows(distances))
+    rows: Iterator[str] = (",".join(row) for row in _csv_rows(distances))
+    if labels is not None and not isinstance(labels, range):
+        names = list(map(_quoted, labels))
+        rows = chain(
+            [",".join(["", *names])],
+            (f"{name},{row}" for name, row in zip(names, rows, strict=True)),
+        )
+    _write(distances, path, "distances", rows)
 
 
 def write_rows_of_sources(
@@ -105,9 +116,9 @@ def write_rows_of_sources(
     Raises:
         InputError: as write_distances.
     """
-    columns = [row.split(",") for row in _csv_rows(distances)]
     lines = (
-        ",".join((_quoted(label), *values)) for label, *values in zip(labels, *columns, strict=True)
+        ",".join((_quoted(label), *values))
+        for label, *values in zip(labels, *_csv_rows(distances), strict=True)
     )
     head = ",".join(("vertex", *map(_quoted, sources)))
     _write(distances, path, "distances", chain([head], lines))
@@ -182,13 +193,15 @@ def _write(
             write_array(values, stream, extension, name)
 
 
-def _csv_rows(distances: torch.Tensor) -> Iterator[str]:
-    """Yield each row with inf for no_edge, as many digits as distinguish any two values."""
+def _csv_rows(distances: torch.Tensor) -> Iterator[list[str]]:
+    """Yield the fields of each row, with inf for no_edge, and as many digits as distinguish any two
+    values.
+    """
     missing = no_edge(distances.dtype)
     spec = {torch.float32: ".9g", torch.float64: ".17g"}.get(distances.dtype, "d")
     words = {missing: "inf", -missing: "-inf"}
     for row in distances:
-        yield ",".join(words.get(value) or format(value, spec) for value in row.tolist())
+        yield [words.get(value) or format(value, spec) for value in row.tolist()]
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:

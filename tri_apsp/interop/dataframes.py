@@ -11,7 +11,7 @@ import torch
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
-from tri_apsp.graphs.labels import number_ids
+from tri_apsp.graphs.labels import Labels, number_ids
 from tri_apsp.messages import shown
 from tri_apsp.result import Result
 
@@ -61,8 +61,13 @@ def from_pandas(
                 f"no value of column {column!r} must be missing, but row "
                 f"{edges.index[edges[column].isna()][0]} has none; fill it, or drop the row."
             )
-    ids = np.concatenate([_ids(edges[column].to_numpy(), column) for column in (source, target)])
-    vertices, labels = number_ids(ids)
+    ends = [_ids(edges[column].to_numpy(), column) for column in (source, target)]
+    if len(edges) and len({isinstance(end[0], str) for end in ends}) > 1:
+        raise InputError(
+            f"columns {source!r} and {target!r} must hold ids of one kind, but one holds integers "
+            "and the other names; convert them with .astype(str)."
+        )
+    vertices, labels = number_ids(np.concatenate(ends))
     weights: npt.NDArray[Any] = np.ones(len(edges), np.int64)
     if weight is not None:
         weights = edges[weight].to_numpy()
@@ -79,7 +84,7 @@ def from_pandas(
 
 def to_pandas(result: Result) -> pd.DataFrame:
     """Return the distances of one graph as a table: a row for each source, a column for each
-    vertex, with the labels of the graph, or with the numbers of its vertices.
+    target or vertex, with the labels of the graph, or with the numbers of its vertices.
 
     Raises:
         InputError: the result is of a batch.
@@ -91,17 +96,20 @@ def to_pandas(result: Result) -> pd.DataFrame:
             f"`result` must be of one graph, but its distances have shape "
             f"{tuple(result.distances.shape)}; take one of the batch."
         )
-    rows, n = result.distances.shape
-    labels = list(range(n) if result.labels is None else result.labels)
-    sources = range(n) if result.sources is None else result.sources.tolist()
+    rows, count = result.distances.shape
+    labels: Labels = range(count) if result.labels is None else result.labels
+    sources = range(count) if result.sources is None else result.sources.tolist()
+    targets = range(count) if result.targets is None else result.targets.tolist()
     index = [labels[source] for source in sources] if rows == len(sources) else ["nearest"]
-    return pd.DataFrame(result.distances.cpu().numpy(), index=index, columns=labels)
+    columns = [labels[target] for target in targets]
+    return pd.DataFrame(result.distances.cpu().numpy(), index=index, columns=columns)
 
 
 def _ids(values: npt.NDArray[Any], column: str) -> npt.NDArray[Any]:
     """Return ids as number_ids takes them."""
     if values.dtype.kind in "iu":
-        return values.astype(np.int64)
+        fits = values.dtype != np.uint64 or values.max(initial=0) < 2**63
+        return values.astype(np.int64 if fits else object)
     if not all(isinstance(value, str) for value in values):
         raise InputError(
             f"column {column!r} must hold integers or names, but has dtype {values.dtype}; convert "

@@ -337,6 +337,7 @@ def closeness_centrality(
     G: ConvertedGraph, u: None = None, distance: str | None = None, wf_improved: bool = True
 ) -> dict[Node, float]:
     found = _sums(G, distance)
+    found.check_exact()
     others = found.reached - 1
     values = np.divide(others, found.total, out=np.zeros(len(G)), where=found.total > 0)
     if wf_improved and len(G) > 1:

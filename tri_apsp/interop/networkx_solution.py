@@ -2,6 +2,7 @@
 add up to.
 """
 
+import math
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,17 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.api import betweenness, distance_blocks, shortest_paths
+from tri_apsp.api import betweenness, distance_blocks, hops, shortest_paths
 from tri_apsp.device import resolve
 from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList, SparseGraph, sparse_graph
 from tri_apsp.interop.networkx_graph import ConvertedGraph, left_to_networkx
 from tri_apsp.memory import check_memory
+from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.measures import totals
 
 # Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later
 # distances and temporaries.
 _MATRICES = 4.5
+# Numbers of edges that are held at a time.
+_VALUES_PER_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +143,27 @@ class Sums:
     Attributes:
         total, reached, farthest: (n,) of float64, as tri_apsp.sparse.hops.Totals.
         integers: whether distances are integers in Python.
+        may_round: whether a total of integers may exceed 2**53.
     """
 
     total: npt.NDArray[np.float64]
     reached: npt.NDArray[np.float64]
     farthest: npt.NDArray[np.float64]
     integers: bool
+    may_round: bool
+
+    def check_exact(self) -> None:
+        """Raise NotImplementedError if a total of integers may be rounded."""
+        if self.may_round:
+            raise left_to_networkx("a sum of integer distances might exceed 2**53")
 
     def of_all(self) -> Any:
-        """Return the sum of all distances; exact for integers."""
+        """Return the sum of all distances; exact for integers.
+
+        Raises:
+            NotImplementedError: see check_exact.
+        """
+        self.check_exact()
         return (
             sum(self.total.astype(np.int64).tolist()) if self.integers else self.total.sum().item()
         )
@@ -163,16 +179,16 @@ def sums(
 ) -> Sums:
     """Return the sums of the distances to each node; `from_source`: from each node.
 
-    Args, errors: as solve; NotImplementedError also if a sum of integers might exceed 2**53.
+    Args, errors: as solve.
     """
     edges = graph.edges(attribute)
     longest = float(np.abs(edges.weights).max(initial=0)) * len(graph)
-    if edges.integers and longest * len(graph) > 2.0**53:
-        raise left_to_networkx("a sum of integer distances might exceed 2**53")
     with _errors():
         given = _sparse_graph(graph, attribute, negative=negative, loops=loops)
         found = totals(given, weighted=attribute is not None, from_source=from_source)
-    return Sums(found.total.numpy(), found.reached.numpy(), found.farthest.numpy(), edges.integers)
+    may_round = edges.integers and longest * len(graph) > 2.0**53
+    arrays = found.total.numpy(), found.reached.numpy(), found.farthest.numpy()
+    return Sums(*arrays, edges.integers, may_round)
 
 
 def betweenness_of(
@@ -200,10 +216,16 @@ def rows(graph: ConvertedGraph, attribute: str | None) -> Iterator[npt.NDArray[n
     Errors: as solve.
     """
     with _errors():
-        for _, distances in distance_blocks(
-            _sparse_graph(graph, attribute, negative=False, loops=True)
-        ):
-            yield distances.numpy()
+        given = _sparse_graph(graph, attribute, negative=False, loops=True)
+        if attribute is not None:
+            for _, distances in distance_blocks(given):
+                yield distances.numpy()
+            return
+        missing = no_edge(torch.int32)
+        step = max(1, _VALUES_PER_BLOCK // max(1, given.n))
+        for part in torch.split(torch.arange(given.n), step):
+            edges = hops(given, part, dtype=torch.int32).cpu()
+            yield edges.to(torch.float64).masked_fill_(edges == missing, math.inf).numpy()
 
 
 def _sparse_graph(

@@ -47,31 +47,31 @@ def betweenness(
         counts in both directions: without `normalized`, halve the result.
 
     Raises:
-        InputError: as shortest_paths; `weighted`, and a weight is not positive, since paths along
-            edges of weight 0 may be without number.
+        InputError: as shortest_paths; `weighted`, and a weight is not positive, or so small beside
+            others that sums of float64 lose it: there may be infinitely many shortest paths.
         DistanceRangeError: as shortest_paths; the number of shortest paths exceeds float64.
 
-    Cost: that of the rows of distances, and two passes over all edges and a sort of n distances for
-    each source, on the CPU.
+    Cost: that of the rows of distances, and three passes over all edges for each source, on the
+    CPU. Floats are added up in float64.
 
     Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001.
     """
     check_flags(weighted=weighted, normalized=normalized, endpoints=endpoints)
     given = sparse_graph(graph)
+    if weighted and given.dtype.is_floating_point:
+        given = sparse_graph(given, dtype=torch.float64)
     n = given.n
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
     engines.choose(given.device)  # which raises if no kernel can run
-    rows_of, weights = _weighted(given, starts) if weighted else _unweighted(given)
+    rows_of = _weighted(given, starts) if weighted else _unweighted(given)
+    if not weighted:
+        ones = torch.ones(given.edges, dtype=torch.int32)
+        given = given.to(torch.device("cpu")).with_weights(ones)
     found = np.zeros(n)
     step = max(1, _VALUES_PER_BLOCK // max(1, n))
     for first in range(0, len(starts), step):
         block = starts[first : first + step]
-        found += _shares(given, weights, block.numpy(), rows_of(block), endpoints=endpoints)
-    if not np.isfinite(found).all():
-        raise DistanceRangeError(
-            "the number of shortest paths between two vertices must fit float64, but exceeds it; "
-            "give weights that differ, with weighted=True."
-        )
+        found += _shares(given, block.numpy(), rows_of(block), endpoints=endpoints)
     if sources is not None:
         found *= _estimate(n, starts.numpy(), endpoints=endpoints)
     pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
@@ -90,24 +90,35 @@ def _estimate(n: int, starts: Array, *, endpoints: bool) -> Array:
     return factors
 
 
-def _shares(
-    graph: SparseGraph, weights: Array, starts: Array, rows: torch.Tensor, *, endpoints: bool
-) -> Array:
+def _shares(graph: SparseGraph, starts: Array, rows: torch.Tensor, *, endpoints: bool) -> Array:
     """Return the shares of the shortest paths from some sources that pass through each vertex,
     added up.
     """
-    from tri_apsp.kernels.cpu.betweenness import add_betweenness  # with Numba: half a second
+    from tri_apsp.kernels.cpu.betweenness import (  # with Numba: half a second
+        CYCLIC,
+        TOO_MANY,
+        add_betweenness,
+    )
 
-    offsets, vertices, _ = graph.by_destination.arrays()
+    lists = graph.by_source.arrays(), graph.by_destination.arrays()
     distances, parts = rows.numpy(), range(0, len(starts), _PART)
     no_path = distances.dtype.type(no_edge(rows.dtype))
-    shares = np.zeros((len(parts), graph.n))
+    shares, faults = np.zeros((len(parts), graph.n)), np.zeros((len(parts), 1), np.int64)
     tasks: list[CpuTask] = []
-    for first, found in zip(parts, shares, strict=True):
+    for first, found, fault in zip(parts, shares, faults, strict=True):
         part = slice(first, first + _PART)
-        edges = offsets, vertices, weights
-        tasks.append((*edges, starts[part], distances[part], no_path, endpoints, found))
+        tasks.append((*lists, starts[part], distances[part], no_path, endpoints, found, fault))
     run_tasks(add_betweenness, tasks, 16 * len(starts) * (graph.edges + graph.n), thread_count())
+    if TOO_MANY in faults:
+        raise DistanceRangeError(
+            "the number of shortest paths between two vertices must fit float64, but exceeds it; "
+            "give weights that differ, with weighted=True."
+        )
+    if CYCLIC in faults:
+        raise InputError(
+            "weights must be large enough for sums of float64 to hold them, but some are lost in a "
+            "distance, so that there are infinitely many shortest paths; give integers."
+        )
     summed: Array = shares.sum(axis=0)
     return summed
 
@@ -116,22 +127,21 @@ Rows = Callable[[torch.Tensor], torch.Tensor]
 """From sources to their rows of distances, on the CPU."""
 
 
-def _unweighted(graph: SparseGraph) -> tuple[Rows, Array]:
-    """Return what finds rows of distances, and the weights of the edges by destination."""
+def _unweighted(graph: SparseGraph) -> Rows:
     rows = partial(hops, graph, dtype=torch.int32)
-    return lambda starts: rows(starts).cpu(), np.ones(graph.edges, np.int32)
+    return lambda starts: rows(starts).cpu()
 
 
-def _weighted(graph: SparseGraph, starts: torch.Tensor) -> tuple[Rows, Array]:
-    weights = graph.by_destination.arrays()[2]
-    if not (weights > 0).all():
+def _weighted(graph: SparseGraph, starts: torch.Tensor) -> Rows:
+    lightest = graph.by_source.weights.min().item() if graph.edges else 1
+    if lightest <= 0:
         raise InputError(
-            "weights must be positive for betweenness, since paths along edges of weight 0 may be "
-            f"without number, but one is {weights.min()}; give weighted=False, or add a small "
+            "weights must be positive for betweenness, since there may be infinitely many paths "
+            f"along edges of weight 0, but one is {lightest}; give weighted=False, or add a small "
             "weight."
         )
     # By equal sums: elimination adds up the floats of a path in another order.
     choice = choose(graph, len(starts), starts)[0] if graph.dtype.is_floating_point else "auto"
     plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
     solver = SparseSolver(graph, plan)
-    return lambda block: solver.solve(block).distances.cpu(), weights
+    return lambda block: solver.solve(block).distances.cpu()

@@ -2,14 +2,16 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 import torch
 from tqdm import tqdm
 
 from tri_apsp.arguments import as_integer, check_flags, check_method, check_options
+from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import ApspWarning
 from tri_apsp.graphs.sparse import SparseGraph
@@ -30,6 +32,30 @@ class RowBlock(NamedTuple):
     distances: torch.Tensor
 
 
+@dataclass(frozen=True)
+class RowBlocks(Iterator[RowBlock]):
+    """The blocks of a solve.
+
+    Attributes:
+        method: the row method that solves; None: no row is left to solve.
+        negative_cycle: one that is marked.
+    """
+
+    _blocks: Generator[RowBlock] | None = None
+    method: str | None = None
+    negative_cycle: NegativeCycle | None = None
+
+    def __next__(self) -> RowBlock:
+        if self._blocks is None:
+            raise StopIteration
+        return next(self._blocks)
+
+    def close(self) -> None:
+        """End the solve."""
+        if self._blocks is not None:
+            self._blocks.close()
+
+
 def distance_blocks(
     graph: SparseGraph,
     *,
@@ -38,8 +64,8 @@ def distance_blocks(
     method: str,
     negative_cycles: NegativeCycles,
     progress: bool,
-) -> Iterator[RowBlock]:
-    """Yield the blocks as tri_apsp.distance_blocks does, and with `out` write them too."""
+) -> RowBlocks:
+    """Return the blocks as tri_apsp.distance_blocks does, and with `out` write them too."""
     check_method(method, ("auto", *ROW_METHODS))
     check_flags(progress=progress)
     options = Options(negative_cycles=negative_cycles)
@@ -47,18 +73,22 @@ def distance_blocks(
     rows = max(1, _PER_BLOCK // max(1, graph.n))
     if rows_per_block is not None:
         rows = as_integer(rows_per_block, "rows_per_block", least=1)
+    if out is not None and RowFile.is_complete(out, graph):
+        warn_caller(f"{out} has all {graph.n} rows of this graph already", ApspWarning)
+        return RowBlocks()
     plan = plan_sparse(graph, reason="all rows in blocks", choice=method, options=options)
     solver = SparseSolver(graph, plan)
     with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
         target = None if out is None else RowFile(out, graph, rows)
     if target is not None and target.rows == graph.n > 0:
         warn_caller(f"{out} has all {graph.n} rows of this graph already", ApspWarning)
-    return _blocks(solver, rows, target, graph.n if progress else None)
+    blocks = _blocks(solver, rows, target, graph.n if progress else None)
+    return RowBlocks(blocks, solver.method, solver.negative_cycle)
 
 
 def _blocks(
     solver: SparseSolver, rows: int, out: RowFile | None, total: int | None
-) -> Iterator[RowBlock]:
+) -> Generator[RowBlock]:
     """Yield the blocks; with a `total` number of sources, show a bar."""
     first = out.rows if out is not None else 0
     writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")

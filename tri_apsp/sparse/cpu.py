@@ -1,6 +1,5 @@
 """Sparse methods on the CPU: a task for each source, or for each slab of sources."""
 
-
 import numpy as np
 import torch
 

@@ -47,9 +47,17 @@ def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     """
     check_flags(weighted=weighted)
     given = sparse_graph(graph)
-    if given.n and (not weighted or given.lowest >= 0) and strong_components(given).any():
+    if has_infinite_diameter(given, weighted=weighted):
         return float("inf")
     return diameter_of(totals(given, weighted=weighted))
+
+
+def has_infinite_diameter(graph: SparseGraph, *, weighted: bool) -> bool:
+    """Return whether some vertex cannot be reached from another, unless a negative cycle would have
+    to be looked for.
+    """
+    searched = not weighted or graph.lowest >= 0
+    return searched and graph.n > 0 and bool(strong_components(graph).any())
 
 
 def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
@@ -122,7 +130,11 @@ def totals(
     engines.choose(whole.device)  # which raises if no kernel can run
     given, vertices = whole.without_isolated()
     solve = _weighted_totals if weighted else hop_totals
-    found = solve(given, from_source=from_source, report=report)
+    try:
+        found = solve(given, from_source=from_source, report=report)
+    except NegativeCycleError as error:  # a sum has no use for marked pairs
+        cycle = vertices[list(error.vertices)].tolist()
+        raise NegativeCycleError(cycle, labels=whole.labels, weight=error.weight, mark="") from None
     if given is whole:
         return found
     # Vertices without an edge reach, and are reached by, themselves.
@@ -137,10 +149,7 @@ def _weighted_totals(
     given: SparseGraph, *, from_source: bool, report: Callable[[float], None] | None
 ) -> Totals:
     n = given.n
-    try:
-        solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
-    except NegativeCycleError as error:
-        raise error.reworded(mark="") from None  # a sum has no use for marked pairs
+    solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     add = _add_on_cpu if given.device.type == "cpu" else _add
     for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):

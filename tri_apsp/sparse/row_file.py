@@ -29,8 +29,9 @@ _CHUNK = 1 << 22
 class RowFile:
     """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
 
-    Beside it, `NAME.rows` holds how many rows are on the disk, and a digest of the graph. Rows of a
-    `.npy` file count once the disk has them, which is waited for while the next rows are solved and
+    Beside it, `NAME.rows` holds how many rows are on the disk, a digest of the graph and, of a
+    complete `.npy` file, its size and time, by which another file is noticed. Rows of a `.npy` file
+    count once the disk has them, which is waited for while the next rows are solved and
     written.
 
     Args:
@@ -50,7 +51,7 @@ class RowFile:
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
         self._path = to_path(path, "out")
         self._is_zarr = file_format(self._path, (".npy", ".zarr")) == ".zarr"
-        self._state_path = self._path.with_name(self._path.name + ".rows")
+        self._state_path = _state_path(self._path)
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
         self._n = graph.n
         with self._refusal():
@@ -66,6 +67,20 @@ class RowFile:
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._syncing: Future[None] = Future()
         self._syncing.set_result(None)
+
+    @classmethod
+    def is_complete(cls, path: str | os.PathLike[str], graph: SparseGraph) -> bool:
+        """Return whether a `.npy` file has all rows of this graph already."""
+        target = to_path(path, "out")
+        try:
+            state = json.loads(_state_path(target).read_text())
+            return bool(
+                state["rows"] == graph.n
+                and state["file"] == _size_and_time(target)
+                and state["graph"] == _digest(graph)
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def write(self, rows: torch.Tensor) -> None:
         """Write the next rows, (rows, n) on the CPU.
@@ -98,6 +113,8 @@ class RowFile:
         if not self._is_zarr:
             self._array.sync()
         self._state["rows"] = rows
+        if rows == self._n and not self._is_zarr:
+            self._state["file"] = _size_and_time(self._path)
         self._save()
 
     def _resume(self) -> None:
@@ -114,6 +131,8 @@ class RowFile:
         if rows and self._path.exists():
             if graph != self._state["graph"]:
                 raise self._not_continued("is of another graph or dtype")
+            if "file" in state and state["file"] != _size_and_time(self._path):
+                raise self._not_continued("has changed since")
             self._state = state
 
     def _check_space(self, itemsize: int) -> None:
@@ -216,6 +235,15 @@ class _NpyFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _state_path(path: Path) -> Path:
+    return path.with_name(path.name + ".rows")
+
+
+def _size_and_time(path: Path) -> list[int]:
+    facts = path.stat()
+    return [facts.st_size, facts.st_mtime_ns]
 
 
 def _digest(graph: SparseGraph) -> str:

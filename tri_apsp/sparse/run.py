@@ -165,7 +165,9 @@ class SparseSolver:
             self._reweighted, graph = reweighted, reweighted.graph
         reached = None if self._components is None else self._components.first_reached(self.sources)
         if reached is not None and plan.options.negative_cycles == "raise":
-            raise NegativeCycleError(reached.vertices, weight=reached.weight)
+            raise NegativeCycleError(
+                reached.vertices, labels=self._graph.labels, weight=reached.weight
+            )
         self.negative_cycle = reached
         self.method, self._engine = plan.method, _engine_of(plan.engine, graph)
         if plan.may_eliminate and (graph.device.type == "cpu" or has_long_paths(graph)):

@@ -102,8 +102,8 @@ def _prepare(graph: GraphLike, *, weighted: bool) -> tuple[SparseGraph, SparseGr
             components = SparseComponents(given, allowance)
             components.remove_from(given)
             cycle = components.cycles[0]
-            raise NegativeCycleError(cycle.vertices, weight=cycle.weight).reworded(
-                mark="", labels=given.labels
+            raise NegativeCycleError(
+                cycle.vertices, labels=given.labels, weight=cycle.weight, mark=""
             )
         solved = found.graph
     wide = torch.float64 if given.dtype.is_floating_point else torch.int64

@@ -6,48 +6,73 @@ import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
 
+TOO_MANY, CYCLIC = 1, 2
+"""Faults of add_betweenness: a number of paths exceeds float64; shortest paths have a cycle."""
+
 
 @kernel
 def add_betweenness(  # type: ignore[no-untyped-def]
-    offsets, sources, weights, starts, distances, no_path, endpoints, found
+    by_source, by_destination, starts, distances, no_path, endpoints, found, fault
 ):
     """found[v] += the share of the shortest paths from each of `starts` that pass through v.
+
+    An edge is tight if it is the last of a shortest path: d[u] + w is exactly d[v]. A vertex comes
+    after all from which a tight edge leads to it. Distances do not tell this order, since a small
+    weight may be lost in the rounding of a sum.
 
     Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001.
 
     Args:
-        offsets, sources, weights: the edges by destination, of positive weights.
+        by_source, by_destination: offsets, vertices and positive weights of the edges.
         starts: [rows], the source of each row.
         distances: [rows, n], `no_path` where there is none.
         endpoints: whether a path also passes through its ends.
         found: [n] of float64.
+        fault: [1], 0; becomes TOO_MANY or CYCLIC, and `found` is then not complete.
     """
+    offsets, targets, weights = by_source
+    in_offsets, sources, in_weights = by_destination
     n = distances.shape[1]
-    paths, shares = np.empty(n), np.empty(n)  # from the source, and those that pass through
-    before = np.empty(len(sources), np.int32)  # the vertices before each one on shortest paths
+    # Paths from the source, those that pass through, and tight edges from vertices still to come.
+    paths, shares, pending = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    order = np.empty(n, np.int32)
     for row in range(len(starts)):
         d, start = distances[row], starts[row]
-        reached = np.flatnonzero(d < no_path)
-        order = reached[np.argsort(d[reached])]
-        count = np.empty(len(order), np.int64)
-        end = 0
-        for index in range(len(order)):  # a vertex after all those before it: weights are positive
-            v = order[index]
-            total = 1.0 if v == start else 0.0
-            for e in range(offsets[v], offsets[v + 1]):
-                u = sources[e]
+        reached = 0
+        for v in range(n):
+            paths[v], shares[v], pending[v] = 0.0, 0.0, 0
+            if d[v] < no_path:
+                reached += 1
+                for e in range(in_offsets[v], in_offsets[v + 1]):
+                    pending[v] += d[sources[e]] + in_weights[e] == d[v]
+        paths[start] = 1.0
+        order[0] = start
+        count = 1
+        for index in range(n):
+            if index == count:
+                break
+            u = order[index]
+            for e in range(offsets[u], offsets[u + 1]):
+                v = targets[e]
                 if d[u] + weights[e] == d[v]:
-                    total += paths[u]
-                    before[end] = u
-                    end += 1
-            paths[v] = total
-            shares[v] = 0.0
-            count[index] = end
-        for index in range(len(order) - 1, 0, -1):  # but for the source
+                    paths[v] += paths[u]
+                    pending[v] -= 1
+                    if pending[v] == 0:
+                        order[count] = v
+                        count += 1
+            if paths[u] == np.inf:
+                fault[0] = TOO_MANY
+                return
+        if count < reached:
+            fault[0] = CYCLIC
+            return
+        for index in range(count - 1, 0, -1):  # but for the source
             v = order[index]
             share = (1.0 + shares[v]) / paths[v]
-            for place in range(count[index - 1], count[index]):
-                shares[before[place]] += paths[before[place]] * share
+            for e in range(in_offsets[v], in_offsets[v + 1]):
+                u = sources[e]
+                if d[u] + in_weights[e] == d[v]:
+                    shares[u] += paths[u] * share
             found[v] += shares[v] + 1.0 if endpoints else shares[v]
         if endpoints:
-            found[start] += len(order) - 1
+            found[start] += count - 1
