@@ -222,8 +222,8 @@ def shortest_paths(
             count as unreachable. Needs `sources`; solved by a method of sparse graphs.
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
             a method of sparse graphs.
-        no_path: what the distances hold where there is no path, a number that no distance is, such
-            as -1. None: no_edge. Not for weights that require a gradient, or that torch.compile
+        no_path: what the distances hold where there is no path, and in the padding of `sizes`: a
+            number that no distance is, such as -1. None: no_edge. Not for weights that require a gradient, or that torch.compile
             traces or torch.func transforms.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.

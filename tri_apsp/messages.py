@@ -49,8 +49,8 @@ def shown(value: Any) -> str:
 
 
 def warn_of_attribute(attribute: str | None, edges: int, *, has_values: bool) -> None:
-    """Warn of an edge attribute that no edge has, and that is not the default "weight": a slip of
-    the pen would count edges in place of weights.
+    """Warn of an edge attribute that no edge has, and that is not the default "weight": a misspelt
+    name would count edges in place of weights.
     """
     if edges and not has_values and attribute not in (None, "weight"):
         warn_caller(

@@ -156,14 +156,13 @@ def _reason_for_sparse(request: Request) -> str | None:
         tuned.with_forced(request.config), engine_name(request.device)
     ):
         return None
-    n, rows, device, graph = request.n, request.rows, request.device, request.graph
-    reason = None
-    if graph is not None:
-        reason = reason_for_sparse(n, graph.edges, rows, device, has_lists=True)
-    if reason is None and not fits_memory(n * n * request.dtype.itemsize, device):
-        return "no dense matrix fits the memory" if graph is not None or rows < n else None
-    if graph is not None:
-        return reason
+    n, rows, device = request.n, request.rows, request.device
+    size, too_large = n * n * request.dtype.itemsize, "no dense matrix fits the memory"
+    if request.graph is not None:
+        reason = reason_for_sparse(n, request.graph.edges, rows, device, has_lists=True)
+        return reason if reason or fits_memory(size, device) else too_large
+    if not fits_memory(size, device):
+        return too_large if rows < n else None
     edges = _count_edges(request.as_batch(), most_edges(n, rows, device, has_lists=False))
     return reason_for_sparse(n, edges, rows, device, has_lists=False)
 

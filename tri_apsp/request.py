@@ -340,12 +340,14 @@ def _limit(limit: float | None, dtype: torch.dtype) -> float | None:
     return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)
 
 
-def _no_path(value: float, dtype: torch.dtype) -> float | int:
-    """Return what stands for no path as distances hold it."""
+def _no_path(value: float, dtype: torch.dtype) -> float | int | None:
+    """Return what stands for no path as distances hold it; None if they hold it already."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise error_for(value, int, float)(
             f"`no_path` must be a number, but is {shown(value)}; give one that no distance is."
         )
+    if value == no_edge(dtype):
+        return None
     if dtype.is_floating_point:
         return torch.tensor(float(value), dtype=dtype).item()
     bounds = torch.iinfo(dtype)

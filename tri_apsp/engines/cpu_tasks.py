@@ -52,8 +52,8 @@ def thread_count() -> int:
     global _forked
     if _forked and torch.utils.data.get_worker_info() is None:
         warn_caller(
-            "this process was forked, where threads of torch never return, so that it uses one "
-            'thread; start processes by "spawn" or "forkserver" to use more.',
+            "torch's threads do not survive a fork, so that this process uses one; start processes "
+            'by "spawn" or "forkserver" to use more.',
             ApspWarning,
         )
     _forked = False

@@ -52,8 +52,8 @@ def read_graph(
         base: the number of the first of these vertices, 0 or 1; None: as a comment declares.
         columns: of a text: those of source, target and weight, by the names of the first row or by
             numbers from 1, as a list or with commas; None: by well-known names, or the first two or
-            three. Of TNTP, GraphML,
-            GML and Pajek: the one that holds the weights, by default free_flow_time, or weight.
+            three. Of TNTP, GraphML, GML and Pajek: the one that holds the weights, by default
+            free_flow_time, or weight.
         header: of a text: whether the first row is no edge; None: if it has names of columns.
         matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
             if it looks like one.

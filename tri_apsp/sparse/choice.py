@@ -6,9 +6,10 @@ import torch
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
 
-# Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.3: 8, 32 and
-# 128 sources by dijkstra and many_sources; the same by elimination; and the levels of a
+# Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.3, of 8, 32
+# and 128 sources by dijkstra and many_sources, and by elimination; and the levels of a
 # breadth-first search from the vertex with the most edges, in both directions.
+#                                          8: d   m   32: d    m  128: d    m  e: 8   32  128  levels
 #     random, n = 10000, 4 edges each       10   9     19   12     72   24                       7
 #     random, n = 10000, 50 edges each      12  62     43   84    169  182                       4
 #     random, n = 100000, 2 edges each      27  89    157  183    667  546                      14
@@ -59,7 +60,7 @@ _LONG = ((16, 9), (64, 17), (float("inf"), 23))
 # The least levels and sources for elimination on a CPU: up to so many edges at each vertex, this
 # times the square root of n.
 _LEAST_LEVELS, _LEAST_ELIMINATED = 27, 40
-_LEAST_ROOTS = ((1.5, 6), (2.4, 0), (3.2, 2), (6.5, 6), (8, 13))
+_SOURCES_PER_ROOT = ((1.5, 6), (2.4, 0), (3.2, 2), (6.5, 6), (8, 13))
 # On a GPU: this share of n, and levels.
 _LEAST_SHARE, _LONG_ON_GPU = 1 / 4, 100
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
@@ -103,12 +104,12 @@ def choose(
     method = "dijkstra" if is_long else "many_sources"
     if not _may_stay_sparse(graph) or levels < _LEAST_LEVELS:
         return method, False
-    roots = next(roots for degree, roots in _LEAST_ROOTS if edges <= degree * n)
-    return method, rows >= max(_LEAST_ELIMINATED, roots * n**0.5)
+    per_root = next(count for degree, count in _SOURCES_PER_ROOT if edges <= degree * n)
+    return method, rows >= max(_LEAST_ELIMINATED, per_root * n**0.5)
 
 
 def _may_stay_sparse(graph: SparseGraph) -> bool:
-    return 0 < graph.edges <= _LEAST_ROOTS[-1][0] * graph.n
+    return 0 < graph.edges <= _SOURCES_PER_ROOT[-1][0] * graph.n
 
 
 def _share_reached(graph: SparseGraph, sources: torch.Tensor | None, limit: float | None) -> float:

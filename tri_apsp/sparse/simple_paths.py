@@ -77,7 +77,7 @@ def all_shortest_paths(
     Returns:
         An iterator of lists. It is empty if there is no path, and [source] if the source is the
         target. Of floats, those paths whose weights, added up from the source on in float64, are
-        equal. Paths that pass through a cycle of weight 0 are left out.
+        equal; with negative weights, their sums with potentials. Paths that pass through a cycle of weight 0 are left out.
 
     Cost: a row of distances, and a step for each vertex of each path; there may be exponentially
     many. A graph with edges of weight 0 may take more steps.
@@ -133,7 +133,7 @@ def _shortest_simple_paths(
     dtype, no_path = lists[2].dtype, lists[2].dtype.type(no_edge(graph.dtype))
     to_target = _distances(SparseGraph(n, graph.by_destination), target)
     places = [np.full(n, -1, np.int32) for _ in range(4)]
-    memory = np.full(n, no_path), np.empty(n, dtype), *places
+    workspace = np.full(n, no_path), np.empty(n, dtype), *places
     closed, number = np.zeros(n, np.bool_), itertools.count()
     # The found paths, from the source on: what comes after a vertex, and after that.
     found: dict[int, Any] = {}
@@ -145,7 +145,7 @@ def _shortest_simple_paths(
         closed[root[:-1]] = True
         others = np.array(banned, np.int64)
         tail, rest = shortest_detour(
-            *lists, to_target, no_path, closed, others, root[-1], target, memory
+            *lists, to_target, no_path, closed, others, root[-1], target, workspace
         )
         closed[root[:-1]] = False
         if len(tail):

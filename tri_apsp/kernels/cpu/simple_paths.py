@@ -3,12 +3,12 @@
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
-from tri_apsp.kernels.cpu.sparse import _sift_down, _sift_up
+from tri_apsp.kernels.cpu.sparse import sift_down, sift_up
 
 
 @kernel
 def shortest_detour(  # type: ignore[no-untyped-def]
-    offsets, targets, weights, to_target, no_path, closed, banned, start, target, memory
+    offsets, targets, weights, to_target, no_path, closed, banned, start, target, workspace
 ):
     """Return the vertices of a shortest path from `start` to `target`, and its weight; no vertex if
     there is no path. A* search: it settles only vertices that may be on a path as short.
@@ -18,10 +18,10 @@ def shortest_detour(  # type: ignore[no-untyped-def]
         to_target: [n], the distance of each vertex to `target`, `no_path` where there is none.
         closed: [n] of bool, the vertices that the path must not pass through.
         banned: [m], the vertices that must not come second.
-        memory: of earlier calls for this graph: d [n], `no_path` in each; keys [n]; heap,
+        workspace: of earlier calls for this graph: d [n], `no_path` in each; keys [n]; heap,
             touched, pred and place [n] of int32, -1 in each place.
     """
-    d, keys, heap, touched, pred, place = memory
+    d, keys, heap, touched, pred, place = workspace
     # place[v] is the position of v in the heap, -1 before it is there and -2 once it is settled.
     # keys[at] is the least weight of a path to `target` by way of the vertex at that position.
     d[start] = 0
@@ -32,7 +32,7 @@ def shortest_detour(  # type: ignore[no-untyped-def]
         place[u] = -2
         count -= 1
         if count:
-            _sift_down(keys, heap, place, keys[count], heap[count], count)
+            sift_down(keys, heap, place, keys[count], heap[count], count)
         for e in range(offsets[u], offsets[u + 1]):
             v, total = targets[e], d[u] + weights[e]
             if closed[v] or to_target[v] >= no_path or place[v] == -2 or total >= d[v]:
@@ -46,7 +46,7 @@ def shortest_detour(  # type: ignore[no-untyped-def]
                 touched[seen] = v
                 seen += 1
             d[v], pred[v] = total, u
-            _sift_up(keys, heap, place, total + to_target[v], v, at)
+            sift_up(keys, heap, place, total + to_target[v], v, at)
     weight, length = d[target], 0
     if count:
         v = target

@@ -157,7 +157,7 @@ def dijkstra(  # type: ignore[no-untyped-def]
                     break
             # The last vertex of the heap fills the top.
             if count:
-                _sift_down(keys, heap, place, keys[count], heap[count], count)
+                sift_down(keys, heap, place, keys[count], heap[count], count)
             for e in range(offsets[u], offsets[u + 1]):
                 v, total = targets[e], nearest + weights[e]
                 if total < row[v] and total <= limit:
@@ -166,12 +166,12 @@ def dijkstra(  # type: ignore[no-untyped-def]
                     if at < 0:
                         at = count
                         count += 1
-                    _sift_up(keys, heap, place, total, v, at)
+                    sift_up(keys, heap, place, total, v, at)
 
 
 @kernel
-def _sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
-    """Put v with its key at `at`, and move it up."""
+def sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
+    """Put v with its key at the position `at` of a heap, and move it up."""
     while at > 0:
         above = (at - 1) // 4
         if keys[above] <= key:
@@ -183,7 +183,7 @@ def _sift_up(keys, heap, place, key, v, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
+def sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
     """Put v with its key at the top of a heap of `count` vertices, each of which has up to four
     below it, and move it down.
     """
