@@ -223,8 +223,8 @@ def shortest_paths(
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
             a method of sparse graphs.
         no_path: what the distances hold where there is no path, and in the padding of `sizes`: a
-            number that no distance is, such as -1. None: no_edge. Not for weights that require a gradient, or that torch.compile
-            traces or torch.func transforms.
+            number that no distance is, such as -1. None: no_edge. Not for weights that require a
+            gradient, or that torch.compile traces or torch.func transforms.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends

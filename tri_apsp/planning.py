@@ -13,13 +13,13 @@ from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs import SPARSE_DTYPES, write_distances
+from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph, write_distances
 from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
 from tri_apsp.plan import BY_NAME, Plan, Progress
 from tri_apsp.request import Request
 from tri_apsp.result import Result
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.semirings import distance_range, dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
 from tri_apsp.sparse.choice import most_edges, reason_for_sparse
 from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
@@ -159,12 +159,24 @@ def _reason_for_sparse(request: Request) -> str | None:
     n, rows, device = request.n, request.rows, request.device
     size, too_large = n * n * request.dtype.itemsize, "no dense matrix fits the memory"
     if request.graph is not None:
+        if not _holds_dense(request.graph):
+            return "a dense solve does not hold these integers"
         reason = reason_for_sparse(n, request.graph.edges, rows, device, has_lists=True)
         return reason if reason or fits_memory(size, device) else too_large
     if not fits_memory(size, device):
         return too_large if rows < n else None
     edges = _count_edges(request.as_batch(), most_edges(n, rows, device, has_lists=False))
     return reason_for_sparse(n, edges, rows, device, has_lists=False)
+
+
+def _holds_dense(graph: SparseGraph) -> bool:
+    """Return whether a dense solve takes the weights of a graph: negative integers only beside
+    some.
+    """
+    if graph.dtype.is_floating_point or graph.lowest >= 0:
+        return True
+    allowed = distance_range(graph.dtype, negative=True)
+    return bool(allowed.lowest <= graph.lowest and graph.heaviest < allowed.beyond)
 
 
 def _require_sparse(request: Request) -> None:

@@ -55,7 +55,15 @@ def test_names_and_large_ids(cli, save):
     assert cli("hops", cities, "--closeness", closeness).status == 0
     assert closeness.read_text().splitlines()[1].startswith('"New York",0.0')
     assert cli("sssp", cities, "--source", "Oslo", "--predecessors", before).status == 0
-    assert before.read_text() == ",,Oslo\n"
+    assert before.read_text() == 'vertex,Oslo\n"New York",\nOslo,\nRome,Oslo\n'
+    assert (
+        cli("path", cities, "New York", "Rome").out.splitlines()[1].endswith('"New York" Oslo Rome')
+    )
+    assert cli("solve", cities, "--predecessors", before).status == 0
+    assert before.read_text().splitlines()[:2] == [
+        ',"New York",Oslo,Rome',
+        '"New York",,"New York",Oslo',
+    ]
     table = cities.with_name("d.csv")
     assert cli("solve", cities, "-o", table).status == 0
     assert table.read_text().splitlines()[:2] == [',"New York",Oslo,Rome', '"New York",0,2,5']

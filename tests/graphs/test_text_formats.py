@@ -280,6 +280,8 @@ def test_a_damaged_file_is_refused_or_read_as_written(format, data):
         ),
         ("g.csv", "ö, ä ,1\nä,Z,2\n", ["Z", "ä", "ö"], [(2, 1, 1), (1, 0, 2)]),
         ("g.csv", "to,from,cost\n1,2,5\n2,3,7\n", [1, 2, 3], [(1, 0, 5), (2, 1, 7)]),
+        ("g.csv", "node1,node2\nA,B\nB,C\n", ["A", "B", "C"], [(0, 1, 1), (1, 2, 1)]),
+        ("g.csv", "to_station,from_station\nA,B\n", ["A", "B"], [(1, 0, 1)]),
         ("g.csv", "From,To\n1,2\n2,3\n", [1, 2, 3], [(0, 1, 1), (1, 2, 1)]),
         ("g.tsv", "b\ta\n", ["a", "b"], [(1, 0, 1)]),
         ("g.txt", f"01{10**30} 1{10**30}\n", [f"01{10**30}", f"1{10**30}"], [(0, 1, 1)]),
@@ -304,7 +306,12 @@ def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges)
         ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),
         ("3 2\n1 2\n2 3\n", ["`header=True`"]),
         ("0,3,5\n3,0,2\n5,2,0\n", ["`matrix=True`", "`columns='1,2,3'`"]),
-        ("0,inf\n4,0\n", ["`matrix=True`", "`columns='1,2'`"]),
+        ("0,3\n4,0\n", ["`matrix=True`", "`columns='1,2'`"]),
+        # As pandas writes a matrix without its index.
+        ("0,1,2\n0,3,7\n3,0,2\n7,2,0\n", ["`matrix=True` and `header=True`, or `columns='1,2,3'`"]),
+        ("0,1\n0,5\n5,0\n", ["`matrix=True` and `header=True`"]),
+        ("A,B,C\n0,3,1\n3,0,2\n1,2,0\n", ["`columns='source,target,weight'`", "`matrix=True`"]),
+        ("x,y\n0,3\n3,4\n", ["`columns='source,target,weight'`"]),
         # Edges with two more columns, such as times.
         ("1 2 5 100\n2 3 7 101\n3 4 1 102\n4 1 2 103\n", ["`matrix=True`", "`columns='1,2,3'`"]),
         ("source_id,target_id,id\n1,2,5\n", ["`columns='source,target,weight'`"]),
@@ -327,17 +334,24 @@ def test_options_say_how_a_text_is_meant(save, refuses):
     assert listed(load_graph(library, header=True)) == [(0, 1, 30), (1, 2, 46)]
     assert load_graph(library, columns="1,2,3").n == 4
     table = save("g.csv", "id,from_id,to_id,cost\n9,1,2,5\n9,2,3,7\n")
-    for columns in (["from_id", "to_id", "cost"], [2, 3, 4]):
-        found = load_graph(table, columns=columns, header=True)
+    for columns in (["from_id", "to_id", "cost"], [2, 3, 4], "2,3,4"):
+        found = load_graph(table, columns=columns)
         assert listed(found) == [(0, 1, 5), (1, 2, 7)]
     with refuses("`columns` must be names or numbers", "'length'"):
         load_graph(table, columns=["from_id", "to_id", "length"])
-    with refuses("give two or three"):
-        load_graph(table, columns=["from_id"])
+    for columns in (["from_id"], "1,1"):
+        with refuses("give two or three, each once"):
+            load_graph(table, columns=columns)
+    assert listed(load_graph(save("g.csv", "x,y\n0,3\n"), header=True)) == [(0, 1, 1)]
+    with refuses("`missing` is for a matrix"):
+        load_graph(library, header=True, missing=-1)
     with refuses("`base` is for `vertices`"):
         load_graph(library, base=1)
     with refuses("`matrix` is for .txt, .csv, .tsv"):
         load_graph(save("g.gr", GOOD), matrix=True)
+
+
+EMPTY = [[0, INF, 3], [3, 0, INF], [INF, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -353,11 +367,15 @@ def test_options_say_how_a_text_is_meant(save, refuses):
         ("0,-1\n5,0\n", {"matrix": True, "missing": -1}, [0, 1], [[0, 2**62 - 1], [5, 0]]),
         ("0,nan\n5,0\n", {"matrix": True, "missing": INF * 0}, [0, 1], [[0, INF], [5, 0]]),
         (",b,a\nb,0,3\na,inf,0\n", {}, ["a", "b"], [[0, INF], [3, 0]]),
+        ("0 inf 3\n3 0 inf\n1 inf 0\n", {}, [0, 1, 2], [[0, INF, 3], [3, 0, INF], [1, INF, 0]]),
+        ("A,B\n0,3\n5,0\n", {"matrix": True}, ["A", "B"], [[0, 3], [5, 0]]),
+        ("7,3\n0,3\n5,0\n", {"matrix": True, "header": True}, [3, 7], [[0, 5], [3, 0]]),
+        ("0,,3\n3,0,\n,1,0\n", {"matrix": True, "missing": INF * 0}, [0, 1, 2], EMPTY),
         (",7,3\n7,0,3\n3,inf,0\n", {}, [3, 7], [[0, INF], [3, 0]]),  # as pandas writes it
     ],
 )
 def test_a_matrix(save, text, options, labels, weights):
-    graph = load_graph(save("m.csv", text), **options)
+    graph = load_graph(save("m.csv" if "," in text else "m.txt", text), **options)
     assert (list(graph.labels), graph.weights.tolist()) == (labels, weights)
 
 

@@ -369,3 +369,11 @@ def test_a_sparse_graph_too_large_for_a_matrix() -> None:
     found = tri_apsp.shortest_paths(graph, sources=2_999_998)
     assert found.distances[0, -1] < INF
     assert "sparse rows take less time" in found.plan.reason
+
+
+def test_integers_that_a_dense_solve_does_not_hold() -> None:
+    """Beside negative weights it holds fewer; sparse methods hold all."""
+    edges = EdgeList(5, *np.array([[0, 1], [1, 2], [3, 4], [0, 3]]).T, np.array([3, -5, 10**9, 2]))
+    found = tri_apsp.shortest_paths(edges, dtype=torch.int32)
+    assert found.distances[0].tolist() == [0, 3, -2, 2, 10**9 + 2]
+    assert found.plan.reason == "a dense solve does not hold these integers"

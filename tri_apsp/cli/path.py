@@ -22,6 +22,7 @@ from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import Graph
 from tri_apsp.graphs.labels import vertex_of
+from tri_apsp.graphs.write import quoted
 
 _KEYS = (
     "source, target, distance and edges (null where there is no path), path (a list of vertices, "
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
     facts: dict[str, object] = {**ends, "distance": distance}
     fields = [
         ("distance", str(distance)),
-        ("path", " ".join(map(str, path))),
+        ("path", " ".join(map(quoted, path))),
         ("edges", f"{edges}"),
     ]
     print_result(args.json, facts | {"path": path, "edges": edges}, fields if path else none)
@@ -110,5 +111,5 @@ def _print_several(
         names = [graph.labels[vertex] for vertex in path]
         distance = as_number(weight, given.dtype)
         facts.append({"distance": distance, "path": names, "edges": len(path) - 1})
-        fields += [("distance", str(distance)), ("path", " ".join(map(str, names)))]
+        fields += [("distance", str(distance)), ("path", " ".join(map(quoted, names)))]
     print_result(args.json, ends | {"paths": facts}, fields or none)

@@ -36,11 +36,14 @@ from tri_apsp.graphs.text import (
 from tri_apsp.semirings import no_edge
 
 _COLUMNS = ["source", "target", "weight"]
-# What a first row may call the columns.
+# What a first row may call the columns, such as source, from_station and Node 1.
 _NAMES = {
-    "source": {"source", "src", "from", "u", "start", "tail", "origin"},
-    "target": {"target", "dst", "to", "v", "end", "head", "destination"},
-    "weight": {"weight", "cost", "w", "length", "distance", "time"},
+    kind: re.compile(words, re.IGNORECASE)
+    for kind, words in (
+        ("source", r"((source|src|from|start|tail|origin)([ _.-].+)?|u|(node|vertex)[ _.-]?[1a])"),
+        ("target", r"((target|dst|to|end|head|destination)([ _.-].+)?|v|(node|vertex)[ _.-]?[2b])"),
+        ("weight", r"weight|cost|w|length|distance|time"),
+    )
 }
 _DECLARATION = re.compile(r"[#%]\s*(?:base\s+(\S+))?\s*(?:\bvertices\s+(\S+))?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\.?[0-9].*|inf|nan)", re.IGNORECASE)
@@ -108,6 +111,11 @@ def read_edge_text(source: Source, delimiter: str | None, options: TableOptions)
     is_edge_list = declared or options.columns is not None or options.header is not None
     if options.matrix or (options.matrix is None and not is_edge_list and _is_matrix(text, rows)):
         return _matrix(text, rows, delimiter, options)
+    if options.missing is not None:
+        raise InputError(
+            f"`missing` is for a matrix, but {source} holds a list of edges; leave it out, or give "
+            "`matrix=True`."
+        )
     has_header, use = _layout(text, rows, delimiter, options)
     first = next(text.rows())[0]
     if has_header:
@@ -195,14 +203,16 @@ def _layout(
             "write it with networkx.write_weighted_edgelist."
         )
     if options.columns is not None:
-        return _of_columns(first, place, options)
+        return _of_columns(rows, place, options)
     known = {
-        kind: [i for i, field in enumerate(first) if field.lower() in names]
-        for kind, names in _NAMES.items()
+        kind: [i for i, field in enumerate(first) if name.fullmatch(field)]
+        for kind, name in _NAMES.items()
     }
     words = not any(map(_is_number, first))
-    # A word in place of a weight is the name of a column.
-    named = words and (any(known.values()) or len(first) > 2 or bool(options.header))
+    # Words above numbers, and one in place of a weight, are names of columns.
+    above = len(rows) > 1 and all(map(_is_number, rows[1]))
+    in_order = bool(options.header) and not any(known.values())
+    named = words and (any(known.values()) or len(first) > 2 or above) and not in_order
     if not named:
         width = len(rows[1] if options.header and len(rows) > 1 else first)
         if delimiter == "," and width == 1:
@@ -224,28 +234,34 @@ def _layout(
         raise InputError(
             f"the first row of an edge list must name source, target and, optionally, weight, but "
             f"{place} is {(delimiter or ' ').join(first)[:60]!r}; say which columns they are: "
-            f"{_OF_COLUMNS}."
+            f"{_OF_COLUMNS}, or `matrix=True`."
         )
     return True, tuple(places[0] for places in known.values() if places)
 
 
 def _of_columns(
-    first: list[str], place: str, options: TableOptions
+    rows: list[list[str]], place: str, options: TableOptions
 ) -> tuple[bool, tuple[int, ...]]:
     """Return whether the first row is no edge, and the places of the columns that were given."""
     assert options.columns is not None
-    columns = options.columns
+    columns, first = options.columns, rows[0]
     if isinstance(columns, str):
         columns = columns.split(",")
     given = [str(column).strip() for column in columns]
-    if len(given) not in (2, 3):
+    if len(given) not in (2, 3) or len(set(given)) < len(given):
         raise InputError(
             f"`columns` must be those of source, target and, optionally, weight, but are "
-            f"{len(given)}; give two or three."
+            f"{','.join(given)}; give two or three, each once."
         )
     if all(column.isdecimal() for column in given):
         use = tuple(int(column) - 1 for column in given)
         has_header = bool(options.header)
+        if options.header is None and len(rows) > 1:
+            # Only the names of columns are words above numbers.
+            used = [place for place in use if place < min(map(len, rows[:2]))]
+            has_header = any(
+                not _is_number(first[place]) and _is_number(rows[1][place]) for place in used
+            )
     else:
         use = tuple(first.index(column) if column in first else -1 for column in given)
         has_header = True
@@ -291,18 +307,24 @@ def _is_matrix(text: Text, rows: list[list[str]]) -> bool:
         return True
     if width < 2 or not all(_is_number(field) for row in rows for field in row):
         return False
-    if sum(1 for _ in itertools.islice(text.rows(), width + 1)) != width:
+    height = sum(1 for _ in itertools.islice(text.rows(), width + 2))
+    if height == width + 1:  # the first row may hold labels
+        rows = rows[1:]
+    elif height != width:
         return False
+    if any(re.fullmatch(r"[+-]?inf|nan", end, re.IGNORECASE) for row in rows for end in row[:2]):
+        return height == width  # no vertices
     # Rows of edges with further columns may be as many as these.
     has_zeros = all(
         len(row) == width and _ZERO.fullmatch(row[i]) is not None for i, row in enumerate(rows)
     )
-    if width > 3 and has_zeros:
+    if width > 3 and has_zeros and height == width:
         return True
-    if width > 3 or has_zeros:
+    if (width > 3 and height == width) or has_zeros:
+        header = " and `header=True`" if height > width else ""
         raise InputError(
-            f"{text.name} may hold a matrix of {width} vertices, or {width} edges; say which: "
-            f"`matrix=True`, or {_first_columns(rows[0])}."
+            f"{text.name} may hold a matrix of {width} vertices, or {height} edges; say which: "
+            f"`matrix=True`{header}, or {_first_columns(rows[0])}."
         )
     return False
 
@@ -337,12 +359,24 @@ def _matrix(
                 "one order, each once, but do not; correct them."
             )
         use, text = range(1, len(rows[0])), text.after(next(text.rows())[0])
+    elif options.header or not any(map(_is_number, rows[0])):
+        names = rows[0]
+        vertices, labels = number_ids(integers_of(np.array(names, object)))
+        if len(labels) != len(names):
+            raise InputError(
+                f"the first row of {text.name} must hold each label once, but does not; correct it."
+            )
+        text = text.after(next(text.rows())[0])
+    if delimiter is not None:
+        # As NaN, such as pandas writes.
+        empty = rb"(?m)(?<=%b)(?=%b|\r?$)|^(?=%b)" % (3 * (delimiter.encode(),))
+        text = Text(text.name, re.sub(empty, b"nan", text.data), text.comments, text.first)
     width, missing = len(labels), options.missing
     table = text.parse(width, others=(np.int64, np.float64), delimiter=delimiter, use=use)
     if len(table) != width:
         raise InputError(
             f"a matrix must have as many rows as columns, but {text.name} has {len(table)} rows "
-            f"of {width}; correct it."
+            f"of {width}; correct it, or give `header=True` if the first row holds labels."
         )
     columns = [table[name] for name in table.dtype.names or ()]
     values = np.array(columns).T.reshape(-1, width)
@@ -350,7 +384,8 @@ def _matrix(
         absent = np.isnan(values) if missing != missing else values == missing
         kind = torch.int64 if values.dtype == np.int64 else torch.float64
         values = np.where(absent & ~np.eye(width, dtype=bool), no_edge(kind), values)
-    text.refuse(~(values > -np.inf).all(axis=1), "weights must be neither NaN nor -inf")
+    rule = "weights must be neither -inf nor, without `missing=nan`, NaN or empty"
+    text.refuse(~(values > -np.inf).all(axis=1), rule)
     order = np.argsort(vertices)
     weights = torch.from_numpy(np.ascontiguousarray(values[np.ix_(order, order)]))
     return DenseGraph(weights, labels, text.name)

@@ -88,14 +88,7 @@ def write_distances(
             "`distances` must have shape (n, n) or (batch, n, n), but have "
             f"{tuple(distances.shape)}; reshape them."
         )
-    rows: Iterator[str] = (",".join(row) for row in _csv_rows(distances))
-    if labels is not None and not isinstance(labels, range):
-        names = list(map(_quoted, labels))
-        rows = chain(
-            [",".join(["", *names])],
-            (f"{name},{row}" for name, row in zip(names, rows, strict=True)),
-        )
-    _write(distances, path, "distances", rows)
+    _write(distances, path, "distances", _matrix_rows(_csv_rows(distances), labels))
 
 
 def write_rows_of_sources(
@@ -116,16 +109,14 @@ def write_rows_of_sources(
     Raises:
         InputError: as write_distances.
     """
-    lines = (
-        ",".join((_quoted(label), *values))
-        for label, *values in zip(labels, *_csv_rows(distances), strict=True)
-    )
-    head = ",".join(("vertex", *map(_quoted, sources)))
-    _write(distances, path, "distances", chain([head], lines))
+    _write(distances, path, "distances", _vertex_rows(_csv_rows(distances), sources, labels))
 
 
 def write_predecessors(
-    predecessors: torch.Tensor, path: str | os.PathLike[str], labels: Labels | None = None
+    predecessors: torch.Tensor,
+    path: str | os.PathLike[str],
+    labels: Labels | None = None,
+    sources: Sequence[Label] | None = None,
 ) -> None:
     """Write the predecessors of one graph, as write_distances writes distances.
 
@@ -134,15 +125,40 @@ def write_predecessors(
         path: ends in one of `DISTANCE_FORMATS`; the key in `.npz` is `predecessors`.
         labels: of the vertices in `.csv`, for none -1, or an empty field beside ids of a file;
             None: their numbers from 0.
+        sources: those of the rows, if a `.csv` is to have a line for each vertex.
 
     Raises:
         InputError: as check_output; or if the disk is full.
     """
-
     labels = range(predecessors.shape[-1]) if labels is None else labels
-    names = [*map(_quoted, labels), "-1" if isinstance(labels, range) else ""]
-    rows = (",".join(names[vertex] for vertex in row.tolist()) for row in predecessors)
+    names = [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
+    fields = ([names[vertex] for vertex in row.tolist()] for row in predecessors)
+    rows = (
+        _matrix_rows(fields, labels) if sources is None else _vertex_rows(fields, sources, labels)
+    )
     _write(predecessors, path, "predecessors", rows)
+
+
+def _matrix_rows(fields: Iterator[list[str]], labels: Labels | None) -> Iterator[str]:
+    """Yield the lines of a matrix by the fields of its rows, with labels that are not just a range
+    of numbers.
+    """
+    rows = map(",".join, fields)
+    if labels is None or isinstance(labels, range):
+        return rows
+    names = list(map(quoted, labels))
+    lines = (f"{name},{row}" for name, row in zip(names, rows, strict=True))
+    return chain([",".join(["", *names])], lines)
+
+
+def _vertex_rows(
+    fields: Iterator[list[str]], sources: Sequence[Label], labels: Labels
+) -> Iterator[str]:
+    """Yield a line for each vertex by the fields of the rows of some sources."""
+    lines = (
+        ",".join((quoted(label), *values)) for label, *values in zip(labels, *fields, strict=True)
+    )
+    return chain([",".join(("vertex", *map(quoted, sources)))], lines)
 
 
 def write_vertex_values(
@@ -165,13 +181,13 @@ def write_vertex_values(
     """
     labels = range(len(values)) if labels is None else labels
     rows = (
-        f"{_quoted(label)},{value!r}" for label, value in zip(labels, values.tolist(), strict=True)
+        f"{quoted(label)},{value!r}" for label, value in zip(labels, values.tolist(), strict=True)
     )
     _write(values, path, name, chain([f"vertex,{name}"], rows))
 
 
-def _quoted(label: Label) -> str:
-    """Return a label as a field of a .csv."""
+def quoted(label: Label) -> str:
+    """Return a label in quotes if it has a comma, a quote or a blank in it."""
     text = str(label)
     return '"' + text.replace('"', '""') + '"' if re.search(r'[",\s]', text) else text
 

@@ -41,14 +41,19 @@ def from_pandas(
         device: of the graph.
 
     Raises:
-        InputError: there is no such column; an id or a weight is missing; ids are neither all
-            integers nor all names; a weight is no number.
+        InputError: there is no such column, or it is there twice; an id or a weight is missing;
+            ids are neither all integers nor all names; a weight is no number.
         DistanceRangeError: a weight that `dtype` cannot hold.
     """
     if not hasattr(edges, "columns"):
         raise InputTypeError(
             f"`edges` must be a DataFrame of pandas, but is {shown(edges)}; make one with "
             "pandas.DataFrame."
+        )
+    if edges.columns.duplicated().any():
+        raise InputError(
+            "`edges` must have different names of columns, but "
+            f"{edges.columns[edges.columns.duplicated()][0]!r} is there twice; rename one."
         )
     for name, column in (("source", source), ("target", target), ("weight", weight)):
         if column is not None and column not in edges.columns:
@@ -91,6 +96,10 @@ def to_pandas(result: Result) -> pd.DataFrame:
     """
     import pandas as pd  # slow to import, and no other function needs it
 
+    if not isinstance(result, Result):
+        raise InputTypeError(
+            f"`result` must be a Result of shortest_paths, but is {shown(result)}; give one."
+        )
     if result.distances.dim() != 2:
         raise InputError(
             f"`result` must be of one graph, but its distances have shape "

@@ -9,7 +9,7 @@ from tri_apsp.semirings import no_edge
 # Times in ms, on two cores of an AMD EPYC that others use too, so within a factor of 1.3, of 8, 32
 # and 128 sources by dijkstra and many_sources, and by elimination; and the levels of a
 # breadth-first search from the vertex with the most edges, in both directions.
-#                                          8: d   m   32: d    m  128: d    m  e: 8   32  128  levels
+#                                         8 d   m   32 d    m  128 d    m  8 e 32 e 128 e levels
 #     random, n = 10000, 4 edges each       10   9     19   12     72   24                       7
 #     random, n = 10000, 50 edges each      12  62     43   84    169  182                       4
 #     random, n = 100000, 2 edges each      27  89    157  183    667  546                      14

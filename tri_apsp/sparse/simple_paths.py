@@ -77,7 +77,8 @@ def all_shortest_paths(
     Returns:
         An iterator of lists. It is empty if there is no path, and [source] if the source is the
         target. Of floats, those paths whose weights, added up from the source on in float64, are
-        equal; with negative weights, their sums with potentials. Paths that pass through a cycle of weight 0 are left out.
+        equal; with negative weights, their sums with potentials. Paths that pass through a cycle of
+        weight 0 are left out.
 
     Cost: a row of distances, and a step for each vertex of each path; there may be exponentially
     many. A graph with edges of weight 0 may take more steps.
