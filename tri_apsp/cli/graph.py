@@ -79,7 +79,10 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
         "from 1",
     )
     parser.add_argument(
-        "--header", action="store_true", default=None, help="the first row of a text is no edge"
+        "--header",
+        action="store_true",
+        default=None,
+        help="the first row of a text is no edge; above a matrix, it holds labels",
     )
     parser.add_argument(
         "--matrix", action="store_true", default=None, help="a text is a matrix, not an edge list"

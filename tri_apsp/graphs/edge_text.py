@@ -4,7 +4,7 @@ An edge list has one edge per line, `source target [weight]`. Vertices are those
 by integers or by names. A comment `# base 0 vertices 100`, or the option `vertices`, says instead
 that there are 100 vertices, numbered from 0; so do the files that are written here.
 
-A matrix has one row per line. Labels may stand in its first row and first column.
+A matrix has one row per line. Labels may stand in its first row, or in its first row and column.
 
 What may be read in two ways is refused, with the options that say which is meant.
 """
@@ -60,7 +60,8 @@ class TableOptions:
         vertices: the number of vertices; None: as the file declares, or those that it names.
         columns: those of source, target and weight, by the names of the first row or by numbers
             from 1, as a list or with commas; None: by well-known names, or the first two or three.
-        header: whether the first row is no edge; None: if it holds names of columns.
+        header: whether the first row is no edge, or above a matrix holds labels; None: if it holds
+            names of columns.
         matrix: whether the file holds a matrix; None: if it has four or more columns, and as many
             rows, or labels.
         missing: the entry of a matrix that means no edge, besides inf.

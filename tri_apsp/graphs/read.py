@@ -54,7 +54,8 @@ def read_graph(
             numbers from 1, as a list or with commas; None: by well-known names, or the first two or
             three. Of TNTP, GraphML, GML and Pajek: the one that holds the weights, by default
             free_flow_time, or weight.
-        header: of a text: whether the first row is no edge; None: if it has names of columns.
+        header: of a text: whether the first row is no edge, or above a matrix holds labels; None:
+            if it has names of columns.
         matrix: of a text: whether it is a matrix, whose first row and column may hold labels; None:
             if it looks like one.
         missing: the entry of a matrix as text that means no edge, besides inf.
