@@ -264,8 +264,13 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
         tri_apsp.reachability(torch.ones(2, 2, dtype=torch.bool))
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        *((name, "cpu") for name in GRAPHS),
+        *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in ("random", "no edge")),
+    ],
+)
 def test_rows_and_sparse_graphs(name: str, device: str) -> None:
     """All rows of sparse graphs; chosen ones, also of dense adjacencies."""
     edges = GRAPHS[name](150)
