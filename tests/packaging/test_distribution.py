@@ -71,7 +71,7 @@ def test_an_installed_solve_uses_what_the_tuner_of_a_clone_wrote(wheel, tmp_path
     """The tuner runs in the clone, as in README, and the installed command in another folder."""
     site = tmp_path / "site"
     run("-m", "pip", "install", "--no-index", "--no-deps", "--target", site, wheel, folder=tmp_path)
-    (tmp_path / "line.txt").write_text("# base 0\n0 255 1\n")
+    (tmp_path / "line.txt").write_text("# base 0 vertices 256\n0 255 1\n")
     homes = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA")}
 
     def solve() -> dict[str, object]:
