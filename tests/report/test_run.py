@@ -86,7 +86,7 @@ def test_a_call_is_timed_only_if_it_is_right() -> None:
     ("words", "status", "sentence"),
     [
         (["cutoff", "--device", "cuda:99"], 2, "device cuda:99 must exist"),
-        (["roofline", "--device", "cpu"], 1, "must be measured with the engine nvidia"),
+        (["roofline", "--device", "cpu"], 1, "here; run it on an NVIDIA GPU."),
         (["cutoff", "--device", "cpu", "--n", "9999999"], 1, "must fit the memory"),
         (["cutoff", "--render-only", "nowhere"], 2, "--render-only must name a folder below --out"),
     ],

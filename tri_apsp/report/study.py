@@ -242,10 +242,11 @@ class Study:
         """
         engine = target.engine
         if engine not in self.cases:
+            on_gpu = target.device.kind == "cuda"
+            remedy = "leave out --engine" if on_gpu else "run it on an NVIDIA GPU"
             raise EngineError(
                 f"the report {self.name} must be measured with the engine "
-                f"{' or '.join(self.cases)}, but {target.device.name} runs {engine} here; "
-                "leave out --engine, or run it on an NVIDIA GPU."
+                f"{' or '.join(self.cases)}, but {target.device.name} runs {engine} here; {remedy}."
             )
         cases = self.cases[engine]
         if ns or dtypes:
