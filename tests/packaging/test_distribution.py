@@ -75,7 +75,10 @@ def test_an_installed_solve_uses_what_the_tuner_of_a_clone_wrote(wheel, tmp_path
     homes = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA")}
 
     def solve() -> dict[str, object]:
-        words = (site / "bin" / "tri-apsp", "solve", "line.txt", "--device", "cpu", "--json")
+        words = (
+            site / "bin" / "tri-apsp",
+            *["solve", "line.txt", "--method", "kleene", "--device", "cpu", "--json"],
+        )
         return json.loads(run(*words, folder=tmp_path, PYTHONPATH=str(site), **homes))
 
     first = solve()
