@@ -37,9 +37,8 @@ def read_graph(
             list (.txt blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz),
             torch (.pt, dense or sparse), TNTP (.tntp), TSPLIB (.tsp and .atsp, explicit weights),
             METIS (.graph), and by NetworkX GraphML (.graphml), GML (.gml) and Pajek (.net); each
-            also with .gz. Or a binary stream, such as
-            sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in
-            both.
+            also with .gz. Or a binary stream, such as sys.stdin.buffer, which is read to its end.
+            Bytes compressed by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
             matrix, else float32.
         device: of the result.

@@ -74,16 +74,20 @@ def distance_blocks(
     if rows_per_block is not None:
         rows = as_integer(rows_per_block, "rows_per_block", least=1)
     if out is not None and RowFile.is_complete(out, graph):
-        warn_caller(f"{out} has all {graph.n} rows of this graph already", ApspWarning)
+        _warn_of_complete(out, graph.n)
         return RowBlocks()
     plan = plan_sparse(graph, reason="all rows in blocks", choice=method, options=options)
     solver = SparseSolver(graph, plan)
     with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
         target = None if out is None else RowFile(out, graph, rows)
-    if target is not None and target.rows == graph.n > 0:
-        warn_caller(f"{out} has all {graph.n} rows of this graph already", ApspWarning)
+    if out is not None and target is not None and target.rows == graph.n > 0:
+        _warn_of_complete(out, graph.n)
     blocks = _blocks(solver, rows, target, graph.n if progress else None)
     return RowBlocks(blocks, solver.method, solver.negative_cycle)
+
+
+def _warn_of_complete(out: str | os.PathLike[str], rows: int) -> None:
+    warn_caller(f"{out} has all {rows} rows of this graph already", ApspWarning)
 
 
 def _blocks(

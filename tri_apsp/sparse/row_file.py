@@ -31,8 +31,7 @@ class RowFile:
 
     Beside it, `NAME.rows` holds how many rows are on the disk, a digest of the graph and, of a
     complete `.npy` file, its size and time, by which another file is noticed. Rows of a `.npy` file
-    count once the disk has them, which is waited for while the next rows are solved and
-    written.
+    count once the disk has them, which is waited for while the next rows are solved and written.
 
     Args:
         path: a new file, or one that a call with the same graph left.

@@ -109,9 +109,8 @@ def _prepare(graph: GraphLike, *, weighted: bool) -> tuple[SparseGraph, SparseGr
         solved = found.graph
     wide = torch.float64 if given.dtype.is_floating_point else torch.int64
     solved = sparse_graph(solved, dtype=wide)
-    heaviest = solved.by_source.weights.max().item() if solved.edges else 0
     largest = torch.finfo(wide).max if wide.is_floating_point else no_edge(wide)
-    if heaviest * given.n >= largest:
+    if solved.heaviest * given.n >= largest:
         raise_out_of_range(wide, "a path may weigh too much")
     return given, solved
 
