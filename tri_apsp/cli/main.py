@@ -4,8 +4,10 @@ before torch is imported.
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from tri_apsp import __version__
 from tri_apsp.console.exit_status import (
@@ -25,6 +27,7 @@ COMMANDS = {
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",
+    "completion": "print a script that completes these commands in a shell",
 }
 """Subcommands by name, with the summary for --help. The module of the name in this package has
 `configure`, which adds the arguments, and `run`.
@@ -61,10 +64,9 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     prog = "tri-apsp" if Path(sys.argv[0]).stem == "tri-apsp" else "python -m tri_apsp"
     if words and words[0] in OTHERS:
-        module = import_module(f"tri_apsp.{words[0]}.__main__")
-        status: int = module.main(words[1:], prog=f"{prog} {words[0]}")
+        status: int = _module(words[0]).main(words[1:], prog=f"{prog} {words[0]}")
         return status
-    return run_command(lambda: _parser(words, prog), _run, words)
+    return run_command(lambda: build_parser(words, prog), _run, words)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -72,7 +74,7 @@ def _run(args: argparse.Namespace) -> int:
     return BAD_INPUT if args.command is None else 0
 
 
-def _parser(words: list[str], prog: str) -> Parser:
+def build_parser(words: Sequence[str], prog: str) -> Parser:
     """Return the parser of a command line `words`; the subcommand sets `run`, the function to call
     with the arguments.
 
@@ -89,9 +91,21 @@ def _parser(words: list[str], prog: str) -> Parser:
     parser.set_defaults(run=lambda _: parser.print_help(sys.stderr))  # without a command
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in (COMMANDS | OTHERS).items():
-        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        of_its_own = name in OTHERS and name in words
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary.capitalize()}.",
+            parents=[_module(name).build_parser()] if of_its_own else [],
+            add_help=not of_its_own,
+        )
         if name in COMMANDS and name in words:
             module = import_module(f"tri_apsp.cli.{name}")
             module.configure(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _module(name: str) -> ModuleType:
+    """Return the module of a command line of its own."""
+    return import_module(f"tri_apsp.{name}.__main__")

@@ -50,7 +50,7 @@ def tune(
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
-        trials: the largest number of configurations per task; None: that of the effort.
+        trials: the largest number of configurations per task; None: that of the effort, 300 or 400.
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
         seed: the seed of the sampler.
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
@@ -59,12 +59,28 @@ def tune(
         progress: show progress on stderr.
 
     Returns:
-        SweepResult: one result per task.
+        One result per task, in the order in which they ran.
 
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
         EngineError: the engine cannot run on the device, or no task could be tuned.
+
+    Cost:
+        About the seconds of the effort per task. On the device of the tasks, five matrices per
+        graph; nothing else should run there meanwhile.
+
+    Source:
+        Bergstra et al., Algorithms for Hyper-Parameter Optimization, NeurIPS 2011: the
+        tree-structured Parzen estimator of Optuna, which proposes configurations.
+
+    Examples:
+        >>> from tri_apsp.tune import tune
+        >>> if __name__ == "__main__":  # doctest: +SKIP
+        ...     found = tune(["product"], n=[4096], dtypes=["float32"])
+        ...     for result in found.results:
+        ...         print(result.task, result.winner or result.error)
+        ...     print(found.files)
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.progress import SweepProgress

@@ -6,6 +6,13 @@ import sys
 from tri_apsp.console.exit_status import Parser, interruptible_imports, run_command
 
 
+def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
+    """Return the parser; `prog` is the command that was typed."""
+    from tri_apsp.tune import options  # imports torch
+
+    return options.build_parser(prog)
+
+
 def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:
     """Run `argv`, or the arguments of the process, and return the exit status.
 
@@ -14,13 +21,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune"
     Raises:
         SystemExit: as run_command.
     """
-
-    def build_parser() -> Parser:
-        from tri_apsp.tune import options  # imports torch
-
-        return options.build_parser(prog)
-
-    return run_command(build_parser, _run, argv)
+    return run_command(lambda: build_parser(prog), _run, argv)
 
 
 def _run(args: argparse.Namespace) -> int:

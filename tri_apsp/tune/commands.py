@@ -100,10 +100,12 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
         for path, task, entry in _entries(args, planned):
             baselines = baselines_of(task, planned.device)
             saved = from_fields(task.engine, entry.config).over(baselines.base)
-            default, winner = workers.final(
-                task, [baselines.untuned, saved], planned.settings.budget.rounds, _SECONDS
+            contenders = dict.fromkeys([baselines.untuned, saved])  # one, if they are the same
+            outcomes = workers.final(
+                task, list(contenders), planned.settings.budget.rounds, _SECONDS
             )
-            state = _state(winner, default, same=saved == baselines.untuned)
+            default, winner = outcomes[0], outcomes[-1]
+            state = _state(winner, default)
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
             now = None if state == _FAILED else default.median_ms / winner.median_ms
             rows.append(
@@ -124,7 +126,7 @@ def _verify(args: argparse.Namespace, planned: SweepPlan) -> int:
     return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
 
 
-def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
+def _state(saved: Outcome, default: Outcome) -> str:
     """Return whether a saved configuration is still to be used.
 
     "holds": it beats the default, or is the default; "within noise": neither beats the other;
@@ -132,7 +134,7 @@ def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
     """
     if saved.times is None or default.times is None:
         return _FAILED
-    if same or beats(saved.times, default.times):
+    if saved is default or beats(saved.times, default.times):
         return _HOLDS
     return _STALE if beats(default.times, saved.times) else _NOISE
 

@@ -196,8 +196,16 @@ def open_storage(slug: str) -> BaseStorage:
     Raises:
         InputError: the journal cannot be used.
     """
+    return open_journal(journal_path(slug))
+
+
+def open_journal(path: Path) -> BaseStorage:
+    """Return the storage of the studies in a file, which is made if there is none.
+
+    Raises:
+        InputError: the file cannot be used.
+    """
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
-    path = journal_path(slug)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = JournalFileOpenLock(str(path))
