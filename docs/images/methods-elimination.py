@@ -1,0 +1,71 @@
+"""Draws methods-elimination.svg: the order of elimination of a grid of 3 x 3, and its fill-in."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.patches import FancyArrowPatch
+
+plt.rcParams.update({"font.size": 11, "svg.hashsalt": "methods-elimination"})
+
+PLACE = {v: (v % 3, 2 - v // 3) for v in range(9)}
+GRID = [(v, v + 1) for v in range(9) if v % 3 < 2] + [(v, v + 3) for v in range(6)]
+
+
+def eliminate(edges):
+    """Return the order by Markowitz's rule, and the fill-in of each vertex."""
+    near = {v: set() for v in PLACE}
+    for u, v in edges:
+        near[u].add(v)
+        near[v].add(u)
+    order, fill = [], []
+    while near:
+        v = min(near, key=lambda v: (len(near[v]), v))
+        around = sorted(near.pop(v))
+        for u in around:
+            near[u].discard(v)
+        new = [(u, w) for u in around for w in around if u < w and w not in near[u]]
+        for u, w in new:
+            near[u].add(w)
+            near[w].add(u)
+        order.append(v)
+        fill.append(new)
+    return order, fill
+
+
+def line(axes, u, v, **style):
+    (x0, y0), (x1, y1) = PLACE[u], PLACE[v]
+    # Edges over the middle are bent, so that they do not cover vertices.
+    bend = 0.28 if abs(x0 - x1) == 2 or abs(y0 - y1) == 2 else 0
+    arrow = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={bend}", "shrinkA": 12, "shrinkB": 12}
+    axes.add_patch(FancyArrowPatch((x0, y0), (x1, y1), **(arrow | style)))
+
+
+order, fill = eliminate(GRID)
+figure, panels = plt.subplots(1, 3, figsize=(9, 3.9), layout="constrained")
+titles = [
+    "1. The graph: 12 edges",
+    f"2. After {order[0]}, {order[1]}, {order[2]}, {order[3]}",
+    "3. Order, edges and fill-in",
+]
+for axes, title, done in zip(panels, titles, (0, 4, 9), strict=True):
+    gone = set(order[:done]) if done < 9 else set()
+    for u, v in GRID:
+        if not {u, v} & gone:
+            line(axes, u, v, color="#555555", lw=2)
+    for new in fill[:done]:
+        for u, w in new:
+            if not {u, w} & gone:
+                line(axes, u, w, color="#d62728", lw=2, linestyle="--")
+    for v, (x, y) in PLACE.items():
+        label = str(v) if done < 9 else f"{order.index(v) + 1}."
+        hue = "#dddddd" if v in gone else "#4c78a8"
+        axes.plot(x, y, "o", ms=24, color=hue)
+        axes.text(x, y, label, ha="center", va="center", color="black" if v in gone else "white")
+    axes.set(xlim=(-0.6, 2.6), ylim=(-0.6, 2.6), aspect="equal")
+    axes.set_title(title)
+    axes.axis("off")
+figure.suptitle("Elimination of a grid of 3 x 3: fill-in is dashed and red", fontsize=12)
+figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")

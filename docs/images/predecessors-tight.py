@@ -1,0 +1,64 @@
+"""Draw predecessors-tight.svg: the tight edges of a graph of five vertices."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+
+PLACES = {0: (0, 1), 1: (1.5, 2), 2: (3, 1), 3: (4.5, 2), 4: (6, 1)}
+TIGHT = {(0, 1): 1, (1, 2): 2, (2, 3): 1, (3, 4): 2}
+OTHERS = {(0, 2): 4, (1, 3): 5, (2, 4): 4, (0, 4): 9}
+# How far an edge is bent, and how far its label is from the straight line.
+BENT = {(1, 3): (-0.25, 0.5), (0, 4): (0.35, -1.35)}
+DISTANCES = {0: 0, 1: 1, 2: 3, 3: 4, 4: 6}
+
+figure, axes = plt.subplots(figsize=(8, 3.6))
+for edges, colour, style in ((TIGHT, "#1f4e9c", "-"), (OTHERS, "#888888", (0, (4, 3)))):
+    for (source, target), weight in edges.items():
+        (x0, y0), (x1, y1) = PLACES[source], PLACES[target]
+        bend, shift = BENT.get((source, target), (0, 0))
+        axes.annotate(
+            "",
+            (x1, y1),
+            (x0, y0),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": colour,
+                "linestyle": style,
+                "linewidth": 2 if style == "-" else 1.4,
+                "connectionstyle": f"arc3,rad={bend}",
+                "shrinkA": 15,
+                "shrinkB": 15,
+            },
+        )
+        middle = (x0 + x1) / 2, (y0 + y1) / 2 + shift
+        axes.text(
+            *middle,
+            str(weight),
+            color=colour,
+            ha="center",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+        )
+for vertex, (x, y) in PLACES.items():
+    axes.plot(x, y, "o", markersize=27, color="white", markeredgecolor="black", zorder=3)
+    axes.text(x, y, str(vertex), ha="center", va="center", zorder=4)
+    above = y > 1.5
+    axes.text(
+        x,
+        y + (0.36 if above else -0.36),
+        f"d = {DISTANCES[vertex]}",
+        ha="center",
+        va="center",
+        fontsize=11,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        zorder=4,
+    )
+axes.text(0, 2.75, "blue: tight, w[k, j] = d[k, j]", color="#1f4e9c", va="center")
+axes.text(3.4, 2.75, "grey: longer than another path", color="#666666", va="center")
+axes.set(xlim=(-0.5, 6.5), ylim=(-0.35, 3))
+axes.axis("off")
+figure.suptitle("Four of eight edges are tight; d is the distance from vertex 0")
+figure.tight_layout()
+figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})

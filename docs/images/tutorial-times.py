@@ -1,0 +1,43 @@
+"""Draws tutorial-times.svg: the time of all distances of a dense graph, beside SciPy.
+
+Medians of reports/amd-epyc-2-cores/bench.csv: whole checked calls in float32 by the method kleene
+on two cores of an AMD EPYC, and scipy.sparse.csgraph.floyd_warshall in float64, which uses one of
+them. Its page bench.md has the command, the date and the versions.
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+plt.rcParams.update({"font.size": 11, "svg.hashsalt": "tutorial-times"})
+
+OURS = {256: 0.00133133, 512: 0.00630239, 1024: 0.024614, 2048: 0.140803, 4096: 0.969426}  # s
+SCIPY = {256: 0.023566, 512: 0.0997843, 1024: 0.718271, 2048: 6.98836}  # s
+
+figure, axes = plt.subplots(figsize=(8, 4.4), layout="constrained")
+for seconds, colour, name, place in (
+    (SCIPY, "#e45756", "SciPy, floyd_warshall", (620, 1.4)),
+    (OURS, "#4c78a8", "tri_apsp, kleene", (1150, 0.016)),
+):
+    axes.plot(list(seconds), list(seconds.values()), "o-", color=colour)
+    axes.text(*place, name, color=colour, weight="bold", ha="right" if seconds is SCIPY else "left")
+axes.annotate(
+    "",
+    (2048, OURS[2048] * 1.2),
+    (2048, SCIPY[2048] / 1.2),
+    arrowprops={"arrowstyle": "<->", "color": "gray"},
+)
+axes.text(2150, 1, f"{SCIPY[2048] / OURS[2048]:.0f} times", color="gray", va="center")
+axes.set_xscale("log", base=2)
+axes.set_yscale("log")
+axes.set_xticks(list(OURS), [str(n) for n in OURS])
+axes.set_yticks([0.001, 0.01, 0.1, 1, 10], ["1 ms", "10 ms", "100 ms", "1 s", "10 s"])
+axes.minorticks_off()
+axes.set(xlabel="vertices n", ylabel="time", ylim=(0.0008, 15))
+axes.set_title("All distances of a dense graph, two cores of an AMD EPYC")
+axes.grid(alpha=0.3)
+axes.spines[["top", "right"]].set_visible(False)
+figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
