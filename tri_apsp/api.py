@@ -77,25 +77,44 @@ def select(
     negative_cycles: NegativeCycles = "raise",
     read_values: bool = False,
 ) -> Plan:
-    """Return the plan of shortest_paths(graph), without running it: method, engine, configuration,
+    """Return the plan of `shortest_paths(graph)` without running it: method, engine, configuration,
     reason and memory.
 
     The rules are in tri_apsp.methods.auto for dense methods, and in tri_apsp.sparse.choice for
     methods of sparse graphs and for the choice between both. Whether a graph stays sparse under
-    "elimination" is only known when it runs: Result.plan has the method that ran.
+    "elimination" is only known when it runs: `Result.plan` has the method that ran.
+
+    The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
+    `min_only`, `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
+    `shortest_paths`.
 
     Args:
-        graph to negative_cycles: as for shortest_paths.
+        graph: as for `shortest_paths`.
         read_values: read dense weights too: count their edges, and look for a negative one.
             Otherwise dense weights are taken to have many edges and no negative weight, so that the
             plan may differ from the one that runs. From 8192 vertices on, on a GPU of compute
-            capability 9.x, the values also decide Plan.exponents.
+            capability 9.x, the values also decide `Plan.exponents`.
+
+    Returns:
+        What `shortest_paths` runs with these options.
 
     Raises:
-        As shortest_paths; values of dense weights are not checked.
+        ApspError: the errors of `shortest_paths`, except those about values of dense weights, which
+            are not checked.
 
-    Cost: with `read_values`, a pass over dense weights, and a dense copy of a sparse graph where
-    exponents are decided; without it, none for dense weights.
+    Cost:
+        With `read_values`, a pass over dense weights, and a dense copy of a sparse graph where
+        exponents are decided; without it, none for dense weights.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> plan = tri_apsp.select(weights)
+        >>> plan.method, plan.engine, plan.memory
+        ('floyd_warshall', 'cpu', 72)
+        >>> tri_apsp.select(weights, method="johnson").method
+        'dijkstra'
     """
     check_flags(read_values=read_values)
     request = Request.of(
@@ -125,11 +144,11 @@ def prepare(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> SparseGraph:
-    """Convert a graph once for many calls of shortest_paths and the other functions of sparse
+    """Convert a graph once for many calls of `shortest_paths` and the other functions of sparse
     graphs, which otherwise convert it in each call.
 
     Args:
-        graph: as for shortest_paths, without a batch.
+        graph: as for `shortest_paths`, without a batch.
         directed: False: each edge counts in both directions.
         dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph,
             float32 for bool.
@@ -137,15 +156,26 @@ def prepare(
             the CPU.
 
     Returns:
-        SparseGraph; `n`, `edges`, `dtype` and `device` describe it. It keeps one edge for each pair
+        The graph; `n`, `edges`, `dtype` and `device` describe it. It keeps one edge for each pair
         of vertices, the lightest, and loops only if they are negative.
 
     Raises:
-        InputError: a graph that breaks a rule of shortest_paths.
+        InputError: a graph that breaks a rule of `shortest_paths`.
         DistanceRangeError: a weight that `dtype` cannot hold.
         TooLargeError: the edges, while they are sorted, do not fit the memory.
 
-    Cost: a sort of the edges, unless they are sorted.
+    Cost:
+        A sort of the edges, unless they are sorted.
+
+    Examples:
+        >>> import scipy.sparse
+        >>> import tri_apsp
+        >>> edges = scipy.sparse.coo_array(([3, 1, 2], ([0, 1, 1], [1, 2, 0])), shape=(3, 3))
+        >>> graph = tri_apsp.prepare(edges)
+        >>> graph.n, graph.edges, graph.dtype
+        (3, 3, torch.int64)
+        >>> tri_apsp.shortest_paths(graph, sources=0).distances
+        tensor([[0, 3, 4]])
     """
     check_flags(directed=directed)
     found = sparse_graph(
@@ -174,19 +204,21 @@ def shortest_paths(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
-    """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over
+    """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j, over
     paths of any number of edges.
 
     Args:
-        graph: dense weights, (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on
-            the CPU or a CUDA device, with any strides. graph[i, j] is the weight of the edge from i
-            to j; inf, or no_edge(dtype) for integers, means no edge. The diagonal counts as 0
-            unless it is negative. Of bool: True is an edge of weight 1, False is no edge; they are
-            solved in float32. Or a sparse graph: a torch tensor of layout sparse_csr, sparse_csc or
-            sparse_coo; a SciPy sparse array; or what prepare() returns. Stored entries are edges, a
-            stored 0 too, except in SciPy's formats bsr and dia, which pad with zeros; of several at
-            one place the smallest counts. Weights of sparse graphs are float32, float64, int32 or
-            int64.
+        graph: dense weights or a sparse graph.
+
+            - Dense weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on
+              the CPU or a CUDA device, with any strides. graph[i, j] is the weight of the edge from
+              i to j; inf, or `no_edge(dtype)` for integers, means no edge. The diagonal counts as 0
+              unless it is negative. In bool, True is an edge of weight 1 and False is no edge; they
+              are solved in float32.
+            - Sparse graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy
+              sparse array; or what `prepare` returns; of float32, float64, int32 or int64. Stored
+              entries are edges, a stored 0 too, except in SciPy's formats bsr and dia, which pad
+              with zeros. Of several at one place the smallest counts.
         sources: the vertices whose rows of the distances are wanted, an integer, a list or a
             tensor; one may occur more than once. None: all. Not with a batch, `overwrite` or
             check=False.
@@ -197,38 +229,39 @@ def shortest_paths(
             Not with `overwrite` or `offsets`.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
             the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
-            of graph[i]. The values outside that block are ignored, and the result is no_edge there,
-            on the diagonal too. None: every graph has n vertices.
+            of graph[i]. The values outside that block are ignored, and the result is `no_edge`
+            there, on the diagonal too. None: every graph has n vertices.
         offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32,
             on the device of the weights or on the CPU. `graph` is then (total,), the values of one
-            graph after another, as pack() returns them: graph g has offsets[g + 1] - offsets[g]
+            graph after another, as `pack` returns them: graph g has offsets[g + 1] - offsets[g]
             values, a square number, in row order. The result has the same layout; to follow paths,
-            give its predecessors to unpack(). Graphs of similar size are solved together; for
+            give its predecessors to `unpack`. Graphs of similar size are solved together; for
             offsets on a GPU, the host blocks.
-        method: "auto", or one of
-            - "floyd_warshall", "kleene", "squaring", "iterative": dense methods;
+        method: "auto", or the name of a method. `select` shows what "auto" takes, and why.
+
+            - "floyd_warshall", "kleene", "squaring", "iterative": dense methods.
             - "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra",
               "elimination": methods of sparse graphs, which solve row by row. All give the same
               bits, except "elimination", which adds up the floats of a path in another order. It
               takes graphs that stay sparse while their vertices are eliminated one after another,
-              as road networks do, and finds predecessors only for integers;
-            - "johnson": the method of sparse graphs that fits best; Result.method is its name.
-            select() shows what "auto" takes, and why.
+              as road networks do, and finds predecessors only for integers.
+            - "johnson": the method of sparse graphs that fits best; `Result.method` is its name.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields
             are filled in, and a field that the engine or the named method does not use is refused.
             With tiles or cutoffs, "auto" takes a dense method, which need not use them all; with a
             method of sparse graphs, `config` may only name the engine.
-        limit: the farthest distance of interest, a number that is not negative; vertices beyond it
-            count as unreachable. Needs `sources`; solved by a method of sparse graphs.
+        limit: the farthest distance of interest, a number that is not negative, in the unit of the
+            weights; vertices beyond it count as unreachable. Needs `sources`; solved by a method of
+            sparse graphs.
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
             a method of sparse graphs.
         no_path: what the distances hold where there is no path, and in the padding of `sizes`: a
-            number that no distance is, such as -1. None: no_edge. Not for weights that require a
+            number that no distance is, such as -1. None: `no_edge`. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
-            in one of tri_apsp.graphs.DISTANCE_FORMATS, which is written once they are known (a
+            in .npy, .npz, .pt, .csv, .npy.gz or .csv.gz, which is written once they are known (a
             batch not as .csv, packed graphs only into a tensor). None: a new tensor. Not with
             `overwrite`.
         overwrite: solve in the memory of dense weights, which then hold the distances (undefined
@@ -240,60 +273,64 @@ def shortest_paths(
             not be negative, and a size out of range counts as the nearest one in range. The shape,
             dtype and device of `sizes` are always checked.
         predecessors: also find the vertex before the last on a shortest path of each pair; see
-            Result. Not with `overwrite`, which destroys the weights.
-        negative_cycles: "raise" an error if a source leads to one; or "mark" the pairs (i, j) with
-            a walk from i through a negative cycle to j: their distance is minus infinity (-inf, or
-            -no_edge(dtype) for integers), they have no predecessor, and all other pairs keep their
-            exact distance. A cycle is negative if it weighs less than 0 where sums of n weights
-            are exact: of integers, and of floats that are multiples of a power of two q with n
-            max|w| < 2^24 q (2^53 q in float64). Of other floats, rounding may have made a cycle of
-            weight 0 that light: it is negative if the exact sum of its weights is less than -2 eps
-            times that of their magnitudes. Methods of sparse graphs decide exactly so. A dense
-            solve of such floats always reports a cycle of k edges that weighs less than -2 k eps
-            times that sum, and may miss one in between.
+            `Result`. Not with `overwrite`, which destroys the weights.
+        negative_cycles: "raise" an error if a source leads to a negative cycle; or "mark" the pairs
+            (i, j) with a walk from i through one to j: their distance is minus infinity (-inf, or
+            `-no_edge(dtype)` for integers), they have no predecessor, and all other pairs keep
+            their exact distance.
 
     Returns:
-        Result; `distances` is `graph` itself with overwrite, and a tensor given as `out`; else a
-        new contiguous tensor.
+        The distances, in the unit of the weights, and what ran. `distances` is `graph` itself with
+        `overwrite`, and a tensor given as `out`; else a new contiguous tensor.
 
     Raises:
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
             hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
             an unknown method or engine, options that exclude each other. The weights are then
-            unchanged, with overwrite too. InputTypeError, which is also a TypeError: a graph, a
-            configuration or a flag of another type.
+            unchanged, with `overwrite` too.
+        InputTypeError: a graph, a configuration or a flag of another type. It is an InputError and
+            a TypeError.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
             weight.
         DistanceRangeError: a distance does not fit the dtype. Distances must be less than
-            no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge -
-            2q) with q = no_edge // 4, so that none is confused with a walk over a missing edge; by
+            `no_edge(dtype)`; if any integer weight is negative, they must lie in [-q, no_edge - 2q)
+            with q = no_edge // 4, so that none is confused with a walk over a missing edge; by
             methods of sparse graphs, between -no_edge and no_edge. Floats must be at least
             -finfo(dtype).max / (4 n), so that the sum of any path fits.
         TooLargeError: the result does not fit the memory of the device.
-        EngineError: the engine that config names cannot run here.
+        EngineError: the engine that `config` names cannot run here.
 
-    Gradients: `distances` are differentiable with respect to dense weights of floats. The gradient
-    of a distance is added to every edge of one shortest path (a subgradient, if there are several):
+    Negative cycles:
+        A cycle is negative if it weighs less than 0 where sums of n weights are exact: of integers,
+        and of floats that are multiples of a power of two q with n max|w| < 2^24 q (2^53 q in
+        float64). Of other floats, rounding may have made a cycle of weight 0 that light: it is
+        negative if the exact sum of its weights is less than -2 eps times that of their magnitudes.
+        Methods of sparse graphs decide exactly so. A dense solve of such floats always reports a
+        cycle of k edges that weighs less than -2 k eps times that sum, and may miss one in between.
+
+    Gradients:
+        `distances` are differentiable with respect to dense weights of floats. The gradient of a
+        distance is added to every edge of one shortest path (a subgradient, if there are several):
 
         - to the edge (i, j) itself, if it is a shortest path;
         - else to the path that `predecessors` name, or would name; without `predecessors`, for
           graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to the path whose largest
           intermediate vertex is smallest.
 
-    The best engine for the weights computes it, whatever `config` names. Gradients are summed in
-    62-bit fixed point, so that every run gives the same bits. Second derivatives and forward mode
-    raise InputError, except that torch.compile drops tangents without an error.
+        The best engine for the weights computes it, whatever `config` names. Gradients are summed
+        in 62-bit fixed point, so that every run gives the same bits. Second derivatives and forward
+        mode raise InputError, except that torch.compile drops tangents without an error.
 
-    Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap
-    makes a batch of what it maps over) are solved by a dense method. They take no `sources`,
-    `no_path`, `out` and `overwrite`; `offsets` only for gradients. torch.compile fixes the result's
-    method, engine and configuration in the trace. A call with check=False can be captured into a
-    CUDA graph, after an earlier call has compiled its kernels.
+        Weights that require a gradient, that torch.compile traces, or that torch.func transforms
+        (vmap makes a batch of what it maps over) are solved by a dense method. They take no
+        `sources`, `no_path`, `out` and `overwrite`; `offsets` only for gradients. torch.compile
+        fixes the result's method, engine and configuration in the trace. A call with check=False
+        can be captured into a CUDA graph, after an earlier call has compiled its kernels.
 
-    Cost of dense methods, for each graph; tri_apsp.sparse.run states that of methods of sparse
-    graphs:
+    Cost:
+        Dense methods, for each graph:
 
-        - distances: n^3 min-plus operations ("squaring": up to log2 n times as many). Workspace: at
+        - Distances: n^3 min-plus operations ("squaring": up to log2 n times as many). Workspace: at
           most 5% of the matrix, or 1% of a GPU's memory ("squaring": one more matrix). If 16 does
           not divide n, a GPU takes one more matrix, whose rows are aligned; not with `overwrite`,
           or if memory is short.
@@ -305,6 +342,36 @@ def shortest_paths(
           another solve, the reachability, and Bellman-Ford.
         - "auto": one pass that counts the edges of dense weights, where a method of sparse graphs
           may be faster.
+
+        Methods of sparse graphs, for each source, with E edges and r rounds, at most the largest
+        number of edges of a shortest path: E r operations; "frontier" and "many_sources" mostly far
+        fewer; "dijkstra" E log n; "elimination" one per edge and its fill-in. Graphs with negative
+        weights take a search by Bellman-Ford first.
+
+    Source:
+        - "floyd_warshall": Katz and Kider, All-Pairs Shortest-Paths for Large Graphs on the GPU,
+          2008; Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 3; Catinello,
+          Parallel Floyd-Warshall, section 2.4.
+        - "kleene": Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, section
+          2.2; its cutoff: Henriod, Attempting to Improve APSP on the GPU.
+        - "squaring", "output_parallel", "input_parallel", "frontier": Malison, Graph Algorithms on
+          Graphical Processing Units, sections 5.2, 5.3 and 5.4; predecessors: section 5.2.2.
+        - "iterative": Buluç, Gilbert, Budak, section 2.1; Catinello, section 2.1.
+        - "johnson": Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
+        - "elimination": Carré, An Algebra for Network Routing Problems, 1971.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> weights = torch.tensor([[0, 3, inf], [inf, 0, -1], [2, inf, 0]])
+        >>> result = tri_apsp.shortest_paths(weights, predecessors=True)
+        >>> result.distances
+        tensor([[ 0.,  3.,  2.],
+                [ 1.,  0., -1.],
+                [ 2.,  5.,  0.]])
+        >>> result.path(1, 0)
+        [1, 2, 0]
     """
     request = Request.of(
         graph,
@@ -371,23 +438,20 @@ def distance_blocks(
     """Solve all distances of a graph in blocks of rows, which need not fit the memory together:
     yield them, or write them to a file.
 
-        for first, distances in tri_apsp.distance_blocks(graph):
-            print(first + len(distances), "rows")
-
-        tri_apsp.distance_blocks(graph, out="distances.npy")
-
     A block is solved when the iterator is asked for it, while those before it are copied from the
     GPU. With `out`, the call returns when the file has all rows.
 
     Args:
-        graph, negative_cycles, dtype: as for shortest_paths, without a batch.
-        method: "auto", or a method of sparse graphs other than "johnson".
+        graph: as for `shortest_paths`, without a batch.
         rows_per_block: rows of a block; None: as many as hold about 33 million distances.
         out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. The
             file NAME.rows beside it holds how many rows are written, and of which graph: the same
             call after an interruption goes on, and after the last row returns at once, with a
             warning. Rows that are not yet written are zeros; in a `.zarr` folder NaN, or the
             smallest number of an integer dtype. None: blocks are yielded.
+        method: "auto", or a method of sparse graphs other than "johnson".
+        negative_cycles: as for `shortest_paths`.
+        dtype: as for `shortest_paths`.
         progress: show a bar on stderr.
 
     Returns:
@@ -395,14 +459,26 @@ def distance_blocks(
         `distances`, (rows, n) on the CPU. With it, its path.
 
     Raises:
-        InputError: as shortest_paths; `out` is another file or cannot be written.
+        InputError: as `shortest_paths`; `out` is another file or cannot be written.
         NegativeCycleError: there is a negative cycle.
-        DistanceRangeError: as shortest_paths, with the block of the first distance that does not
+        DistanceRangeError: as `shortest_paths`, with the block of the first distance that does not
             fit.
 
-    Cost: that of all rows by a method of sparse graphs; memory for three blocks, and those that the
-    caller keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free
-    memory.
+    Cost:
+        That of all rows by a method of sparse graphs; memory for three blocks, and those that the
+        caller keeps. Elimination on a GPU solves several blocks together, in up to 3/8 of the free
+        memory.
+
+    Examples:
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(tri_apsp.graphs.grid_of(100))
+        >>> for first, distances in tri_apsp.distance_blocks(graph, rows_per_block=40):
+        ...     print(first, tuple(distances.shape))
+        0 (40, 100)
+        40 (40, 100)
+        80 (20, 100)
+        >>> print(tri_apsp.distance_blocks(graph, out="distances.npy"))
+        distances.npy
     """
     found = blocks.distance_blocks(
         sparse_graph(graph, dtype=dtype),
@@ -420,35 +496,50 @@ def distance_blocks(
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the min-plus product C[i, j] = min over k of A[i, k] + B[k, j], and of c[i, j] if c is
-    given.
+    """Return the min-plus product C: C[i, j] is the least A[i, k] + B[k, j] over all k, or c[i, j]
+    if `c` is given and that is less.
 
     Args:
-        a: (m, k) or (batch, m, k), with any strides; dtypes, devices and no_edge as for
-            shortest_paths.
+        a: (m, k) or (batch, m, k), with any strides; dtypes, devices and `no_edge` as for
+            `shortest_paths`.
         b: (k, n) or (batch, k, n), of the same dtype and device.
-        c: (m, n) or (batch, m, n) to take the minimum with; unchanged. None: all no_edge.
+        c: (m, n) or (batch, m, n) to take the minimum with; unchanged. None: all `no_edge`.
 
     Returns:
-        A new contiguous tensor; no_edge where every sum involves no_edge.
+        A new contiguous tensor (m, n) or (batch, m, n); `no_edge` where every sum involves
+        `no_edge`.
 
     Raises:
         InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
         DistanceRangeError: a sum that a result depends on does not fit the dtype. Integers must be
-            less than no_edge(dtype), or less than no_edge(dtype) + v if the least value v of a and
-            b is negative, so that none is confused with a sum of v and no_edge; floats must be more
-            than -finfo(dtype).max / 4.
+            less than `no_edge(dtype)`, or less than `no_edge(dtype)` + v if the least value v of a
+            and b is negative, so that none is confused with a sum of v and `no_edge`; floats must
+            be more than -finfo(dtype).max / 4.
         TooLargeError: the result does not fit the memory of the device.
 
-    Gradients: the gradient of an element flows to `c` if the element equals it, else to both
-    weights of the first sum that it equals. It has the same bits in every run.
+    Gradients:
+        The gradient of an element flows to `c` if the element equals it, else to both weights of
+        the first sum that it equals. It has the same bits in every run.
 
-    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice
-    that. Large operands on a GPU are copied to aligned rows if 16 does not divide k or n and memory
-    suffices, because such a product is faster. From m, n and k of 4096 on, a GPU of compute
-    capability 9.x multiplies non-negative integers of a small range by exponents (see README,
-    Products by exponents), if 2 k (m + n) bytes of workspace for each product are free; the result
-    is the same.
+    Cost:
+        m n k min-plus operations; for integers whose sums come near `no_edge`, up to twice that.
+        Large operands on a GPU are copied to aligned rows if 16 does not divide k or n and memory
+        suffices, because such a product is faster. From m, n and k of 4096 on, a GPU of compute
+        capability 9.x multiplies non-negative integers of a small range by exponents, if 2 k (m +
+        n) bytes of workspace for each product are free; the result is the same.
+
+    Source:
+        Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, section 2.1;
+        Malison, Graph Algorithms on Graphical Processing Units, section 5.2.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> a = torch.tensor([[0, 4], [7, 1]])
+        >>> b = torch.tensor([[5, 2], [0, 3]])
+        >>> tri_apsp.min_plus(a, b)
+        tensor([[4, 2],
+                [1, 4]])
     """
     if needs_operation(a, b, c):
         from tri_apsp import ops
@@ -462,13 +553,16 @@ def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> to
     leads from i to j.
 
     Args:
-        adjacency: a sparse graph, as shortest_paths takes it, whose stored entries are edges,
-            except inf, and no_edge(dtype) in integers. Or (n, n) or (batch, n, n), on the CPU or a
-            CUDA device, with any strides; unchanged. adjacency[i, j] states whether there is an
-            edge from i to j: in bool, True is an edge; in uint8, int8, int16, int32 and int64, any
-            value but 0. The diagonal is ignored, but must hold valid values. Of weights, give
-            `weights != tri_apsp.no_edge(dtype)`.
-        sources: the vertices whose rows are wanted, as for shortest_paths, of one graph. None: all.
+        adjacency: a dense adjacency or a sparse graph; unchanged.
+
+            - Dense: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides.
+              adjacency[i, j] states whether there is an edge from i to j: in bool, True is an edge;
+              in uint8, int8, int16, int32 and int64, any value but 0. The diagonal is ignored, but
+              must hold valid values. Of weights, give `weights != tri_apsp.no_edge(dtype)`.
+            - Sparse graph, as `shortest_paths` takes it: stored entries are edges, except inf, and
+              `no_edge(dtype)` in integers.
+        sources: the vertices whose rows are wanted, as for `shortest_paths`, of one graph. None:
+            all.
 
     Returns:
         A new contiguous tensor of bool on the device of `adjacency`, (n, n), (batch, n, n) or
@@ -476,22 +570,33 @@ def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> to
 
     Raises:
         InputError: adjacencies that are not square dense tensors of these dtypes, or sparse graphs;
-            integers whose largest value is no_edge(dtype), as in weights; sources out of range, or
-            of a batch.
+            integers whose largest value is `no_edge(dtype)`, as in weights; sources out of range,
+            or of a batch.
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the
             device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost of a sparse graph, or of chosen sources: a breadth-first search for each 64 of them.
+    Cost:
+        Of a sparse graph, or of chosen sources: a breadth-first search for each 64 of them.
 
-    Cost of dense adjacencies: n^3 Boolean operations per graph, 32 or 64 in one instruction; as
-    workspace n^2 bits, with n rounded up to a multiple of 128. On compute capability 9.x, from n =
-    5505 on, large products run on tensor cores, which count paths; the workspace for that, n^2 / 2
-    bytes, is free again before the result is allocated. The call blocks until a GPU has read the
-    values of int16, int32 and int64; else it does not.
+        Of dense adjacencies: n^3 Boolean operations per graph, 32 or 64 in one instruction; as
+        workspace n^2 bits, with n rounded up to a multiple of 128. On compute capability 9.x, from
+        n = 5505 on, large products run on tensor cores, which count paths; the workspace for that,
+        n^2 / 2 bytes, is free again before the result is allocated. The call blocks until a GPU has
+        read the values of int16, int32 and int64; else it does not.
 
-    Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak,
-    Gaussian Elimination Based Algorithms on the GPU.
+    Source:
+        Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak,
+        Gaussian Elimination Based Algorithms on the GPU, section 2.2.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> adjacency = torch.tensor([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+        >>> tri_apsp.reachability(adjacency)
+        tensor([[ True,  True,  True],
+                [False,  True,  True],
+                [False, False,  True]])
     """
     if is_sparse(adjacency) or sources is not None:
         return rows_of_reachability(adjacency, sources)
@@ -503,7 +608,7 @@ def reachability(adjacency: GraphLike, *, sources: Vertices | None = None) -> to
 
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the graphs of a padded batch one after another.
+    """Return the graphs of a padded batch one after another, without padding.
 
     Args:
         matrices: (batch, n, n) of any dtype, such as weights, distances or predecessors; graph g is
@@ -511,16 +616,28 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         sizes: (batch,) of int64 or int32, each in [0, n].
 
     Returns:
-        values: (total,): the sizes[g]^2 values of each graph in row order; differentiable by
-            `matrices`.
-        offsets: (batch + 1,) of int64, on the device of `matrices`: graph g begins at offsets[g].
+        Two tensors:
+
+        - `values`, (total,): the sizes[g]^2 values of each graph in row order; differentiable by
+          `matrices`.
+        - `offsets`, (batch + 1,) of int64, on the device of `matrices`: graph g begins at
+          offsets[g].
 
     Raises:
         InputError: other shapes, dtypes or sizes.
         TooLargeError: the values do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: a copy; the host blocks until it has the sizes.
+    Cost:
+        A copy; the host blocks until it has the sizes.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> matrices = torch.tensor([[[0, 7], [9, 9]], [[0, 4], [5, 0]]])
+        >>> values, offsets = tri_apsp.pack(matrices, torch.tensor([1, 2]))
+        >>> values.tolist(), offsets.tolist()
+        ([0, 0, 4, 5, 0], [0, 1, 5])
     """
     if needs_operation(matrices):
         from tri_apsp import ops
@@ -532,25 +649,37 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
 def unpack(
     values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the graphs of a packed tensor as a padded batch, and their sizes: the inverse of pack.
+    """Return the graphs of a packed tensor as a padded batch, and their sizes: the inverse of
+    `pack`.
 
     Args:
         values: (total,) of any dtype.
-        offsets: (batch + 1,) of int64 or int32, as shortest_paths takes them.
-        fill: the value of padding; None: no_edge(dtype). For predecessors, give -1.
+        offsets: (batch + 1,) of int64 or int32, as `shortest_paths` takes them.
+        fill: the value of padding; None: `no_edge(dtype)`. For predecessors, give -1.
 
     Returns:
-        matrices: (batch, n, n), n being the vertices of the largest graph; differentiable by
-            `values`.
-        sizes: (batch,) of int64, on the device of the values.
+        Two tensors:
+
+        - `matrices`, (batch, n, n), n being the vertices of the largest graph; differentiable by
+          `values`.
+        - `sizes`, (batch,) of int64, on the device of the values.
 
     Raises:
-        InputError: as shortest_paths for `offsets`; a `fill` that the dtype cannot hold, or none
-            for a dtype without no_edge.
+        InputError: as `shortest_paths` for `offsets`; a `fill` that the dtype cannot hold, or none
+            for a dtype without `no_edge`.
         TooLargeError: the matrices do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: a copy; the host blocks until it has the offsets.
+    Cost:
+        A copy; the host blocks until it has the offsets.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> values, offsets = torch.tensor([0, 0, 4, 5, 0]), torch.tensor([0, 1, 5])
+        >>> matrices, sizes = tri_apsp.unpack(values, offsets, fill=-1)
+        >>> matrices.tolist(), sizes.tolist()
+        ([[[0, -1], [-1, -1]], [[0, 4], [5, 0]]], [1, 2])
     """
     if needs_operation(values):
         from tri_apsp import ops

@@ -19,19 +19,27 @@ __all__ = [
 
 
 class ApspError(Exception):
-    """Base of every error that tri_apsp raises on purpose."""
+    """Base of every error that tri_apsp raises on purpose: one `except` catches all of them."""
 
 
 class ApspWarning(UserWarning):
-    """Base of every warning of tri_apsp; itself of what a caller may not have meant."""
+    """Base of every warning of tri_apsp; itself of what a caller may not have meant, such as the
+    name of an edge attribute that no edge has.
+    """
 
 
 class TuningWarning(ApspWarning):
-    """Results are correct, but nothing was tuned for the problem, or a tuned file is not used."""
+    """Results are correct, but nothing was tuned for the problem, or a tuned file is not used.
+
+    Issued once per process and reason. TRI_APSP_TUNE=off turns off the first of the two.
+    """
 
 
 class RoundingWarning(ApspWarning):
-    """An integer does not fit a float dtype exactly, so distances may be rounded."""
+    """An integer does not fit a float dtype exactly, so distances may be rounded.
+
+    Integers below 2^24 fit float32, below 2^53 float64. Issued once per call.
+    """
 
 
 class InputError(ApspError, ValueError):
@@ -48,7 +56,9 @@ def error_for(value: object, *types: type) -> type[InputError]:
 
 
 class TooLargeError(ApspError, MemoryError):
-    """The problem needs more memory than the device has free."""
+    """The problem needs more memory than the device has free; raised before the solve begins where
+    that is known.
+    """
 
 
 class EngineError(ApspError, RuntimeError):
@@ -56,11 +66,19 @@ class EngineError(ApspError, RuntimeError):
 
 
 class DistanceRangeError(ApspError, OverflowError):
-    """A distance exists but the dtype cannot hold it; a wider dtype, or float64, can."""
+    """The dtype cannot hold a weight or a distance; a wider dtype, or float64, can."""
 
 
 class NegativeCycleError(ApspError, ValueError):
     """The graph has a cycle of negative weight, so some distances have no lower bound.
+
+    Args:
+        vertices: see Attributes, like the other arguments.
+        batch: the index of the graph.
+        labels: of the vertices.
+        weight: of the cycle.
+        graphs: the indices of all such graphs; None: `batch` alone, or 0.
+        mark: what marks such pairs.
 
     Attributes:
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
@@ -72,6 +90,15 @@ class NegativeCycleError(ApspError, ValueError):
             solved; (0,) for a single graph.
         mark: the argument or option that marks such pairs in place of the error, for the message;
             "" if there is none.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import NegativeCycleError, shortest_paths
+        >>> try:
+        ...     shortest_paths(torch.tensor([[0, -2], [1, 0]]))
+        ... except NegativeCycleError as error:
+        ...     print(sorted(error.vertices), error.weight)
+        [0, 1] -1
     """
 
     def __init__(

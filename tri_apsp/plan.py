@@ -29,19 +29,25 @@ class Options(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a call runs, and why; each kind of plan is a subclass beside the code that carries it
-    out.
+    """What a call runs, and why. `select` returns a plan, and `Result.plan` is the one that ran.
 
     Attributes:
         way: how the graph is solved: "dense", "one launch", "packed" or "sparse".
         method: the name of the method, never "auto".
-        engine: one of tri_apsp.engines.ENGINES.
+        engine: "cpu", "nvidia" or "portable".
         config: the complete configuration of the engine, with its source; None for a method of
             sparse graphs, which has none.
         reason: why the method was chosen.
         memory: bytes that the call allocates for distances and workspace.
         exponents: whether large products are tried by exponents, on the tensor cores of an NVIDIA
             GPU. The values of the weights decide that: it is False unless they were read.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> plan = tri_apsp.select(torch.ones(4, 4), method="squaring")
+        >>> plan.way, plan.engine, plan.reason, plan.memory
+        ('dense', 'cpu', 'asked for by name', 128)
     """
 
     way: str

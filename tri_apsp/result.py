@@ -23,9 +23,10 @@ class Result:
     same object.
 
     Attributes:
-        distances: of the dtype and on the device of the weights; no_edge (inf), or `no_path`, where
-            there is no path. (n, n), or of a batch (batch, n, n), from every vertex; (len(sources),
-            n) from chosen sources; (1, n) with min_only; with targets, len(targets) columns.
+        distances: of the dtype and on the device of the weights, and in their unit; `no_edge`
+            (inf), or `no_path`, where there is no path. (n, n), or of a batch (batch, n, n), from
+            every vertex; (len(sources), n) from chosen sources; (1, n) with `min_only`; with
+            `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, or None if they were
             not asked for. [i, j] is the vertex before j on a shortest path from i: following them
@@ -38,15 +39,28 @@ class Result:
         negative_cycle: a cycle of negative weight; None if there is none, without
             negative_cycles="mark", and for dense weights, other than packed ones, that require a
             gradient or that torch.compile or torch.func transforms. Pairs with a walk through any
-            negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and
-            no predecessor.
+            negative cycle then have the distance minus infinity, `-no_edge(dtype)` for integers,
+            and no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
+        nearest: (n,) of int64 with `min_only` and `predecessors`, else None: the source nearest to
+            each vertex, -1 without a path.
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
-        no_path: what `distances` hold where there is no path; None: no_edge.
+        no_path: what `distances` hold where there is no path; None: `no_edge`.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
-        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each
-            vertex, -1 without a path.
+
+    Source:
+        Predecessors: Malison, Graph Algorithms on Graphical Processing Units, section 5.2.2.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> result = tri_apsp.shortest_paths(weights, sources=[1], predecessors=True)
+        >>> result.distances, result.predecessors, result.path(1, 0)
+        (tensor([[3, 0, 1]]), tensor([[ 2, -1,  1]], dtype=torch.int32), [1, 2, 0])
+        >>> result.method, result.engine
+        ('floyd_warshall', 'cpu')
     """
 
     distances: torch.Tensor
@@ -78,7 +92,9 @@ class Result:
     def exponents(self) -> bool:
         """Whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU,
         because distances seemed to lie close together; a sample decides for each. The distances are
-        the same. False for dense weights, other than packed ones, that require a gradient or that
+        the same.
+
+        False for dense weights, other than packed ones, that require a gradient or that
         torch.compile or torch.func transforms, whether or not products were tried.
         """
         return self.plan.exponents
@@ -87,8 +103,8 @@ class Result:
         """Return the vertices of a shortest path from `source` to `target`, both included.
 
         Args:
-            source, target: vertices; the source is one of the result's, and with min_only the
-                nearest to the target.
+            source: one of the result's sources; with `min_only` the one nearest to the target.
+            target: a vertex.
             graph: of a batch.
 
         Returns:
@@ -99,7 +115,15 @@ class Result:
             InputError: the result has no predecessors, or none from this source; a vertex or a
                 graph is out of range.
 
-        Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
+        Cost:
+            A step for each edge. For many paths, `paths` is faster, above all on a GPU.
+
+        Examples:
+            >>> import torch
+            >>> import tri_apsp
+            >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+            >>> tri_apsp.shortest_paths(weights, predecessors=True).path(1, 0)
+            [1, 2, 0]
         """
         batch, _, n = self._predecessors("paths").shape
         i, j = as_index(source, "source", n), as_index(target, "target", n)
@@ -114,23 +138,33 @@ class Result:
         targets: torch.Tensor | Sequence[int],
         graph: torch.Tensor | Sequence[int] | int = 0,
     ) -> Paths:
-        """Return shortest paths from sources[p] to targets[p], as path() does, on the device of the
+        """Return shortest paths from sources[p] to targets[p], as `path` does, on the device of the
         result.
 
         Args:
-            sources, targets: (paths,) of an integer dtype, on any device.
+            sources: (paths,) of an integer dtype, on any device.
+            targets: (paths,) of an integer dtype, on any device.
             graph: of a batch; one for all paths, or (paths,).
 
         Returns:
-            Paths: the vertices of all paths, one after another, and the offset of each; empty where
-                there is no path.
+            The vertices of all paths, one after another, and the offset of each; a path is empty
+            where there is none.
 
         Raises:
             InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex
                 or a graph out of range.
 
-        Cost: two lookups for each vertex of each path; the host blocks after each vertex of the
-        longest path.
+        Cost:
+            Two lookups for each vertex of each path; the host blocks after each vertex of the
+            longest path.
+
+        Examples:
+            >>> import torch
+            >>> import tri_apsp
+            >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+            >>> found = tri_apsp.shortest_paths(weights, predecessors=True).paths([1, 2], [0, 1])
+            >>> found[0].tolist(), found[1].tolist()
+            ([1, 2, 0], [2, 0, 1])
         """
         predecessors = self._predecessors("paths")
         batch, row_count, n = predecessors.shape
@@ -157,16 +191,24 @@ class Result:
         return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
-        """Return the first vertex after i on the path to j, as a routing table: int32 of the shape
-        of the distances.
+        """Return the first vertex after i on the path to j, as a routing table.
 
-        -1 where there is no path, and on the diagonal.
+        Returns:
+            int32 of the shape of the distances; -1 where there is no path, and on the diagonal.
 
         Raises:
             InputError: the result has no predecessors, or only those from chosen sources.
 
-        Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
-        longest path; the host blocks after each round.
+        Cost:
+            n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the
+            longest path; the host blocks after each round.
+
+        Examples:
+            >>> import torch
+            >>> import tri_apsp
+            >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+            >>> tri_apsp.shortest_paths(weights, predecessors=True).next_hops().tolist()
+            [[-1, 1, 1], [2, -1, 2], [0, 0, -1]]
         """
         predecessors = self._predecessors("next hops")
         if self.sources is not None:

@@ -53,13 +53,20 @@ def no_edge(dtype: torch.dtype) -> float | int:
         dtype: float32, float64, int16, int32 or int64.
 
     Returns:
-        inf for floats; for integers the largest value whose double does not overflow: 16383, 2**30
-        - 1, 2**62 - 1.
+        inf for floats. For integers the largest value whose double does not overflow: 16383,
+        `2**30 - 1` and `2**62 - 1`.
 
     Raises:
-        InputError: for any other dtype.
+        InputError: any other dtype.
 
-    Source: Catinello, Parallel Floyd-Warshall, section 1.2.
+    Source:
+        Catinello, Parallel Floyd-Warshall, section 1.2.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> tri_apsp.no_edge(torch.float32), tri_apsp.no_edge(torch.int16)
+        (inf, 16383)
     """
     if not isinstance(dtype, torch.dtype):
         raise InputTypeError(

@@ -29,6 +29,19 @@ TILE_FIELDS = ("product", "small_product", "exponents")
 class CpuTiles:
     """Product blocks of the cpu engine: a task computes [block_m, block_n] of C, packing block_k of
     k at a time.
+
+    Attributes:
+        block_m: rows of C, at least 1.
+        block_n: columns of C, at least 1.
+        block_k: of k, at least 1.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import Config, CpuTiles, shortest_paths
+        >>> config = Config(engine="cpu", product=CpuTiles(96, 128, 64))
+        >>> weights = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+        >>> shortest_paths(weights, method="kleene", config=config).config.product
+        CpuTiles(block_m=96, block_n=128, block_k=64)
     """
 
     block_m: int
@@ -40,9 +53,28 @@ class CpuTiles:
 class GpuTiles:
     """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
 
-    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache. A
-    thread owns thread_n columns of C, in words of at least 4 bytes, or fewer in a tile narrower
-    than 8 * thread_n (nvidia only).
+    Attributes:
+        block_m: rows of C.
+        block_n: columns of C.
+        block_k: of k, unrolled.
+        group_m: programs are numbered so that this many rows of tiles share their columns of B in
+            the L2 cache.
+        num_warps: warps of a program.
+        num_stages: buffers of the tiles of A and B (nvidia only).
+        thread_n: columns of C that a thread owns, in words of at least 4 bytes; fewer in a tile
+            narrower than 8 * thread_n (nvidia only).
+
+    All are positive integers. Of `Config.product` and `small_product`, block_m, block_n, block_k,
+    num_warps and thread_n are powers of two, and num_warps is at most 32. The nvidia engine also
+    needs block_n >= 32, block_k >= 4, num_stages >= 2 and thread_n >= 4, at most 256 values of C
+    per thread, and tiles that fit the shared memory.
+
+    Examples:
+        >>> from tri_apsp import Config, GpuTiles
+        >>> tiles = GpuTiles(64, 128, 16, num_stages=3)
+        >>> config = Config(engine="nvidia", product=tiles)
+        >>> config.product.num_stages, config.product.num_warps
+        (3, 4)
     """
 
     block_m: int
@@ -84,10 +116,19 @@ class Config:
             graph (nvidia).
         batch_programs: programs of the closure on one multiprocessor where each has a graph of its
             own (nvidia).
-        panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
-        panel_warps: warps of such a program (GPU).
+        panel: columns (rows) of a strip of the row (column) panel that one program owns (portable).
+        panel_warps: warps of such a program (portable).
 
-    A field that the engine or the method does not use is refused.
+    A field that the engine or the method does not use is refused, by the call that gets it.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import Config, shortest_paths
+        >>> weights = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+        >>> config = Config(engine="cpu", method="kleene", cutoff=64)
+        >>> result = shortest_paths(weights, config=config)
+        >>> result.method, result.config.cutoff, result.config.source.split(",")[0]
+        ('kleene', 64, 'given')
     """
 
     engine: str | None = None

@@ -19,8 +19,8 @@ def shortest_path(
     overwrite: bool = False,
     indices: Any = None,
 ) -> Any:
-    """Compute the distances of all pairs of vertices, or those from some of them:
-    scipy.sparse.csgraph.shortest_path.
+    """Compute the distances of all pairs of vertices, or those from some of them, as
+    scipy.sparse.csgraph.shortest_path does.
 
     Args:
         csgraph: (n, n) of real numbers, solved in float64; csgraph[i, j] is the weight of the edge
@@ -54,11 +54,22 @@ def shortest_path(
             tri_apsp.shortest_paths; it is SciPy's error and that of tri_apsp.
         TooLargeError: the result, or the dense matrix if one is solved, does not fit the memory.
 
-    Cost: that of tri_apsp.shortest_paths, which solves a graph of few edges row by row and any
-    other with n^3 min-plus operations and one or two dense (n, n) matrices. With `indices`, a graph
-    of few edges takes no matrix, but a search from each of them; for a single one, SciPy is faster.
-    If a weight is negative, Bellman-Ford precedes, and with `indices` once more to find negative
-    cycles that no source reaches, except with "BF".
+    Cost:
+        That of `tri_apsp.shortest_paths`, which solves a graph of few edges row by row and any
+        other with n^3 min-plus operations and one or two dense (n, n) matrices. With `indices`, a
+        graph of few edges takes no matrix, but a search from each of them; for a single one, SciPy
+        is faster. If a weight is negative, Bellman-Ford precedes, and with `indices` once more to
+        find negative cycles that no source reaches, except with "BF".
+
+    Examples:
+        >>> import numpy as np
+        >>> from tri_apsp.csgraph import shortest_path
+        >>> graph = np.array([[0, 3, 0], [0, 0, -1], [2, 0, 0]])  # 0 means no edge
+        >>> distances, predecessors = shortest_path(graph, return_predecessors=True)
+        >>> distances.tolist()
+        [[0.0, 3.0, 2.0], [1.0, 0.0, -1.0], [2.0, 5.0, 0.0]]
+        >>> predecessors.tolist()
+        [[-9999, 0, 1], [2, -9999, 1], [2, 0, -9999]]
     """
     if not isinstance(method, str) or method not in _METHODS:
         raise InputError(
@@ -87,9 +98,33 @@ def floyd_warshall(
     unweighted: bool = False,
     overwrite: bool = False,
 ) -> Any:
-    """Compute the distances of all pairs of vertices: scipy.sparse.csgraph.floyd_warshall.
+    """Compute the distances of all pairs of vertices, as scipy.sparse.csgraph.floyd_warshall does:
+    shortest_path with method="FW".
 
-    Args, results, errors and cost: as for shortest_path with method="FW".
+    Args:
+        csgraph: (n, n) of real numbers, as for `shortest_path`.
+        directed: whether an edge leads from i to j only.
+        return_predecessors: return the predecessors too.
+        unweighted: every edge weighs 1.
+        overwrite: solve in the memory of a writable C-contiguous array of float64.
+
+    Returns:
+        (n, n) of float64, or a tuple with the predecessors, (n, n) of int32.
+
+    Raises:
+        InputError: as for `shortest_path`.
+        NegativeCycleError: there is a cycle of negative weight, a negative loop too.
+        TooLargeError: the result does not fit the memory.
+
+    Cost:
+        As for `shortest_path`; a graph of few edges is solved row by row.
+
+    Examples:
+        >>> import numpy as np
+        >>> from tri_apsp.csgraph import floyd_warshall
+        >>> graph = np.array([[0, 3, 0], [0, 0, 1], [2, 0, 0]])
+        >>> floyd_warshall(graph, directed=False).tolist()
+        [[0.0, 3.0, 2.0], [3.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     return shortest_path(csgraph, "FW", directed, return_predecessors, unweighted, overwrite)
 
@@ -103,29 +138,44 @@ def dijkstra(
     limit: float = np.inf,
     min_only: bool = False,
 ) -> Any:
-    """Compute the distances from sources, as far as `limit`, or from the nearest of them:
-    scipy.sparse.csgraph.dijkstra.
+    """Compute the distances from sources, as far as `limit`, or from the nearest of them, as
+    scipy.sparse.csgraph.dijkstra does.
 
     Unlike SciPy's, it takes negative weights too.
 
     Args:
-        csgraph, directed, indices, return_predecessors, unweighted: as for shortest_path.
+        csgraph: (n, n) of real numbers, as for `shortest_path`.
+        directed: whether an edge leads from i to j only.
+        indices: sources, integers of any shape in [-n, n); None: all vertices.
+        return_predecessors: return the predecessors too.
+        unweighted: every edge weighs 1.
         limit: a number of at least 0; a distance beyond it becomes inf, its predecessor -9999.
         min_only: return for each vertex the distance from the nearest source in place of those from
             every source.
 
     Returns:
-        As shortest_path. With `min_only`: the distances as float64 of shape (n,); with
+        As for `shortest_path`. With `min_only`, the distances are float64 of shape (n,); with
         `return_predecessors` a tuple of these, the predecessors and the nearest sources, both int32
         of shape (n,), -9999 where no source has a path. The predecessor of a source is -9999. Of
         several nearest sources, it is the one to which the predecessors lead.
 
     Raises:
-        InputError, NegativeCycleError, TooLargeError: as shortest_path; InputError also for a limit
-            below 0 and for NaN.
+        InputError: as for `shortest_path`; a limit below 0, or NaN.
+        NegativeCycleError: as for `shortest_path`.
+        TooLargeError: as for `shortest_path`.
 
-    Cost: as shortest_path; with `min_only` one search, and with `limit` and `indices` one from each
-    source, as far as `limit`.
+    Cost:
+        As for `shortest_path`; with `min_only` one search, and with `limit` and `indices` one from
+        each source, as far as `limit`.
+
+    Examples:
+        >>> from scipy.sparse import csr_array
+        >>> from tri_apsp.csgraph import dijkstra
+        >>> graph = csr_array(([3.0, 1.0, 5.0], ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
+        >>> dijkstra(graph, indices=[0, 2], limit=6).tolist()
+        [[0.0, 3.0, 4.0, inf], [inf, inf, 0.0, 5.0]]
+        >>> dijkstra(graph, indices=[0, 2], min_only=True).tolist()
+        [0.0, 3.0, 0.0, 5.0]
     """
     if not limit >= 0:
         raise InputError(
@@ -149,10 +199,37 @@ def bellman_ford(
     return_predecessors: bool = False,
     unweighted: bool = False,
 ) -> Any:
-    """Compute the distances from sources, with weights of any sign:
-    scipy.sparse.csgraph.bellman_ford.
+    """Compute the distances from sources, with weights of any sign, as
+    scipy.sparse.csgraph.bellman_ford does: shortest_path with method="BF".
 
-    Args, results, errors and cost: as for shortest_path with method="BF".
+    Args:
+        csgraph: (n, n) of real numbers, as for `shortest_path`.
+        directed: whether an edge leads from i to j only.
+        indices: sources, integers of any shape in [-n, n); None: all vertices.
+        return_predecessors: return the predecessors too.
+        unweighted: every edge weighs 1.
+
+    Returns:
+        As for `shortest_path`: float64 of shape indices.shape + (n,), or a tuple with the
+        predecessors, int32 of the same shape.
+
+    Raises:
+        InputError: as for `shortest_path`.
+        NegativeCycleError: a vertex of `indices` reaches a cycle of negative weight.
+        TooLargeError: as for `shortest_path`.
+
+    Cost:
+        As for `shortest_path`.
+
+    Examples:
+        >>> from scipy.sparse import csr_array
+        >>> from tri_apsp.csgraph import NegativeCycleError, bellman_ford
+        >>> graph = csr_array(([3.0, -1.0, -3.0], ([0, 1, 2], [1, 2, 1])), shape=(3, 3))
+        >>> try:
+        ...     bellman_ford(graph, indices=0)
+        ... except NegativeCycleError as error:
+        ...     print(sorted(error.vertices), error.weight)
+        [1, 2] -4.0
     """
     return shortest_path(csgraph, "BF", directed, return_predecessors, unweighted, indices=indices)
 
@@ -164,8 +241,33 @@ def johnson(
     return_predecessors: bool = False,
     unweighted: bool = False,
 ) -> Any:
-    """Compute the distances from sources, with weights of any sign: scipy.sparse.csgraph.johnson.
+    """Compute the distances from sources, with weights of any sign, as
+    scipy.sparse.csgraph.johnson does: shortest_path with method="J".
 
-    Args, results, errors and cost: as for shortest_path with method="J".
+    Args:
+        csgraph: (n, n) of real numbers, as for `shortest_path`.
+        directed: whether an edge leads from i to j only.
+        indices: sources, integers of any shape in [-n, n); None: all vertices.
+        return_predecessors: return the predecessors too.
+        unweighted: every edge weighs 1.
+
+    Returns:
+        As for `shortest_path`: float64 of shape indices.shape + (n,), or a tuple with the
+        predecessors, int32 of the same shape.
+
+    Raises:
+        InputError: as for `shortest_path`.
+        NegativeCycleError: there is a cycle of negative weight.
+        TooLargeError: as for `shortest_path`.
+
+    Cost:
+        As for `shortest_path`.
+
+    Examples:
+        >>> from scipy.sparse import csr_array
+        >>> from tri_apsp.csgraph import johnson
+        >>> graph = csr_array(([3.0, -1.0, 2.0], ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
+        >>> johnson(graph, indices=[1]).tolist()
+        [[1.0, 0.0, -1.0]]
     """
     return shortest_path(csgraph, "J", directed, return_predecessors, unweighted, indices=indices)

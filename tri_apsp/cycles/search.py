@@ -41,6 +41,17 @@ class NegativeCycle:
         vertices: in the order of the cycle, each once.
         weight: the sum of its edges: exact for integers, rounded once for floats.
         graph: its place in the batch.
+
+    Source:
+        Malison, Graph Algorithms on Graphical Processing Units, section 5.2.3.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, -2, 1], [1, 0, 9], [9, 9, 0]])
+        >>> result = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+        >>> result.negative_cycle
+        NegativeCycle(vertices=(1, 0), weight=-1, graph=0)
     """
 
     vertices: tuple[int, ...]

@@ -72,11 +72,22 @@ def with_exponents_threshold(threshold: int) -> Iterator[None]:
 
 
 def direct_products() -> AbstractContextManager[None]:
-    """Within it, solves and min_plus of this thread compute no product by exponents: for
+    """Within it, solves and `min_plus` of this thread compute no product by exponents: for
     comparisons with direct products.
 
-    The distances are the same. Otherwise products by exponents are chosen by the values: see
-    Result.exponents.
+    The distances are the same. Otherwise the values decide which products are computed by
+    exponents: see `Result.exponents`.
+
+    Returns:
+        A context manager.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> with tri_apsp.direct_products():
+        ...     result = tri_apsp.shortest_paths(torch.tensor([[0, 4], [1, 0]]))
+        >>> result.exponents
+        False
     """
     return with_exponents_threshold(0)
 

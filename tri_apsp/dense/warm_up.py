@@ -28,10 +28,8 @@ def warmup(
     device: str | torch.device = "auto",
     predecessors: bool = False,
 ) -> None:
-    """Compile and load what shortest_paths needs, so that its first call takes as long as later
+    """Compile and load what `shortest_paths` needs, so that its first call takes as long as later
     ones.
-
-        tri_apsp.warmup([torch.float32, torch.int16], [1000, (4096, 32)])
 
     Each graph is solved as it is and with a negative weight, since other kernels may solve it then;
     batches also with `sizes`. Calls with check=False, and gradients, compile kernels of their own
@@ -43,14 +41,20 @@ def warmup(
             (batch, n, n). Kernels for other sizes are mostly the same, above all if 16 divides both
             or neither.
         device: "auto", which is a GPU if there is one, "cpu", "cuda" or "cuda:1".
-        predecessors: also those of shortest_paths(..., predecessors=True).
+        predecessors: also those of `shortest_paths(..., predecessors=True)`.
 
     Raises:
         InputError: another dtype, size or device.
         TooLargeError: a solve does not fit the memory of the device.
 
-    Cost: compiling takes seconds for each dtype and sign on a GPU, unless an earlier process of
-    this user has done so; then two solves per size, three for a batch.
+    Cost:
+        Compiling takes seconds for each dtype and sign on a GPU, unless an earlier process of this
+        user has done so; then two solves per size, three for a batch.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> tri_apsp.warmup([torch.float32, torch.int32], [100, (8, 32)], device="cpu")
     """
     given_dtypes = [dtypes] if isinstance(dtypes, torch.dtype) else _list(dtypes, "dtypes")
     for dtype in given_dtypes:

@@ -45,7 +45,8 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype, name: str = "weights
         DistanceRangeError: for a value that `dtype` cannot hold; integers hold [-no_edge, no_edge).
         TooLargeError: if the result does not fit the memory of the device.
 
-    Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
+    Cost:
+        Two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
     if check_tensor(weights, name).dtype == torch.bool:
         check_square(weights, name)
@@ -185,7 +186,8 @@ def check_dense(weights: torch.Tensor, name: str = "weights") -> None:
         InputError: for another shape, layout or dtype, for NaN or -inf, or for an integer outside
             [-no_edge, no_edge].
 
-    Cost: one pass over the matrix.
+    Cost:
+        One pass over the matrix.
     """
     check_tensor(weights, name)
     check_square(weights, name)

@@ -37,10 +37,8 @@ def from_numpy(
     """Return the dense weights that a NumPy array holds: entry [i, j] is the weight of the edge i
     -> j.
 
-    An adjacency matrix in which 0 means no edge, as NetworkX and SciPy make them, needs `missing`:
-
-        from_numpy(networkx.to_numpy_array(graph), missing=0)
-        from_numpy(sparse.toarray(), missing=0)
+    An adjacency matrix in which 0 means no edge, as NetworkX and SciPy make them, needs
+    `missing=0`.
 
     Args:
         array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)`
@@ -48,7 +46,7 @@ def from_numpy(
             array of bool, True is an edge of weight 1 and False is no edge.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then
             be one of these, or takes float32 for bool.
-        device: of the result.
+        device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
         missing: another value that means no edge, such as 0 or NaN; None: there is none.
 
     Returns:
@@ -60,11 +58,23 @@ def from_numpy(
             float32.
 
     Raises:
-        InputError: for another shape; for complex numbers or objects; for another dtype of `array`
-            without the argument `dtype`; for NaN or -inf; or for a fraction where `dtype` is an
-            integer.
-        DistanceRangeError: for a value that `dtype` cannot hold.
-        TooLargeError: if the result does not fit the memory of `device`.
+        InputError: another shape; complex numbers or objects; another dtype of `array` without the
+            argument `dtype`; NaN or -inf; a fraction where `dtype` is an integer.
+        DistanceRangeError: a value that `dtype` cannot hold.
+        TooLargeError: the result does not fit the memory of `device`.
+
+    Cost:
+        O(n^2); workspace of up to two copies of `array`.
+
+    Examples:
+        >>> import numpy as np
+        >>> import torch
+        >>> from tri_apsp import from_numpy
+        >>> adjacency = np.array([[0, 3, 0], [0, 0, -1], [2, 0, 0]])  # 0 means no edge
+        >>> from_numpy(adjacency, torch.float32, missing=0)
+        tensor([[ 0.,  3., inf],
+                [inf,  0., -1.],
+                [ 2., inf,  0.]])
     """
     if not isinstance(array, np.ndarray):
         raise InputTypeError(
@@ -110,17 +120,29 @@ def from_scipy(
             weight 1, and a stored False is no edge.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then
             be one of these, or takes float32 for bool.
-        device: where the result goes.
+        device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
 
     Returns:
-        (n, n) tensor; its diagonal is 0 where no negative entry is stored.
+        A new (n, n) tensor; its diagonal is 0 where no negative entry is stored.
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
 
     Raises:
-        InputError, DistanceRangeError, TooLargeError: as `from_numpy`.
+        InputError: as for `from_numpy`; a matrix that is not sparse, or is damaged.
+        DistanceRangeError: a value that `dtype` cannot hold.
+        TooLargeError: the result does not fit the memory of `device`.
+
+    Cost:
+        O(n^2 + entries); workspace of a few values for each entry.
+
+    Examples:
+        >>> import scipy.sparse
+        >>> from tri_apsp import from_scipy
+        >>> entries = [3.0, -1.0, 0.0], ([0, 1, 2], [1, 2, 0])  # the 0 is stored: an edge
+        >>> from_scipy(scipy.sparse.coo_array(entries, shape=(3, 3))).tolist()
+        [[0.0, 3.0, inf], [inf, 0.0, -1.0], [0.0, inf, 0.0]]
     """
     untyped: Any = matrix  # SciPy's annotations lack the dtype of these two base classes
     edges = edges_of_sparse(untyped, "`matrix`")
@@ -146,21 +168,35 @@ def from_networkx(
             `list(graph.nodes)`. Edges of other nodes are left out.
         dtype: float32, float64, int16, int32 or int64; never derived from the weights, which are
             Python numbers.
-        device: of the result.
+        device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
 
     Returns:
-        (n, n) tensor; its diagonal is 0 where no loop is negative.
+        A new (n, n) tensor; its diagonal is 0 where no loop is negative.
 
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
-            float32. ApspWarning: no edge has the attribute, and it is not "weight".
+            float32.
+        ApspWarning: no edge has the attribute, and it is not "weight".
 
     Raises:
-        InputError: for another kind of graph; for a node that is listed twice or is not in the
-            graph; for a weight that is not a real number, is NaN or -inf, or is a fraction where
-            `dtype` is an integer.
-        DistanceRangeError: for a weight that `dtype` cannot hold.
-        TooLargeError: if the result does not fit the memory of `device`.
+        InputError: another kind of graph; a node that is listed twice or is not in the graph; a
+            weight that is not a real number, is NaN or -inf, or is a fraction where `dtype` is an
+            integer.
+        DistanceRangeError: a weight that `dtype` cannot hold.
+        TooLargeError: the result does not fit the memory of `device`.
+
+    Cost:
+        A loop of Python over the edges, and O(n^2).
+
+    Examples:
+        >>> import networkx as nx
+        >>> from tri_apsp import from_networkx
+        >>> graph = nx.Graph()
+        >>> graph.add_weighted_edges_from([("a", "b", 3), ("b", "c", 1.5)])
+        >>> from_networkx(graph, nodelist=["a", "b", "c"])
+        tensor([[0.0000, 3.0000,    inf],
+                [3.0000, 0.0000, 1.5000],
+                [   inf, 1.5000, 0.0000]])
     """
     if isinstance(graph, type) or not all(
         hasattr(graph, name) for name in ("nodes", "edges", "is_directed")

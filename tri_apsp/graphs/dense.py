@@ -28,8 +28,16 @@ class DenseGraph:
         name: what messages call the weights.
 
     Raises:
-        InputError: for another shape or dtype, for NaN or -inf, or for an integer outside
+        InputError: another shape or dtype, NaN or -inf, or an integer outside
             [-no_edge, no_edge].
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp.graphs import DenseGraph, write_graph
+        >>> graph = DenseGraph(torch.tensor([[0, 3], [1, 0]]))
+        >>> graph.n, graph.edges, graph.natural_dtype
+        (2, 2, torch.int64)
+        >>> write_graph(graph, "two.gr")
     """
 
     weights: torch.Tensor
@@ -70,7 +78,7 @@ class DenseGraph:
 
         Args:
             dtype: float32, float64, int16, int32 or int64.
-            device: of the result.
+            device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
 
         Returns:
             A new (n, n) tensor.
@@ -81,10 +89,11 @@ class DenseGraph:
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
                 of `device`.
-            InputError: for an integer `dtype` and a weight that is not an integer.
-            DistanceRangeError: for a weight that `dtype` cannot hold.
+            InputError: an integer `dtype` and a weight that is not an integer.
+            DistanceRangeError: a weight that `dtype` cannot hold.
 
-        Cost: O(n^2); a second matrix of workspace if both dtype and device change.
+        Cost:
+            O(n^2); a second matrix of workspace if both dtype and device change.
         """
         place = resolve(str(device))
         check_memory(self.n, 1, dtype, place)

@@ -26,9 +26,6 @@ def from_edge_index(
     """Return dense weights of the graphs of a batch in the layout of PyTorch Geometric, and their
     sizes.
 
-        weights, sizes = tri_apsp.from_edge_index(data.edge_index, data.edge_weight, data.batch)
-        distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
-
     Args:
         edge_index: (2, edges) of int64 or int32, the vertices from which and to which each edge
             leads.
@@ -39,21 +36,23 @@ def from_edge_index(
         num_nodes: the vertices of all graphs; None: as many as `batch` has, or up to the last one
             that has an edge.
         max_num_nodes: n of the result, at least the vertices of the largest graph; None: as many as
-            that has, for which the host waits.
-        batch_size: the number of graphs; None: that which `batch` shows, for which the host waits.
+            that has, for which the host blocks.
+        batch_size: the number of graphs; None: that which `batch` shows, for which the host blocks.
         dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are
             solved fastest.
-        check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or
-            `batch`, `max_num_nodes` and `batch_size`, the host waits for nothing; values that break
+        check: check the values of `edge_index` and `batch`. With False, and with `num_nodes` or
+            `batch`, `max_num_nodes` and `batch_size`, the host does not block; values that break
             a rule give an undefined result, or an error of torch.
 
     Returns:
-        weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest,
-            no_edge where there is none, and at most 0 on the diagonal. Differentiable by
-            `edge_weight`; of parallel edges of one weight, each gets a share. Values of the weights
-            are not checked, which shortest_paths does; an integer beyond no_edge is no edge.
-        sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind them
-            are padding.
+        The weights and the sizes of the graphs.
+
+        - Weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest,
+          no_edge where there is none, and at most 0 on the diagonal. Differentiable by
+          `edge_weight`; of parallel edges of one weight, each gets a share. Values of the weights
+          are not checked, which `shortest_paths` does; an integer beyond no_edge is no edge.
+        - Sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind
+          them are padding.
 
     Raises:
         InputError: another shape, dtype or device; a vertex out of range; `batch` is not in
@@ -61,7 +60,19 @@ def from_edge_index(
             graphs than `batch_size`.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a few passes over the edges and one over the result.
+    Cost:
+        A few passes over the edges and one over the result.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import from_edge_index, shortest_paths
+        >>> edges = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 4]])
+        >>> graph_of = torch.tensor([0, 0, 1, 1, 1])  # two graphs, of 2 and 3 vertices
+        >>> weights, sizes = from_edge_index(edges, torch.tensor([5, 6, 7, 8]), graph_of)
+        >>> weights.shape, sizes.tolist()
+        (torch.Size([2, 3, 3]), [2, 3])
+        >>> shortest_paths(weights, sizes=sizes).distances[1, 0].tolist()
+        [0, 7, 15]
     """
     _check_tensors(edge_index, edge_weight, batch, dtype)
     _check_counts(batch, num_nodes=num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size)

@@ -30,15 +30,25 @@ class EdgeList:
     allowed.
 
     Args:
-        n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
+        n: vertices, 0 <= n <= 2^62; nothing of size n is allocated.
         sources: NumPy array (edges,) of integers in 0..n-1; stored as int64.
         targets: as `sources`.
         weights: NumPy array (edges,) of integers or floats; stored as int64 if every weight is an
-            integer, of magnitude below 2**62 - 1 in integers and 2**53 in floats; else as float64.
+            integer, of magnitude below 2^62 - 1 in integers and 2^53 in floats; else as float64.
         labels: what messages and results call the vertices; None: 0 to n - 1.
 
     Raises:
-        InputError: for a vertex outside 0..n-1, or a weight that is NaN or -inf.
+        InputError: a vertex outside 0..n-1, or a weight that is NaN or -inf.
+
+    Examples:
+        >>> import numpy as np
+        >>> import torch
+        >>> from tri_apsp.graphs import EdgeList
+        >>> graph = EdgeList(3, np.array([0, 1]), np.array([1, 2]), np.array([3, 1]))
+        >>> graph.both_ways().to_weights(torch.float32)
+        tensor([[0., 3., inf],
+                [3., 0., 1.],
+                [inf, 1., 0.]])
     """
 
     n: int
@@ -84,7 +94,7 @@ class EdgeList:
 
         Args:
             dtype: float32, float64, int16, int32 or int64.
-            device: of the result.
+            device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
 
         Returns:
             (n, n) tensor. A loop counts only if it is negative: the diagonal is 0 elsewhere.
@@ -95,10 +105,11 @@ class EdgeList:
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory
                 of `device`.
-            InputError: for an integer `dtype` and a weight that is not an integer.
-            DistanceRangeError: for a weight that `dtype` cannot hold.
+            InputError: an integer `dtype` and a weight that is not an integer.
+            DistanceRangeError: a weight that `dtype` cannot hold.
 
-        Cost: O(n^2 + edges); workspace of 2**18 edges.
+        Cost:
+            O(n^2 + edges); workspace of 2^18 edges.
         """
         missing, place = no_edge(dtype), resolve(str(device))
         check_memory(self.n, 1, dtype, place)

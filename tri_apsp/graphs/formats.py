@@ -1,6 +1,7 @@
 """The table of file formats: what reads and what writes each of them.
 
-To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and a row in README's table.
+To add one: a name in `Format` of files.py, an entry in `FILE_FORMATS`, and its place in
+docs/reference/file-formats.md.
 """
 
 import dataclasses

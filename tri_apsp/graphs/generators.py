@@ -32,16 +32,31 @@ def generate(kind: GraphKind, n: int, *, p: float | None = None, seed: int = 0) 
     """Return a graph of `n` vertices from the function of a kind.
 
     Args:
-        kind: a key of `GENERATORS`.
+        kind: a key of `GENERATORS`: "erdos_renyi", "complete", "sparse_rows", "grid" or "chain".
         n: vertices.
         p: probability of an edge, in [0, 1]; required for kind "erdos_renyi", and not allowed for
             others.
         seed: not negative.
 
+    Returns:
+        A `DenseGraph` for "complete", else an `EdgeList`. Weights are integers from 1 to 16.
+
     Raises:
-        InputError: for another kind, an n outside 0..2**62, a negative seed, or a p that is
-            missing, out of range or not allowed.
+        InputError: another kind, an n outside 0..2^62, a negative seed, or a p that is missing,
+            out of range or not allowed.
         TooLargeError: before anything is allocated, if the graph does not fit the memory.
+
+    Cost:
+        That of the function of the kind.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import shortest_paths
+        >>> from tri_apsp.graphs import generate
+        >>> graph = generate("erdos_renyi", 1000, p=0.01, seed=1)
+        >>> weights = graph.to_weights(torch.int32)
+        >>> shortest_paths(weights, sources=[0]).distances.shape
+        torch.Size([1, 1000])
     """
     if kind not in GENERATORS:
         raise InputError(
@@ -65,13 +80,24 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
         p: probability, in [0, 1].
         seed: not negative.
 
+    Returns:
+        About p n (n - 1) edges of weights 1 to 16.
+
     Raises:
-        InputError: for a negative n or seed, or a p outside [0, 1].
-        TooLargeError: if the graph does not fit the memory.
+        InputError: a negative n or seed, or a p outside [0, 1].
+        TooLargeError: the graph does not fit the memory.
 
-    Cost: O(n + edges) for small p, O(n^2) at most; memory O(n + edges).
+    Cost:
+        O(n + edges) for small p, O(n^2) at most; memory O(n + edges).
 
-    Source: Catinello, Parallel Floyd-Warshall, section 1.2, where p is a percentage.
+    Source:
+        Catinello, Parallel Floyd-Warshall, section 1.2, where p is a percentage.
+
+    Examples:
+        >>> from tri_apsp.graphs import erdos_renyi
+        >>> graph = erdos_renyi(100, 1.0)
+        >>> graph.n, graph.edges, int(graph.weights.min()), int(graph.weights.max())
+        (100, 9900, 1, 16)
     """
     rng = _generator(n, seed)
     if not 0 <= p <= 1:
@@ -92,13 +118,23 @@ def sparse_rows(n: int, seed: int = 0) -> EdgeList:
         n: vertices.
         seed: not negative.
 
+    Returns:
+        n (n // 4) edges of weights 1 to 16.
+
     Raises:
-        InputError: for a negative n or seed.
-        TooLargeError: if the graph does not fit the memory.
+        InputError: a negative n or seed.
+        TooLargeError: the graph does not fit the memory.
 
-    Cost: O(n^2); memory O(edges).
+    Cost:
+        O(n^2); memory O(edges).
 
-    Source: the second kind of random matrix in Malison's tests, with the weights of this module.
+    Source:
+        The second kind of random matrix in Malison's tests, with the weights of this module.
+
+    Examples:
+        >>> from tri_apsp.graphs import sparse_rows
+        >>> sparse_rows(100).edges
+        2500
     """
     rng = _generator(n, seed)
     _check_edges(n, n * (n // 4))
@@ -127,11 +163,21 @@ def complete(n: int, seed: int = 0) -> DenseGraph:
         n: vertices.
         seed: not negative.
 
-    Raises:
-        InputError: for a negative n or seed.
-        TooLargeError: if the matrix does not fit the memory.
+    Returns:
+        n (n - 1) edges of weights 1 to 16; the diagonal is 0.
 
-    Cost: O(n^2); memory of the matrix.
+    Raises:
+        InputError: a negative n or seed.
+        TooLargeError: the matrix does not fit the memory.
+
+    Cost:
+        O(n^2); memory of the matrix.
+
+    Examples:
+        >>> from tri_apsp.graphs import complete
+        >>> graph = complete(100)
+        >>> graph.weights.shape, graph.edges
+        (torch.Size([100, 100]), 9900)
     """
     rng = _generator(n, seed)
     check_memory(n, 1, torch.float32, torch.device("cpu"))
@@ -151,11 +197,22 @@ def grid_of(n: int, seed: int = 0) -> EdgeList:
         n: vertices.
         seed: not negative.
 
-    Raises:
-        InputError: for a negative n or seed.
-        TooLargeError: if the graph does not fit the memory.
+    Returns:
+        Fewer than 4 n edges of weights 1 to 16; the two directions of a pair have weights of their
+        own.
 
-    Cost: O(n).
+    Raises:
+        InputError: a negative n or seed.
+        TooLargeError: the graph does not fit the memory.
+
+    Cost:
+        O(n).
+
+    Examples:
+        >>> from tri_apsp.graphs import grid_of
+        >>> graph = grid_of(6)  # 2 rows of 3 vertices
+        >>> sorted(zip(graph.sources.tolist(), graph.targets.tolist()))[:5]
+        [(0, 1), (0, 3), (1, 0), (1, 2), (1, 4)]
     """
     rng = _generator(n, seed)
     _check_edges(n, 4 * n)
@@ -178,11 +235,20 @@ def chain(n: int, seed: int = 0) -> EdgeList:
         n: vertices.
         seed: not negative.
 
-    Raises:
-        InputError: for a negative n or seed.
-        TooLargeError: if the graph does not fit the memory.
+    Returns:
+        n - 1 edges of weights 1 to 16.
 
-    Cost: O(n).
+    Raises:
+        InputError: a negative n or seed.
+        TooLargeError: the graph does not fit the memory.
+
+    Cost:
+        O(n).
+
+    Examples:
+        >>> from tri_apsp.graphs import chain
+        >>> chain(4).sources.tolist(), chain(4).targets.tolist()
+        ([0, 1, 2], [1, 2, 3])
     """
     rng = _generator(n, seed)
     _check_edges(n, n)

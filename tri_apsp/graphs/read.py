@@ -30,7 +30,7 @@ def read_graph(
     matrix: bool | None = None,
     missing: float | None = None,
 ) -> torch.Tensor:
-    """Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
+    r"""Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
 
     Args:
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge
@@ -41,14 +41,15 @@ def read_graph(
             Bytes compressed by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense
             matrix, else float32.
-        device: of the result.
+        device: of the result: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
         format: the extension without its dot, such as "csv"; None: as the name of the file ends. A
             stream needs it.
         directed: False: each edge of a file that lists edges counts in both directions.
+        base: of an edge list as text: the number of its first vertex, 0 or 1; None: as a comment
+            declares.
         vertices: of an edge list as text: the number of its vertices, which are numbered from
             `base` on. None: as a comment `# base 0 vertices 100` declares; else the vertices are
             those that the file names, by integers or by names, in their order.
-        base: the number of the first of these vertices, 0 or 1; None: as a comment declares.
         columns: of a text: those of source, target and weight, by the names of the first row or by
             numbers from 1, as a list or with commas; None: by well-known names, or the first two or
             three. Of TNTP, GraphML, GML and Pajek: the one that holds the weights, by default
@@ -67,14 +68,24 @@ def read_graph(
     Warns:
         RoundingWarning: once, if an integer is not exact in a float dtype, such as 16777217 in
             float32.
+        ApspWarning: `columns` names an attribute of GraphML, GML or Pajek that no edge has; no path
+            may pass through some nodes of a TNTP network, but here it may.
 
     Raises:
-        InputError: for a file that cannot be read or breaks a rule of its format, with the line in
-            a text format; for a fraction where `dtype` is an integer.
-        DistanceRangeError: for a weight that `dtype` cannot hold.
+        InputError: a file that cannot be read or breaks a rule of its format, with the line in
+            a text format; a fraction where `dtype` is an integer.
+        DistanceRangeError: a weight that `dtype` cannot hold.
         TooLargeError: before they are allocated, if the weights do not fit the memory of `device`.
 
-    Cost: about 0.5 s for a million edges, and O(n^2).
+    Cost:
+        About 0.5 s for a million edges, and O(n^2).
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tri_apsp import read_graph
+        >>> _ = Path("roads.csv").write_text("from,to,km\nb,c,1\na,b,3.5\n")
+        >>> read_graph("roads.csv", directed=False, columns="from,to,km").tolist()
+        [[0.0, 3.5, inf], [3.5, 0.0, 1.0], [inf, 1.0, 0.0]]
     """
     graph = load_graph(
         source,
@@ -104,23 +115,49 @@ def read_sparse_graph(
     matrix: bool | None = None,
     missing: float | None = None,
 ) -> SparseGraph:
-    """Read the edges of a graph, as `shortest_paths` and the functions of sparse graphs take
+    r"""Read the edges of a graph, as `shortest_paths` and the functions of sparse graphs take
     them.
 
     Args:
-        source, device, format to missing: as read_graph.
+        source: a path or a binary stream, as for `read_graph`.
         dtype: float32, float64, int32 or int64; None: float32, or that of the file if it holds a
             dense matrix.
+        device: of the graph.
+        format: as for `read_graph`, like the arguments below.
+        directed: False: each edge of a file that lists edges counts in both directions.
+        base: the number of the first vertex of an edge list, 0 or 1.
+        vertices: the number of vertices of an edge list.
+        columns: those of source, target and weight, or the one that holds the weights.
+        header: whether the first row of a text is no edge.
+        matrix: whether a text is a matrix.
+        missing: the entry of a matrix as text that means no edge, besides inf.
 
     Returns:
-        SparseGraph, as prepare returns it; `labels` holds what the file calls each vertex. Of
+        The graph, as prepare returns it; `labels` holds what the file calls each vertex. Of
         parallel edges it has the lightest; it has no edge of weight inf, and of the loops only the
         negative ones. An entry 0 is an edge of weight 0.
 
-    Warns, raises:
-        As read_graph, but for memory: that of a few values for each edge and each vertex.
+    Warns:
+        RoundingWarning: as for `read_graph`.
+        ApspWarning: as for `read_graph`.
 
-    Cost: about 0.5 s for a million edges.
+    Raises:
+        InputError: as for `read_graph`.
+        DistanceRangeError: a weight that `dtype` cannot hold.
+        TooLargeError: a few values for each edge and each vertex do not fit the memory.
+
+    Cost:
+        About 0.5 s for a million edges.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tri_apsp import read_sparse_graph, shortest_paths
+        >>> _ = Path("roads.txt").write_text("oslo bergen 7\nbergen molde 8.5\n")
+        >>> graph = read_sparse_graph("roads.txt", directed=False)
+        >>> list(graph.labels), graph.edges
+        (['bergen', 'molde', 'oslo'], 4)
+        >>> shortest_paths(graph, sources=[graph.labels.index("oslo")]).distances.tolist()
+        [[7.0, 15.5, 0.0]]
     """
     given = load_graph(
         source,
@@ -148,11 +185,41 @@ def load_graph(
     matrix: bool | None = None,
     missing: float | None = None,
 ) -> Graph:
-    """Read a graph before its weights are allocated; arguments and errors as `read_graph`.
+    """Read a graph before its weights are allocated, to see its size or to write it in another
+    format.
+
+    Args:
+        source: a path or a binary stream, as for `read_graph`, like all arguments.
+        format: the extension without its dot.
+        directed: False: each edge of a file that lists edges counts in both directions.
+        base: the number of the first vertex of an edge list, 0 or 1.
+        vertices: the number of vertices of an edge list.
+        columns: those of source, target and weight, or the one that holds the weights.
+        header: whether the first row of a text is no edge.
+        matrix: whether a text is a matrix.
+        missing: the entry of a matrix as text that means no edge, besides inf.
 
     Returns:
         An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList`
         allocates nothing of size n^2 before its `to_weights` has checked the memory.
+
+    Warns:
+        ApspWarning: as for `read_graph`.
+
+    Raises:
+        InputError: as for `read_graph`.
+        TooLargeError: the numbers of the file do not fit the memory.
+
+    Cost:
+        About 0.5 s for a million edges.
+
+    Examples:
+        >>> from tri_apsp import graphs
+        >>> graphs.write_graph(graphs.chain(1000), "chain.gr")
+        >>> found = graphs.load_graph("chain.gr")
+        >>> found.n, found.edges, found.natural_dtype
+        (1000, 999, torch.float32)
+        >>> graphs.write_graph(found, "chain.mtx.gz")
     """
     opened = _source(source, format)
     kind = FILE_FORMATS[opened.format]

@@ -93,14 +93,24 @@ class EdgeLists:
 @dataclass(frozen=True, eq=False)
 class SparseGraph:
     """A directed graph of n vertices, each pair of which has at most one edge, the lightest of
-    those given.
+    those given. `prepare`, `read_sparse_graph` and `from_pandas` return such a graph.
 
     Attributes:
         n: vertices.
-        by_source: the edges from each vertex. No weight is no_edge, and a loop is kept only if its
-            weight is negative.
+        by_source: the edges from each vertex, one list after another: `offsets` (n + 1,) of int64,
+            `vertices` (edges,) of int32 and `weights` (edges,). No weight is `no_edge`, and a loop
+            is kept only if its weight is negative.
         labels: what the file of the graph calls each vertex; 0 to n - 1 if it names none. All
             functions number vertices from 0.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
+        >>> graph.n, graph.edges, graph.dtype, graph.labels
+        (3, 6, torch.int64, range(0, 3))
+        >>> graph.by_source.offsets.tolist(), graph.by_source.vertices.tolist()
+        ([0, 2, 4, 6], [1, 2, 0, 2, 0, 1])
     """
 
     n: int
@@ -113,10 +123,12 @@ class SparseGraph:
 
     @property
     def dtype(self) -> torch.dtype:
+        """The dtype of the weights."""
         return self.by_source.weights.dtype
 
     @property
     def device(self) -> torch.device:
+        """Where the edges are."""
         return self.by_source.weights.device
 
     @property

@@ -76,10 +76,21 @@ def write_distances(
             and the first column of a `.csv`, which read_graph reads.
 
     Raises:
-        InputError: for another extension, dtype or shape; for a folder that does not exist or is
-            not writable; for a batch in `.csv`; or if the disk is full.
+        InputError: another extension, dtype or shape; a folder that does not exist or is not
+            writable; a batch in `.csv`; the disk is full.
 
-    Cost: O(n^2).
+    Cost:
+        O(n^2).
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import shortest_paths, write_distances
+        >>> weights = torch.tensor([[0, 3, 16383], [2, 0, 1], [16383, 16383, 0]], dtype=torch.int16)
+        >>> write_distances(shortest_paths(weights).distances, "distances.csv")
+        >>> print(open("distances.csv").read())
+        0,3,4
+        2,0,1
+        inf,inf,0
     """
     check_tensor(distances, "distances")
     check_dtype(distances, "distances", DTYPES)
@@ -97,8 +108,8 @@ def write_rows_of_sources(
     sources: Sequence[Label],
     labels: Labels,
 ) -> None:
-    """Write distances from some sources: as write_distances, but in `.csv` a line for each vertex,
-    with its label and its distance from each source.
+    """Write distances from some sources, as `write_distances` does, but in `.csv` a line for each
+    vertex, with its label and its distance from each source.
 
     Args:
         distances: (sources, n).
@@ -107,7 +118,20 @@ def write_rows_of_sources(
         labels: of the vertices.
 
     Raises:
-        InputError: as write_distances.
+        InputError: as for `write_distances`.
+
+    Cost:
+        O(sources n).
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import shortest_paths
+        >>> from tri_apsp.graphs import write_rows_of_sources
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> rows = shortest_paths(weights, sources=[1]).distances
+        >>> write_rows_of_sources(rows, "from_b.csv", ["b"], ["a", "b", "c"])
+        >>> open("from_b.csv").read().split()
+        ['vertex,b', 'a,3', 'b,0', 'c,1']
     """
     _write(distances, path, "distances", _vertex_rows(_csv_rows(distances), sources, labels))
 
@@ -128,7 +152,21 @@ def write_predecessors(
         sources: those of the rows, if a `.csv` is to have a line for each vertex.
 
     Raises:
-        InputError: as check_output; or if the disk is full.
+        InputError: another extension; a folder that does not exist or is not writable; the disk is
+            full.
+
+    Cost:
+        O(n^2).
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import shortest_paths
+        >>> from tri_apsp.graphs import write_predecessors
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> result = shortest_paths(weights, predecessors=True)
+        >>> write_predecessors(result.predecessors, "predecessors.csv")
+        >>> open("predecessors.csv").read().split()
+        ['-1,0,1', '2,-1,1', '2,0,-1']
     """
     labels = range(predecessors.shape[-1]) if labels is None else labels
     names = [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
@@ -177,7 +215,20 @@ def write_vertex_values(
         labels: of the vertices in `.csv`; None: their numbers from 0.
 
     Raises:
-        InputError: as check_output; or if the disk is full.
+        InputError: another extension; a folder that does not exist or is not writable; the disk is
+            full.
+
+    Cost:
+        O(n).
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import closeness
+        >>> from tri_apsp.graphs import write_vertex_values
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> write_vertex_values(closeness(weights, weighted=True), "closeness.csv", "closeness")
+        >>> open("closeness.csv").readline().strip()
+        'vertex,closeness'
     """
     labels = range(len(values)) if labels is None else labels
     rows = (
@@ -231,8 +282,17 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
             `DenseGraph`, or of an `EdgeList` in float32.
 
     Raises:
-        InputError: for a path that `check_output` refuses, or if the disk is full.
+        InputError: a path that cannot be written to; the disk is full.
         TooLargeError: for an `EdgeList` in a dense format, if its matrix does not fit the memory.
+
+    Cost:
+        O(edges), in a dense format O(n^2).
+
+    Examples:
+        >>> from tri_apsp.graphs import chain, write_graph
+        >>> write_graph(chain(3), "chain.txt")
+        >>> open("chain.txt").read().splitlines()
+        ['# base 0 vertices 3', 'source target weight', '0 1 14', '1 2 11']
     """
     target, extension = check_output(path, GRAPH_FORMATS)
     name = next(name for name in FILE_FORMATS if f".{name}" == extension)

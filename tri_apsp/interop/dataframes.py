@@ -33,17 +33,38 @@ def from_pandas(
 
     Args:
         edges: a row for each edge. Of parallel edges the lightest counts.
-        source, target: the columns of its ends: integers, or names. Vertices are numbered in the
-            order of these ids, which SparseGraph.labels and Result.labels hold.
-        weight: the column of its weight; None: every edge weighs 1.
+        source: the column of the vertices that edges lead from: integers, or names. Vertices are
+            numbered in the order of these ids, which SparseGraph.labels and Result.labels hold.
+        target: the column of the vertices that edges lead to, of the same kind.
+        weight: the column of the weights, numbers; None: every edge weighs 1.
         directed: False: each edge counts in both directions.
         dtype: float32, float64, int32 or int64; None: float32.
-        device: of the graph.
+        device: of the graph: "auto", "cpu", "cuda", "cuda:N" or a torch.device.
+
+    Returns:
+        The graph, as prepare returns it. It keeps no edge of weight inf, and loops only if they are
+        negative.
+
+    Warns:
+        RoundingWarning: once, if an integer weight is not exact in a float dtype.
 
     Raises:
         InputError: there is no such column, or it is there twice; an id or a weight is missing;
             ids are neither all integers nor all names; a weight is no number.
         DistanceRangeError: a weight that `dtype` cannot hold.
+
+    Cost:
+        A sort of the ids, and one of the edges.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from tri_apsp import from_pandas, shortest_paths
+        >>> table = pd.DataFrame({"source": ["b", "a"], "target": ["c", "b"], "weight": [1, 3]})
+        >>> graph = from_pandas(table, directed=False)
+        >>> list(graph.labels)
+        ['a', 'b', 'c']
+        >>> shortest_paths(graph).distances[0].tolist()
+        [0.0, 3.0, 4.0]
     """
     if not hasattr(edges, "columns"):
         raise InputTypeError(
@@ -91,8 +112,27 @@ def to_pandas(result: Result) -> pd.DataFrame:
     """Return the distances of one graph as a table: a row for each source, a column for each
     target or vertex, with the labels of the graph, or with the numbers of its vertices.
 
+    Args:
+        result: of `shortest_paths`, for one graph; on any device. The row of `min_only=True` is
+            called "nearest".
+
+    Returns:
+        A DataFrame of the dtype of the distances; no path is what they hold, inf or no_edge.
+
     Raises:
-        InputError: the result is of a batch.
+        InputError: the result is of a batch. InputTypeError: it is no Result.
+
+    Cost:
+        A copy to the CPU, if the distances are on a GPU.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import shortest_paths, to_pandas
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> print(to_pandas(shortest_paths(weights, sources=[1, 2])))
+           0  1  2
+        1  3  0  1
+        2  2  5  0
     """
     import pandas as pd  # slow to import, and no other function needs it
 

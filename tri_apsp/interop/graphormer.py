@@ -50,15 +50,36 @@ def encodings(
     Geometric.
 
     Args:
-        edge_index, batch, num_nodes, max_num_nodes, batch_size: as for from_edge_index.
+        edge_index: (2, edges) of int64 or int32, as for `from_edge_index`.
+        batch: (num_nodes,), the graph of each vertex, ascending; None: one graph.
+        num_nodes: the vertices of all graphs; None: as `batch` or `edge_index` shows.
         max_distance: the most edges that are told apart, at least 1.
+        max_num_nodes: n of the result; None: the vertices of the largest graph.
+        batch_size: the number of graphs; None: that which `batch` shows.
+
+    Returns:
+        (batch, n, n) spatial positions, (batch, n, n, max_distance) edge paths, and the sizes.
 
     Raises:
-        InputError: as from_edge_index; a `max_distance` that is no integer from 1 on.
+        InputError: as for `from_edge_index`; a `max_distance` that is no integer from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8
-    (max_distance + 12) bytes.
+    Cost:
+        A solve with predecessors, and for each pair max_distance + log2(n) lookups and 8
+        (max_distance + 12) bytes.
+
+    Source:
+        Ying et al., Do Transformers Really Perform Bad for Graph Representation?, NeurIPS 2021,
+        section 3.1.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp.interop.graphormer import encodings
+        >>> found = encodings(torch.tensor([[0, 1, 2], [1, 2, 3]]), max_distance=2)
+        >>> found.spatial_positions[0].tolist()  # 3: no path
+        [[0, 1, 2, 2], [3, 0, 1, 2], [3, 3, 0, 1], [3, 3, 3, 0]]
+        >>> found.edge_paths[0, 0].tolist()  # the first two edges of the paths from vertex 0
+        [[-1, -1], [0, -1], [0, 1], [0, 1]]
     """
     max_distance = as_integer(max_distance, "max_distance", least=1)
     weights, sizes = from_edge_index(
@@ -103,15 +124,27 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
     """Return the features of the edges along each path, and zeros after its last edge.
 
     Args:
-        edge_paths: (batch, n, n, max_distance), see Encodings.
+        edge_paths: (batch, n, n, max_distance) of int64, see Encodings.
         edge_features: (edges, features).
 
     Returns:
         (batch, n, n, max_distance, features) of the dtype of `edge_features`, by which it is
         differentiable. With weights w (max_distance, features), the edge encoding c of the paper is
-        (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
+        `(features * w).sum((-1, -2)) / spatial_positions.clamp(min=1)`.
 
-    Cost: a value for each feature of each of max_distance edges of each pair of vertices.
+    Cost:
+        A value for each feature of each of max_distance edges of each pair of vertices.
+
+    Source:
+        Ying et al., NeurIPS 2021, section 3.1.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp.interop.graphormer import encodings, features_along
+        >>> found = encodings(torch.tensor([[0, 1], [1, 2]]), max_distance=2)
+        >>> features = torch.tensor([[10.0], [20.0]])  # one for each edge
+        >>> features_along(found.edge_paths, features)[0, 0, 2].tolist()
+        [[10.0], [20.0]]
     """
     none = edge_features.new_zeros((1, *edge_features.shape[1:]))
     return torch.cat((none, edge_features))[edge_paths + 1]  # -1 is the first row

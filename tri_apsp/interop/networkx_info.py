@@ -41,7 +41,6 @@ def backend_info() -> dict[str, Any]:
         "backend_name": "tri_apsp",
         "project": "tri_apsp",
         "package": "tri_apsp",
-        "url": "https://github.com/tri-apsp/tri_apsp",
         "short_summary": "Shortest paths between all pairs on a GPU or every CPU core.",
         "default_config": {"device": "auto"},  # or "cpu", "cuda", "cuda:1"
         "functions": {name: {"additional_docs": _NOTE} for name in FUNCTIONS},

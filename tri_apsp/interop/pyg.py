@@ -29,6 +29,24 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
         edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes
             them; None: each weighs 1.
         name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
+
+    Raises:
+        InputError: a `max_distance` that is not above 0; a `name` with "index", "batch", "face" or
+            "adj" in it, since a data loader changes such attributes. When it is applied, what
+            from_edge_index and shortest_paths raise.
+
+    Cost:
+        One call of shortest_paths for all graphs of a `Batch`, padded to the largest.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from tri_apsp.interop.pyg import ShortestPathDistances, padded
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> data = ShortestPathDistances(max_distance=5)(data)
+        >>> distances, sizes = padded(data, "shortest_path_distances", fill=5)
+        >>> distances.tolist(), sizes.tolist()
+        ([[[0.0, 1.0, 2.0], [5.0, 0.0, 1.0], [5.0, 5.0, 0.0]]], [3])
     """
 
     def __init__(
@@ -55,6 +73,14 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
     def forward(self, data: Any) -> Any:
         """Return the data with the attribute; BaseTransform passes a shallow copy, so that the
         caller's data are unchanged.
+
+        Args:
+            data: `Data` or `Batch`, with `edge_index`, and the attribute of the weights if one was
+                named.
+
+        Raises:
+            InputError: as for from_edge_index and shortest_paths.
+            KeyError: the data lack the attribute of the weights.
         """
         edge_weight = None if self.edge_weight is None else data[self.edge_weight]
         weights, sizes = from_edge_index(data.edge_index, edge_weight, **_graphs(data))
@@ -79,14 +105,42 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
     those of the batch.
 
     Args:
-        max_distance: the most edges of a path that are told apart.
+        max_distance: the most edges of a path that are told apart, at least 1.
+
+    Raises:
+        InputError: a `max_distance` that is no integer from 1 on. When it is applied, what
+            from_edge_index raises, or edges of a batch that are not grouped by graph.
+
+    Cost:
+        As for `graphormer.encodings`, for all graphs of a `Batch` in one call.
+
+    Source:
+        Ying et al., NeurIPS 2021, section 3.1.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.data import Batch, Data
+        >>> from tri_apsp.interop.pyg import GraphormerEncodings, padded
+        >>> path = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> batch = GraphormerEncodings(max_distance=2)(Batch.from_data_list([path, path]))
+        >>> padded(batch, "spatial_positions", fill=4)[0][1].tolist()
+        [[0, 1, 2], [3, 0, 1], [3, 3, 0]]
+        >>> padded(batch, "edge_paths", fill=-1, edges=True)[0][1, 0, 2].tolist()
+        [2, 3]
     """
 
     def __init__(self, max_distance: int) -> None:
         self.max_distance = as_integer(max_distance, "max_distance", least=1)
 
     def forward(self, data: Any) -> Any:
-        """Return the data with the attributes, as ShortestPathDistances does."""
+        """Return the data with the attributes, as ShortestPathDistances does.
+
+        Args:
+            data: `Data` or `Batch`, with `edge_index`.
+
+        Raises:
+            InputError: as for `from_edge_index`; edges of a batch that are not grouped by graph.
+        """
         found = encodings(data.edge_index, max_distance=self.max_distance, **_graphs(data))
         positions, offsets = pack(found.spatial_positions, found.sizes)
         first = _edge_offsets(data, len(found.sizes))[:, None, None, None]
@@ -110,14 +164,27 @@ def padded(
             through the batch then.
 
     Returns:
-        (batch, n, n) or (batch, n, n, columns), and (batch,) of int64.
+        The matrices, (batch, n, n) or (batch, n, n, columns) of the dtype of the attribute, and the
+        sizes of the graphs, (batch,) of int64.
 
     Raises:
         InputError: the attribute has other than n * n values for each graph of n vertices, as after
             vertices were removed; a `fill` that its dtype cannot hold.
         KeyError: the data lack the attribute.
 
-    Cost: a copy; the host waits for the sizes, once for each column.
+    Cost:
+        A copy; the host blocks for the sizes, once for each column.
+
+    Examples:
+        >>> import torch
+        >>> from torch_geometric.data import Batch, Data
+        >>> from tri_apsp.interop.pyg import ShortestPathDistances, padded
+        >>> edges = torch.tensor([[0], [1]])
+        >>> graphs = [Data(edge_index=edges, num_nodes=n) for n in (2, 3)]
+        >>> batch = Batch.from_data_list(list(map(ShortestPathDistances(9), graphs)))
+        >>> distances, sizes = padded(batch, "shortest_path_distances", fill=9)
+        >>> distances.shape, sizes.tolist()
+        (torch.Size([2, 3, 3]), [2, 3])
     """
     values = data[name]
     sizes = (
@@ -143,7 +210,7 @@ def padded(
 
 
 def _graphs(data: Any) -> dict[str, Any]:
-    """Return which graph each vertex belongs to, as arguments of from_edge_index."""
+    """Return which graph each vertex belongs to, as arguments of `from_edge_index`."""
     of_batch = (
         {"batch": data.batch, "batch_size": int(data.num_graphs)} if isinstance(data, Batch) else {}
     )

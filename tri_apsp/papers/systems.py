@@ -49,6 +49,15 @@ class System:
         blocked: whether it works on tiles in shared memory. It is then written in Gluon, for NVIDIA
             GPUs from compute capability 8.0; otherwise in plain Triton.
         dtypes: of the weights that it takes.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import papers
+        >>> system = papers.SYSTEMS["staged_load"]
+        >>> system.parameter
+        SystemParameter(name='m', choices=(1, 2, 4, 8, 16, 32), default=4)
+        >>> [name for name, each in papers.SYSTEMS.items() if each.dtypes == (torch.int16,)]
+        ['blocked_int16', 'blocked_vectorised_int16']
     """
 
     name: str
@@ -128,20 +137,38 @@ def solve(
     """Solve weights by a system of a paper, on a GPU.
 
     Args:
-        weights: dense, as for tri_apsp.shortest_paths.
+        weights: dense, (n, n) or (batch, n, n) on a GPU, as for `tri_apsp.shortest_paths`.
         system: a key of SYSTEMS.
         parameter: one of SYSTEMS[system].parameter.choices; None: its default.
         config: may name the engine, whose kernels verify the result; "recursive_tuned" also takes
             tiles.
-        check: as for tri_apsp.shortest_paths.
+        check: as for `tri_apsp.shortest_paths`.
 
     Returns:
-        Result, as that of tri_apsp.shortest_paths; its method is the system.
+        As that of `tri_apsp.shortest_paths`; its method is the system.
 
     Raises:
         EngineError: the system does not run on the device.
-        InputError: no such system or parameter, or weights of a dtype that it does not take.
-        As tri_apsp.shortest_paths.
+        InputError: no such system or parameter, weights of a dtype that it does not take, or
+            weights that tri_apsp.shortest_paths refuses.
+        NegativeCycleError: there is a cycle of negative weight.
+        DistanceRangeError: a distance does not fit the dtype.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Cost:
+        For each graph n^3 min-plus operations, in as many launches and with as much memory traffic
+        as the system of the paper needs.
+
+    Source:
+        The paper of each system: see SYSTEMS.
+
+    Examples:
+        >>> from tri_apsp import papers
+        >>> from tri_apsp.graphs import complete
+        >>> weights = complete(1024).weights.cuda()  # doctest: +SKIP
+        >>> result = papers.solve(weights, "staged_load", parameter=4)  # doctest: +SKIP
+        >>> result.method  # doctest: +SKIP
+        'staged_load'
     """
     options = Options(check=check)
     check_options(options)
@@ -158,10 +185,25 @@ def require_runnable(
 ) -> System:
     """Return a system that can solve weights of `dtype` on `device` with this parameter.
 
+    Args:
+        name: a key of SYSTEMS.
+        device: of the weights.
+        dtype: of the weights.
+        parameter: one of its choices; None: its default.
+
     Raises:
         EngineError: the system does not run on the device.
         InputError: there is no such system, it does not take weights of this dtype, or it has no
             such parameter.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import EngineError, papers
+        >>> try:
+        ...     papers.require_runnable("staged_load", torch.device("cpu"), torch.float32)
+        ... except EngineError as error:
+        ...     print(str(error).partition(",")[0])
+        system staged_load needs an NVIDIA GPU of compute capability 8.0 or later
     """
     if name not in SYSTEMS:
         raise InputError(

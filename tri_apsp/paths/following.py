@@ -16,12 +16,23 @@ _FEW_PATHS = 64
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Paths of different lengths, one after another.
+    """Paths of different lengths, one after another. `Result.paths` returns them; len(paths) is
+    their number, and paths[p] the vertices of one.
 
     Attributes:
         vertices: 1-D of int32, the vertices of all paths, each from its source to its target.
         offsets: (paths + 1,) of int64; path p is vertices[offsets[p] : offsets[p + 1]], empty where
             there is none.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> found = tri_apsp.shortest_paths(weights, predecessors=True).paths([1, 2], [0, 1])
+        >>> found.vertices.tolist(), found.offsets.tolist()
+        ([1, 2, 0, 2, 0, 1], [0, 3, 6])
+        >>> len(found), found[1].tolist()
+        (2, [2, 0, 1])
     """
 
     vertices: torch.Tensor

@@ -26,7 +26,21 @@ _PER_BLOCK = 1 << 25
 
 
 class RowBlock(NamedTuple):
-    """The distances (rows, n) from the sources first, first + 1, ..., on the CPU."""
+    """The distances from some vertices in a row, which `distance_blocks` yields.
+
+    Attributes:
+        first: the source of the first row; the next row has the distances from first + 1.
+        distances: (rows, n) on the CPU, of the dtype of the weights.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> for block in tri_apsp.distance_blocks(weights, rows_per_block=2):
+        ...     print(block.first, block.distances.tolist())
+        0 [[0, 3, 4], [3, 0, 1]]
+        2 [[2, 5, 0]]
+    """
 
     first: int
     distances: torch.Tensor

@@ -38,24 +38,35 @@ def hops(
     ignored.
 
     Args:
-        graph: as shortest_paths takes it. Every stored entry is an edge, except inf, and
-            no_edge(dtype) in integers.
+        graph: as for `shortest_paths`, without a batch. Every stored entry is an edge, except inf,
+            and `no_edge(dtype)` in integers.
         sources: vertices; None: all.
         dtype: of the result: int16, int32 or uint8.
 
     Returns:
-        (sources, n) on the device of the graph. Where there is no path: no_edge(dtype), in uint8
-        255.
+        (sources, n) on the device of the graph, numbers of edges. Where there is no path:
+        `no_edge(dtype)`, in uint8 255.
 
     Raises:
         InputError: a graph, source or dtype that breaks one of these rules.
         DistanceRangeError: a path has more edges than the dtype holds, 254 in uint8 and 16382 in
             int16.
-        TooLargeError: the result does not fit the memory; eccentricities, closeness and others need
-            no such result.
+        TooLargeError: the result does not fit the memory; `eccentricities`, `closeness` and others
+            need no such result.
         EngineError: the device is a GPU, but Triton is not installed.
 
-    Cost: with E edges and r levels at most E r operations for each 64 sources, mostly far fewer.
+    Cost:
+        With E edges and r levels at most E r operations for each 64 sources, mostly far fewer.
+
+    Source:
+        Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
+
+    Examples:
+        >>> import scipy.sparse
+        >>> import tri_apsp
+        >>> edges = scipy.sparse.coo_array(([3, 1, 2], ([0, 1, 1], [1, 2, 0])), shape=(3, 3))
+        >>> tri_apsp.hops(edges, 0)
+        tensor([[0, 1, 2]], dtype=torch.int16)
     """
     if dtype not in UNREACHABLE:
         names = ", ".join(map(dtype_name, UNREACHABLE))

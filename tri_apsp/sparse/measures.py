@@ -22,17 +22,34 @@ def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
     """Return the distance from each vertex to the vertex that is farthest from it.
 
     Args:
-        graph: as shortest_paths takes it, without a batch.
+        graph: as for `shortest_paths`, without a batch.
         weighted: whether distances are sums of weights; else they are numbers of edges.
 
     Returns:
         (n,) of float64 on the CPU; inf where some vertex cannot be reached.
 
     Raises:
-        InputError, NegativeCycleError, DistanceRangeError: as shortest_paths.
+        InputError: as `shortest_paths`.
+        NegativeCycleError: `weighted`, and there is a negative cycle.
+        DistanceRangeError: `weighted`, and a distance does not fit the dtype.
 
-    Cost: that of all rows of hops, or of all rows by a sparse method; memory for a few million
-    distances at a time, or by elimination on a GPU up to 3/8 of what is free.
+    Cost:
+        - Numbers of edges: that of `hops` from every vertex, in memory for n values per thread of a
+          CPU.
+        - `weighted`: that of all rows by a method of sparse graphs, in memory for about 17 million
+          distances at a time, or by elimination on a GPU up to 3/8 of what is free.
+
+    Source:
+        Numbers of edges: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal,
+        2014.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> cycle = torch.tensor([[0, 3, inf], [inf, 0, 1], [2, inf, 0]])
+        >>> tri_apsp.eccentricities(cycle), tri_apsp.eccentricities(cycle, weighted=True)
+        (tensor([2., 2., 2.], dtype=torch.float64), tensor([4., 3., 5.], dtype=torch.float64))
     """
     return eccentricities_of(totals(graph, weighted=weighted, from_source=True))
 
@@ -40,10 +57,29 @@ def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
 def diameter(graph: GraphLike, *, weighted: bool = False) -> float:
     """Return the largest of the eccentricities: inf if some vertex cannot be reached from another.
 
-    Args, errors and cost: as eccentricities.
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        weighted: whether distances are sums of weights; else they are numbers of edges.
+
+    Returns:
+        A number of edges, or with `weighted` a distance in the unit of the weights.
 
     Raises:
-        InputError: also if the graph has no vertex.
+        InputError: as `shortest_paths`; the graph has no vertex.
+        NegativeCycleError: `weighted`, and there is a negative cycle.
+        DistanceRangeError: `weighted`, and a distance does not fit the dtype.
+
+    Cost:
+        As `eccentricities`. Without negative weights, an infinite diameter takes only a search for
+        strong components.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> cycle = torch.tensor([[0, 3, inf], [inf, 0, 1], [2, inf, 0]])
+        >>> tri_apsp.diameter(cycle), tri_apsp.diameter(cycle, weighted=True)
+        (2.0, 5.0)
     """
     check_flags(weighted=weighted)
     given = sparse_graph(graph)
@@ -65,15 +101,34 @@ def closeness(graph: GraphLike, *, weighted: bool = False, improved: bool = True
     their distances to v.
 
     Args:
-        graph, weighted: as eccentricities.
+        graph: as for `shortest_paths`, without a batch.
+        weighted: whether distances are sums of weights; else they are numbers of edges.
         improved: multiply by (r - 1) / (n - 1), which compares vertices of different components
             (Wasserman and Faust).
 
     Returns:
-        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other
-        reaches, or whose sum of distances is not positive.
+        (n,) of float64 on the CPU, as networkx.closeness_centrality, per unit of distance; 0 for a
+        vertex that no other reaches, or whose sum of distances is not positive.
 
-    Raises, cost: as eccentricities.
+    Raises:
+        InputError: as `shortest_paths`.
+        NegativeCycleError: `weighted`, and there is a negative cycle.
+        DistanceRangeError: `weighted`, and a distance does not fit the dtype.
+
+    Cost:
+        As `eccentricities`.
+
+    Source:
+        Freeman, Centrality in Social Networks: Conceptual Clarification, 1979; `improved`:
+        Wasserman and Faust, Social Network Analysis, 1994.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> path = torch.tensor([[0, 3, inf], [3, 0, 1], [inf, 1, 0]])
+        >>> tri_apsp.closeness(path, weighted=True)
+        tensor([0.2857, 0.5000, 0.4000], dtype=torch.float64)
     """
     check_flags(improved=improved)
     return closeness_of(totals(graph, weighted=weighted), improved=improved)
@@ -83,7 +138,28 @@ def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
     """Return the mean distance over all pairs of different vertices with a path; nan if there is
     none.
 
-    Args, errors and cost: as eccentricities.
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        weighted: whether distances are sums of weights; else they are numbers of edges.
+
+    Returns:
+        A number of edges, or with `weighted` a distance in the unit of the weights.
+
+    Raises:
+        InputError: as `shortest_paths`.
+        NegativeCycleError: `weighted`, and there is a negative cycle.
+        DistanceRangeError: `weighted`, and a distance does not fit the dtype.
+
+    Cost:
+        As `eccentricities`.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> cycle = torch.tensor([[0, 3, inf], [inf, 0, 1], [2, inf, 0]])
+        >>> tri_apsp.mean_distance(cycle), tri_apsp.mean_distance(cycle, weighted=True)
+        (1.5, 3.0)
     """
     return mean_distance_of(totals(graph, weighted=weighted))
 

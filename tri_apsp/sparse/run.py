@@ -53,7 +53,7 @@ def run(
     take a search by Bellman-Ford first.
 
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977; Malison,
-    Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
+    Graph Algorithms on Graphical Processing Units, sections 5.3 and 5.4.
     """
     return _from_nearest(graph, plan) if plan.min_only else _rows(graph, plan, progress)
 

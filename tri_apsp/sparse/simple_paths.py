@@ -20,11 +20,18 @@ from tri_apsp.values import raise_out_of_range
 
 
 class SimplePath(NamedTuple):
-    """A path in which no vertex occurs twice.
+    """A path in which no vertex occurs twice, as `shortest_simple_paths` yields it.
 
     Attributes:
         weight: the sum of its edges; of floats rounded once.
         vertices: from the source to the target, both included.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> next(tri_apsp.shortest_simple_paths(weights, 0, 2))
+        SimplePath(weight=4, vertices=[0, 1, 2])
     """
 
     weight: float | int
@@ -37,30 +44,39 @@ def shortest_simple_paths(
     """Yield the simple paths from `source` to `target`, the lightest first: the k shortest loopless
     paths are the first k.
 
-        for weight, vertices in itertools.islice(tri_apsp.shortest_simple_paths(graph, 0, 9), 5):
-            print(weight, vertices)
-
     Args:
-        graph: as shortest_paths takes it, without a batch.
-        source, target: vertices.
+        graph: as for `shortest_paths`, without a batch.
+        source: a vertex.
+        target: a vertex.
         weighted: whether paths are compared by weight; else by their number of edges, which is then
             their weight.
 
     Returns:
-        An iterator of SimplePath, which finds each path when it is asked for it. It is empty if
-        there is no path. Paths of equal weight come in any order; so do those of floats whose
-        weights differ by rounding in float64.
+        An iterator, which finds each path when it is asked for it. It is empty if there is no path.
+        Paths of equal weight come in any order; so do those of floats whose weights differ by
+        rounding in float64.
 
     Raises:
-        InputError: a graph or a vertex that breaks a rule of shortest_paths.
+        InputError: a graph or a vertex that breaks a rule of `shortest_paths`.
         NegativeCycleError: the graph has a negative cycle, wherever it is.
         DistanceRangeError: the weight of a path may not fit int64 or float64.
 
-    Cost: all distances to the target; then, for each path, a search on the CPU from each of its
-    vertices, which settles few vertices more than those of the path it finds.
+    Cost:
+        All distances to the target; then, for each path, a search on the CPU from each of its
+        vertices, which settles few vertices more than those of the path it finds.
 
-    Source: Yen, Finding the K Shortest Loopless Paths in a Network, 1971; Lawler, A Procedure for
-    Computing the K Best Solutions, 1972.
+    Source:
+        Yen, Finding the K Shortest Loopless Paths in a Network, 1971; Lawler, A Procedure for
+        Computing the K Best Solutions, 1972.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> for weight, vertices in tri_apsp.shortest_simple_paths(weights, 0, 2):
+        ...     print(weight, vertices)
+        4 [0, 1, 2]
+        9 [0, 2]
     """
     given, solved = _prepare(graph, weighted=weighted)
     ends = as_index(source, "source", given.n), as_index(target, "target", given.n)
@@ -72,16 +88,33 @@ def all_shortest_paths(
 ) -> Iterator[list[int]]:
     """Yield the vertices of each shortest path from `source` to `target`.
 
-    Args, errors: as shortest_simple_paths.
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        source: a vertex.
+        target: a vertex.
+        weighted: whether paths are compared by weight; else by their number of edges.
 
     Returns:
-        An iterator of lists. It is empty if there is no path, and [source] if the source is the
+        An iterator. It is empty if there is no path, and yields [source] if the source is the
         target. Of floats, those paths whose weights, added up from the source on in float64, are
         equal; with negative weights, their sums with potentials. Paths that pass through a cycle of
         weight 0 are left out.
 
-    Cost: a row of distances, and a step for each vertex of each path; there may be exponentially
-    many. A graph with edges of weight 0 may take more steps.
+    Raises:
+        InputError: a graph or a vertex that breaks a rule of `shortest_paths`.
+        NegativeCycleError: the graph has a negative cycle, wherever it is.
+        DistanceRangeError: the weight of a path may not fit int64 or float64.
+
+    Cost:
+        A row of distances, and a step for each vertex of each path; there may be exponentially
+        many. A graph with edges of weight 0 may take more steps.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 4], [9, 0, 1], [2, 9, 0]])
+        >>> sorted(tri_apsp.all_shortest_paths(weights, 0, 2))
+        [[0, 1, 2], [0, 2]]
     """
     given, solved = _prepare(graph, weighted=weighted)
     ends = as_index(source, "source", given.n), as_index(target, "target", given.n)

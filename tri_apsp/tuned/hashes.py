@@ -24,10 +24,21 @@ def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
     that place is hashed. Names do count. Where a rename changes no machine code,
     tests/kernels/compare_compiled.py moves tuned files to the new hash.
 
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        kernel: one of KERNELS[engine].
+        more: paths below tri_apsp.
+
     Raises:
         InputError: the engine has no such kernel.
 
-    Cost: some milliseconds, once per process.
+    Cost:
+        Some milliseconds, once per process.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> len(tuned.kernel_hash("cpu", "product"))
+        64
     """
     sources = [_FOLDER / name for name in record_of(engine, kernel).sources] + [
         _FOLDER.parent / name for name in more

@@ -141,6 +141,14 @@ def using(config: Config) -> Iterator[None]:
             would use it.
 
     Holds for the thread (or asyncio task) that entered the `with`, like every context variable.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import Config, shortest_paths, tuned
+        >>> weights = torch.tensor([[0.0, 3.0], [1.0, 0.0]])
+        >>> with tuned.using(Config(method="squaring")):
+        ...     print(shortest_paths(weights).method)
+        squaring
     """
     if not isinstance(config, Config):
         raise InputError(
@@ -192,12 +200,25 @@ def find(
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
         product: whether the call is a product, to which entries of a solve do not apply.
 
+    Returns:
+        Every field that the engine reads has a value, `method` excepted. `source` is "default", or
+        the paths of the tuned files, after "given" if `given` or `using` sets a field.
+
     Raises:
         InputError: the result cannot run on the device, with the rule that it breaks; or
             TRI_APSP_TUNE has an unknown value.
 
-    Cost: some microseconds if the arguments are those of an earlier call. Files are read once per
-    process, and again after save() or reload().
+    Cost:
+        Some microseconds if the arguments are those of an earlier call. Files are read once per
+        process, and again after save() or reload().
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import Config, tuned
+        >>> cpu = torch.device("cpu")
+        >>> config = tuned.find("cpu", cpu, torch.float32, Config(cutoff=64), n=1000)
+        >>> config.engine, config.cutoff, config.source.split(",")[0]
+        ('cpu', 64, 'given')
     """
     call = call_of(
         engine,
@@ -272,7 +293,8 @@ def config_for_call(call: LookupCall, given: Config | None = None) -> CompleteCo
     Raises:
         InputError: as `find`, or nothing was tuned for the call with "require".
 
-    Cost: as for `find`.
+    Cost:
+        As for `find`.
     """
     found = look_up(call, given)
     for topic, message in found.problems.items():

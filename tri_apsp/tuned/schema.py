@@ -1,5 +1,5 @@
-"""The schema of a tuned file; tuning/README.md describes it. Imported only to read or write a file:
-pydantic loads slowly.
+"""The schema of a tuned file; docs/reference/tuned-files.md describes it. Imported only to read or
+write a file: pydantic loads slowly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Run(_Model):
         seed: the seed of the search.
         budget_seconds: time budget of the search; None: no limit.
         created: the date.
-        driver, complete: of earlier versions; nothing writes or reads them.
+        driver: of earlier versions; nothing writes or reads it.
+        complete: of earlier versions; nothing writes or reads it.
     """
 
     triton: str | None = None

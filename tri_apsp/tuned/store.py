@@ -38,7 +38,16 @@ _generation = 0
 
 
 def save_directory() -> Path:
-    """Return the directory that the tuner writes to: TRI_APSP_CONFIG_DIR, else the user's."""
+    """Return the directory that the tuner writes to: TRI_APSP_CONFIG_DIR, else the user's.
+
+    Returns:
+        The path; it need not exist.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> tuned.save_directory() in tuned.directories()
+        True
+    """
     named = os.environ.get("TRI_APSP_CONFIG_DIR")
     return Path(named) if named else _user_directory()
 
@@ -52,6 +61,14 @@ def directories() -> list[Path]:
 
     TRI_APSP_CONFIG_DIR is first, then the user's directory, and the one with the files that are
     shipped is last. They need not exist.
+
+    Returns:
+        The paths, each once.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> len(tuned.directories()) >= 1
+        True
     """
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
     return list(dict.fromkeys([*_first, save_directory(), _user_directory(), *shipped]))
@@ -59,7 +76,20 @@ def directories() -> list[Path]:
 
 @contextmanager
 def searching(directory: Path) -> Iterator[None]:
-    """Search `directory` before all others inside a `with`."""
+    """Search `directory` before all others inside a `with`.
+
+    Holds for all threads of the process.
+
+    Args:
+        directory: of tuned files, in folders of their GPUs; it need not exist.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tri_apsp import tuned
+        >>> with tuned.searching(Path("fleet")):
+        ...     print(tuned.directories()[0])
+        fleet
+    """
     _first.insert(0, directory)
     reload()
     try:
@@ -72,6 +102,17 @@ def searching(directory: Path) -> Iterator[None]:
 def files(pattern: str = "*/*.json") -> list[Path]:
     """Return the tuned files, of any GPU, whose paths below their directory match a pattern, in the
     order of `directories`. A directory that cannot be searched has none.
+
+    Args:
+        pattern: of `<slug>/<engine>-<kernel>-<dtype>.json`, as for pathlib.Path.glob.
+
+    Returns:
+        The paths; one name may occur in several directories.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> all(path.name.startswith("cpu-") for path in tuned.files("*/cpu-*.json"))
+        True
     """
     return [
         path
@@ -82,7 +123,12 @@ def files(pattern: str = "*/*.json") -> list[Path]:
 
 
 def reload() -> None:
-    """Read all files again at the next lookup: another process may have written one."""
+    """Read all files again at the next lookup: another process may have written one.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> tuned.reload()
+    """
     global _generation
     _generation += 1
     _read.cache_clear()
@@ -106,6 +152,19 @@ def unused_because(path: Path, file: TunedFile, device: Device) -> str | None:
     """Return why lookups on `device` do not use the file that was read from `path`, even if they
     search the directory that it is in: "must be of ..., but is of ...". None: they use it. A file
     of another GPU, whose slug differs, is used where this GPU has no entry.
+
+    Args:
+        path: where the file lies.
+        file: what `load` returned for it.
+        device: of tri_apsp.device.describe.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import tuned
+        >>> from tri_apsp.device import describe
+        >>> here = describe(torch.device("cpu"))
+        >>> for path in tuned.files("*/cpu-*.json"):
+        ...     reason = tuned.unused_because(path, tuned.load(path), here)
     """
     place = f"{path.parent.name}/{path.name}"
     expected = f"{file.slug}/{file_name(file.engine, file.kernel, file.dtype)}"
@@ -151,8 +210,24 @@ def load(path: Path | str) -> TunedFile:
     """Read a tuned file, which may be of any GPU and of other kernel sources; see
     `unused_because`.
 
+    Args:
+        path: of the file.
+
+    Returns:
+        The file, checked against its schema; `entries` holds its configurations.
+
     Raises:
         InputError: it cannot be read, or breaks the schema.
+
+    Examples:
+        >>> from tri_apsp import InputError, tuned
+        >>> for path in tuned.files("*/cpu-*.json"):
+        ...     speedups = [entry.speedup for entry in tuned.load(path).entries]
+        >>> try:
+        ...     tuned.load("missing.json")
+        ... except InputError as error:
+        ...     print(error)
+        tuned file missing.json must be readable, but is not (No such file or directory); check ...
     """
     from pydantic import ValidationError
 
@@ -171,7 +246,7 @@ def load(path: Path | str) -> TunedFile:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
         raise InputError(
-            f"tuned file {path} must follow tuning/README.md, but breaks its schema "
+            f"tuned file {path} must follow docs/reference/tuned-files.md, but breaks its schema "
             f"({location}: {message}{more}); {_REMEDY}."
         ) from None
 
@@ -187,6 +262,19 @@ def _read(path: Path, _: int) -> TunedFile | InputError:
 def usable(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
     """Return the file at `path`, read once until reload(), and None; or None and a sentence, why
     lookups on `device` do not use it.
+
+    Args:
+        path: of a tuned file.
+        device: of tri_apsp.device.describe.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> from tri_apsp import tuned
+        >>> from tri_apsp.device import describe
+        >>> file, reason = tuned.usable(Path("missing.json"), describe(torch.device("cpu")))
+        >>> file is None, reason.partition(",")[0]
+        (True, 'tuned file missing.json must be readable')
     """
     file = _read(path, _generation)
     if isinstance(file, InputError):
@@ -200,8 +288,19 @@ def usable(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
 def path_of(
     engine: str, kernel: str, dtype: str, slug: str, directory: Path | str | None = None
 ) -> Path:
-    """Return where `save` writes the file of a kernel on the GPU `slug`; directory: None for
-    save_directory().
+    """Return where `save` writes the file of a kernel on the GPU `slug`.
+
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        kernel: one of KERNELS[engine].
+        dtype: the name of the dtype, such as "float32".
+        slug: the name of the GPU as folders spell it.
+        directory: None for save_directory().
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> tuned.path_of("cpu", "solve", "float32", "amd-epyc", "fleet").as_posix()
+        'fleet/amd-epyc/cpu-solve-float32.json'
     """
     return Path(directory or save_directory()) / slug / file_name(engine, kernel, dtype)
 
@@ -220,8 +319,23 @@ def new_file(
         run: the other fields of tri_apsp.tuned.schema.Run: space_hash, protocol and seed; if known
             also budget_seconds.
 
+    Returns:
+        The file, not written yet: `save` does that.
+
     Raises:
         ValueError: a kernel or dtype that does not exist, or fields that break the schema.
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import tuned
+        >>> from tri_apsp.device import describe
+        >>> from tri_apsp.tuned.schema import Entry
+        >>> ms = {"p20_ms": 4.9, "p50_ms": 5.0, "p80_ms": 5.1, "default_ms": 6.0, "speedup": 1.2}
+        >>> entry = Entry(sign="any", n=1024, config={"cutoff": 128}, evaluated=1, **ms)
+        >>> run = {"space_hash": "by hand", "protocol": "median of 20 runs", "seed": 0}
+        >>> here = describe(torch.device("cpu"))
+        >>> tuned.new_file("cpu", "solve", "float32", here, [entry], **run).held
+        'n = 1024'
     """
     from tri_apsp.tuned.schema import SCHEMA, TunedFile
 
@@ -248,6 +362,20 @@ def existing(
 ) -> tuple[TunedFile | None, str | None]:
     """Return the file at the path where `save` writes, or the sentence with which `save` refuses to
     replace it; (None, None) without a file.
+
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        kernel: one of KERNELS[engine].
+        dtype: the name of the dtype, such as "float32".
+        device: of tri_apsp.device.describe.
+        directory: None for save_directory().
+
+    Examples:
+        >>> import torch
+        >>> from tri_apsp import tuned
+        >>> from tri_apsp.device import describe
+        >>> tuned.existing("cpu", "solve", "float32", describe(torch.device("cpu")), "empty")
+        (None, None)
     """
     path = path_of(engine, kernel, dtype, device.slug, directory)
     if not path.exists():
@@ -265,7 +393,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     new one, never a part.
 
     Args:
-        file: the file, made by `new_file`.
+        file: the file, made by `new_file` or read by `load`.
         directory: None for save_directory().
         force: replace the whole file if it cannot be used: it is damaged, of another GPU or of
             other kernel sources.
@@ -276,6 +404,11 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     Raises:
         InputError: such a file is there and `force` is not given; or the directory cannot be
             written to, is full, or stays locked for half a minute. It is then as it was.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> for path in tuned.files("*/cpu-*.json"):  # copy the files of CPUs to another directory
+        ...     _ = tuned.save(tuned.load(path), "fleet")
     """
     path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
     with _locked(path.parent):
@@ -288,7 +421,19 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
 
 def require_writable(slug: str, directory: Path | str | None = None) -> None:
-    """Raise InputError unless tuned files of the GPU `slug` can be written; creates no folder."""
+    """Raise InputError unless tuned files of the GPU `slug` can be written; creates no folder.
+
+    Args:
+        slug: the name of the GPU as folders spell it.
+        directory: None for save_directory().
+
+    Raises:
+        InputError: the folder, or the nearest above it that exists, is not writable.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> tuned.require_writable("amd-epyc", "fleet")
+    """
     folder = Path(directory or save_directory()) / slug
     present = next(path for path in (folder, *folder.parents) if path.exists())
     if not (present.is_dir() and os.access(present, os.W_OK)):

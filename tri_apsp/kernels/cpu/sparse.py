@@ -14,8 +14,7 @@ from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
 @kernel
 def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
-    """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, sections 6.1 and
-    6.2.
+    """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, section 5.3.
 
     Args:
         offsets, sources, weights: the edges by destination.
@@ -38,7 +37,7 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
 @kernel
 def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n], in rounds that add up every edge and then take the minimum of each segment:
-    Malison, section 6.3.
+    Malison, section 5.4.1.
 
     Args:
         offsets, sources, weights: the edges by destination.

@@ -12,7 +12,7 @@ edge lowers any more are the same.
 
 Then the predecessors, by edges with d[u] + w = d[v]                            # _tight_kernel
 
-Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
+Source: Malison, Graph Algorithms on Graphical Processing Units, sections 5.3 and 5.4.
 """
 
 import triton

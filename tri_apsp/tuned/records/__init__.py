@@ -65,6 +65,20 @@ def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
 
     If a solve is faster with the defaults of all fields than with the winners of its kernels, its
     entry stores all fields.
+
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        kernel: one of KERNELS[engine].
+
+    Raises:
+        InputError: the engine does not exist, or has no such kernel; with the valid names.
+
+    Examples:
+        >>> from tri_apsp import tuned
+        >>> tuned.KERNELS["cpu"]
+        ('product', 'solve')
+        >>> tuned.allowed_fields("cpu", "solve")
+        ('method', 'block_size', 'cutoff', 'product')
     """
     record = record_of(engine, kernel)
     if not record.is_solve:

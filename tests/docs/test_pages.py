@@ -1,0 +1,84 @@
+"""README and the site: short, complete, and without a link that leads nowhere.
+
+`mkdocs build --strict`, which .ci/run runs, checks the links within the site.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tri_apsp
+from tri_apsp import errors
+from tri_apsp.cli.main import COMMANDS, OTHERS
+from tri_apsp.engines import ENGINES
+from tri_apsp.graphs import FORMATS
+from tri_apsp.interop.networkx_info import FUNCTIONS
+from tri_apsp.papers import SYSTEMS
+from tri_apsp.request import METHOD_CHOICES
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OUTSIDE = [*ROOT.glob("*.md"), *(ROOT / "tuning").glob("*.md")]
+LISTED = {
+    "reference/configuration.md": [*METHOD_CHOICES[1:], *ENGINES],
+    "reference/errors.md": errors.__all__,
+    "reference/file-formats.md": [f".{name}" for name in FORMATS],
+    "reference/command-line.md": [*COMMANDS, *OTHERS],
+    "reference/networkx.md": sorted(FUNCTIONS),
+    "explanation/papers.md": [*SYSTEMS],
+}
+
+
+def test_readme_is_one_page():
+    assert len(README.split()) <= 900
+
+
+@pytest.mark.parametrize("page", LISTED)
+def test_a_page_names_all_that_a_user_may_choose(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert not [name for name in LISTED[page] if f"`{name}" not in text]
+
+
+@pytest.mark.parametrize("page", OUTSIDE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_outside_the_site_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        if name.startswith("http"):
+            continue
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), target
+        headings = (
+            re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M) if anchor else []
+        )
+        slugs = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+        assert not anchor or anchor in slugs, target
+
+
+def test_messages_and_docstrings_name_pages_that_exist():
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tri_apsp").rglob("*.py")]
+    named = {*re.findall(r"\b((?:docs|reports|tuning)/[\w/-]+\.md)\b", "\n".join(sources))}
+    assert named
+    assert not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_every_function_of_readme_exists():
+    rows = README.partition("## Functions")[2].partition("## ")[0]
+    first_cells = re.findall(r"^\| (`.*?) \|", rows, re.M)
+    names = {name for cell in first_cells for name in re.findall(r"`([\w.]+)", cell)}
+    assert {"shortest_paths", "hops", "tri_apsp.csgraph"} <= names
+    code = ["import tri_apsp, tri_apsp.interop.pyg"]
+    code += [name if name.startswith("tri_apsp") else f"tri_apsp.{name}" for name in names]
+    subprocess.run([sys.executable, "-c", "\n".join(code)], timeout=120, check=True)
+
+
+def test_the_version_is_the_same_everywhere():
+    version = tri_apsp.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
