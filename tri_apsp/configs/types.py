@@ -60,7 +60,7 @@ class GpuTiles:
         group_m: programs are numbered so that this many rows of tiles share their columns of B in
             the L2 cache.
         num_warps: warps of a program.
-        num_stages: buffers of the tiles of A and B (nvidia only).
+        num_stages: buffers of the tiles of A and B.
         thread_n: columns of C that a thread owns, in words of at least 4 bytes; fewer in a tile
             narrower than 8 * thread_n (nvidia only).
 
