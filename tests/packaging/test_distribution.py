@@ -62,8 +62,10 @@ def test_a_wheel_built_from_the_source_archive_is_the_same(wheel, tmp_path):
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
     folders = {path.name for path in source.iterdir() if path.is_dir()}
-    assert folders == {"reports", "tests", "tri_apsp", "tuning"}
-    assert {"README.md", "LICENSE", "constraints.txt"} <= {path.name for path in source.iterdir()}
+    assert folders == {"docs", "reports", "tests", "tri_apsp", "tuning"}
+    assert {"README.md", "LICENSE", "constraints.txt", "mkdocs.yml"} <= {
+        path.name for path in source.iterdir()
+    }
     assert names(build("wheel", source, tmp_path / "wheel")) == names(wheel)
 
 

@@ -1,0 +1,75 @@
+"""Draws `jobs.svg` of the rows in `jobs.csv`, and writes their table into README.md and `jobs.md`.
+From the root of a checkout:
+
+    python reports/draw_jobs.py
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from tri_apsp.console.output import duration
+from tri_apsp.report.markdown import table, write_page
+
+REPORTS = Path(__file__).resolve().parent
+OURS, OTHERS = "#0072b2", "#999999"
+MACHINES = {"NVIDIA": "one NVIDIA H200", "AMD": "two cores of an AMD EPYC"}
+
+
+def read() -> list[dict[str, str]]:
+    """Return the rows, those of the GPU first."""
+    with (REPORTS / "jobs.csv").open(newline="", encoding="utf-8") as file:
+        return sorted(csv.DictReader(file), key=lambda row: not row["device"].startswith("NVIDIA"))
+
+
+def machine(row: dict[str, str]) -> str:
+    return MACHINES[row["device"].split()[0]]
+
+
+def times_as_fast(row: dict[str, str]) -> str:
+    ratio = float(row["other_seconds"]) / float(row["seconds"])
+    return f"{ratio:.1f}" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}"
+
+
+def draw(rows: list[dict[str, str]]) -> Figure:
+    made = Figure(figsize=(9, 0.62 * len(rows) + 1.2), layout="constrained")
+    axes = made.subplots()
+    for place, row in enumerate(rows):
+        bars = ((row["other_seconds"], OTHERS, row["other"]), (row["seconds"], OURS, "tri_apsp"))
+        for offset, (seconds, color, label) in zip((0.19, -0.19), bars, strict=True):
+            axes.barh(place - offset, float(seconds) * 1000, 0.36, 0, color=color)
+            text = f" {duration(float(seconds))}, {label}"
+            axes.text(float(seconds) * 1000, place - offset, text, va="center", fontsize=9)
+    names = [f"{row['job']}\n{machine(row)}" for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=9)
+    axes.set(xscale="log", xlim=(0.1, 3e6), xlabel="ms, each tick is 10 times the one before")
+    axes.set_title("Time of a job, by tri_apsp and by what one would use without it", loc="right")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.invert_yaxis()
+    return made
+
+
+def table_of(rows: list[dict[str, str]]) -> str:
+    lines = []
+    for row in rows:
+        ours, others = (duration(float(row[name])) for name in ("seconds", "other_seconds"))
+        lines.append(
+            [row["job"], machine(row), ours, f"{others}, {row['other']}", times_as_fast(row)]
+        )
+    return table(["job", "machine", "tri_apsp", "without it", "times as fast"], lines)
+
+
+def main() -> None:
+    rows = read()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "tri_apsp"}):
+        draw(rows).savefig(REPORTS / "jobs.svg", metadata={"Date": None, "Creator": None})
+    for page in (REPORTS / "jobs.md", REPORTS.parent / "README.md"):
+        print(write_page(page, "", {"jobs": table_of(rows)}))
+
+
+if __name__ == "__main__":
+    main()
