@@ -11,12 +11,13 @@ from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from tri_apsp.console.output import duration
 from tri_apsp.report.markdown import table, write_page
 
 REPORTS = Path(__file__).resolve().parent
-OURS, OTHERS = "#0072b2", "#999999"
+OURS, OTHERS = "#0072b2", "#777777"
 MACHINES = {"NVIDIA": "one NVIDIA H200", "AMD": "two cores of an AMD EPYC"}
 
 
@@ -36,19 +37,25 @@ def times_as_fast(row: dict[str, str]) -> str:
 
 
 def draw(rows: list[dict[str, str]]) -> Figure:
-    made = Figure(figsize=(9, 0.62 * len(rows) + 1.2), layout="constrained")
+    made = Figure(figsize=(9, 0.55 * len(rows) + 1.3), layout="constrained")
     axes = made.subplots()
     for place, row in enumerate(rows):
-        bars = ((row["other_seconds"], OTHERS, row["other"]), (row["seconds"], OURS, "tri_apsp"))
-        for offset, (seconds, color, label) in zip((0.19, -0.19), bars, strict=True):
-            axes.barh(place - offset, float(seconds) * 1000, 0.36, 0, color=color)
-            text = f" {duration(float(seconds))}, {label}"
-            axes.text(float(seconds) * 1000, place - offset, text, va="center", fontsize=9)
+        ours, others = float(row["seconds"]), float(row["other_seconds"])
+        axes.plot([ours, others], [place, place], color="#cccccc", linewidth=2, zorder=1)
+        axes.plot(ours, place, "o", color=OURS, markersize=8)
+        axes.plot(others, place, "o", color=OTHERS, markersize=8)
+        labels = {"va": "center", "fontsize": 9.5}
+        axes.text(ours / 1.4, place, duration(ours), ha="right", color=OURS, **labels)
+        axes.text(others * 1.4, place, f"{duration(others)}, {row['other']}", **labels)
     names = [f"{row['job']}\n{machine(row)}" for row in rows]
-    axes.set_yticks(range(len(rows)), names, fontsize=9)
-    axes.set(xscale="log", xlim=(0.1, 3e6), xlabel="ms, each tick is 10 times the one before")
-    axes.set_title("Time of a job, by tri_apsp and by what one would use without it", loc="right")
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_yticks(range(len(rows)), names, fontsize=9.5)
+    ticks = {1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s"}
+    axes.set(xscale="log", xlim=(6e-6, 2e4))
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_title("Time of a job by tri_apsp (blue), and by what one would use without it")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     return made
 

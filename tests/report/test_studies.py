@@ -108,4 +108,4 @@ def test_the_fastest_for_each_x_are_timed_again(tmp_path: Path) -> None:
     stages = {row["stage"] for row in rows.newest("cpu") if row["cutoff"] == row["block_size"]}
     assert stages == {"final"}
     page = write_study(study, target("cpu"), rows).read_text()
-    assert "| solve, float32, n = 256 | β, one closure | 64 |  | 16.8 G | 16: 25% |" in page
+    assert "| solve, float32, n = 256: 16.8 G/s | 25% | 50% | 100% | 67% | 33% |" in page

@@ -59,6 +59,13 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
                 metavar="DIR",
                 help="folder of the tuned files of one machine, such as tuning/nvidia-h200",
             )
+            report.add_argument(
+                "--journal",
+                type=Path,
+                metavar="FILE",
+                help="Optuna's journal, of which sweep.html shows the searches; default: that of "
+                "the tuner on this machine, if it has one of the device",
+            )
         elif name != "index":
             _add_study_options(report)
     return parser
@@ -110,8 +117,10 @@ def _run(args: argparse.Namespace) -> int:
     if args.report == "index":
         print(markdown.write_index(args.out))
         return 0
+    if args.report == "tuning":
+        return tuning.run(args)
     plots.require_matplotlib()
-    return tuning.run(args) if args.report == "tuning" else run.run_study(args)
+    return run.run_study(args)
 
 
 if __name__ == "__main__":

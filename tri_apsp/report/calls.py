@@ -170,7 +170,7 @@ def table_of(
 ) -> str:
     """Return a table with a row for each label and a column for each n; by default of seconds."""
     columns = list(dict.fromkeys(place for known in values.values() for place in known))
-    if all(isinstance(place, int) for place in columns):
+    if all(isinstance(place, (int, float)) for place in columns):
         columns.sort()
     rows = [
         [label, *(cell(known[place]) if place in known else "" for place in columns)]
@@ -188,29 +188,19 @@ def ratios(seconds: Columns, base: Mapping[Any, float]) -> Columns:
     return {label: known for label, known in found.items() if known}
 
 
-def times_section(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> str:
-    """Return the section of the times of each dtype by n."""
+def times_section(
+    rows: Sequence[StudyRow], label: Callable[[StudyRow], str], title: str = "Times"
+) -> str:
+    """Return the section of the times of each dtype by n; "" if there are no rows."""
     parts = []
     for (dtype,), found in grouped(rows, "dtype").items():
         parts += [f"### {dtype}", table_of(by_label(found, label))]
-    return section("Times", *parts)
+    return section(title, *parts)
 
 
-def rate_lines(rows: Sequence[StudyRow], label: Callable[[StudyRow], str]) -> list[Line]:
-    """Return lines of 10^9 operations per second against n; those of dtypes other than the first
-    name theirs.
-    """
-    first = rows[0]["dtype"] if rows else ""
-
-    def named(row: StudyRow) -> str:
-        return label(row) if row["dtype"] == first else f"{label(row)}, {row['dtype']}"
-
-    return lines_of(by_label(rows, named))
-
-
-def lines_of(seconds: Mapping[str, Mapping[int, float]]) -> list[Line]:
-    """Return lines of 10^9 operations per second against n."""
+def rate_lines(seconds: Columns, unit: float, *, paper: bool = False) -> list[Line]:
+    """Return lines of operations per second against n, in a unit such as 1e12."""
     return [
-        Line(label, list(known), [n**3 / one / 1e9 for n, one in known.items()])
+        Line(label, list(known), [n**3 / one / unit for n, one in known.items()], paper)
         for label, known in seconds.items()
     ]

@@ -47,6 +47,7 @@ _SOURCES = (
 # of them, so that the time of the host between two of them does not count; each time is the median
 # of _TIMINGS.
 _NO_GRAPH, _CLOSE, _REPEATED, _TIMINGS = "", 8, 10, 11
+_UNIT = "T operations/s"
 _CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (16384, 8192, 4096))}}
 # From this size on, solves are measured too; smaller ones compute no product by exponents.
 _SOLVED = 8192
@@ -214,18 +215,19 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     products = [row for row in rows if row["graph"] == _NO_GRAPH]
     figures, drawn, details = {}, "", []
     if products:
-        panel = Plot("n", rate_lines(products, lambda row: row["call"]))
-        figures = {name: plots.draw("Products", [panel], y_label="10⁹ operations/s", width=7.0)}
-        drawn = figure(name, "n³ / time of products against n")
-        rates = by_label(
-            products, lambda row: row["call"], value=lambda row: float(row["ops_per_second"]) / 1e12
-        )
-        details = [section("Products, 10¹² operations/s", table_of(rates, "{:.1f}".format))]
+        seconds = by_label(products, lambda row: row["call"])
+        lines = rate_lines(seconds, 1e12)
+        title = f"Products by exponents, direct ones and torch's, {products[0]['dtype']}"
+        figures = {name: plots.draw(title, [Plot("n", lines)], y_label=_UNIT)}
+        drawn = figure(name, title)
+        rates = {line.label: dict(zip(line.x, line.y, strict=True)) for line in lines}
+        details = [section(f"Products, {_UNIT}", table_of(rates, "{:.1f}".format))]
     parts = []
     solves = [row for row in rows if row["graph"] != _NO_GRAPH]
     for (dtype, n), found in reversed(grouped(solves, "dtype", "n").items()):
         parts += [f"### {dtype}, n = {n}", _solves(found)]
-    return Page(figures, [drawn, section("Solves", *parts)], details)
+    details.append(section("Solves of smaller graphs", *parts[2:]))
+    return Page(figures, [drawn, section("Solves", *parts[:2])], details)
 
 
 def _solves(rows: Sequence[StudyRow]) -> str:

@@ -3,6 +3,7 @@ pipeline, and where should the recursion stop?
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,9 +16,9 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.console.output import amount
 from tri_apsp.device import Device
 from tri_apsp.report import plots
-from tri_apsp.report.markdown import figure, table
+from tri_apsp.report.calls import table_of
+from tri_apsp.report.markdown import figure, section
 from tri_apsp.report.measuring import FINAL, WorkerMeasurer
-from tri_apsp.report.paper_results import PaperCurve, lund_smith_curve
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import (
     Axis,
@@ -31,7 +32,6 @@ from tri_apsp.report.study import (
     Target,
     fastest,
     grouped,
-    varied,
 )
 from tri_apsp.tune.candidates import candidates, with_method
 from tri_apsp.tune.measurement import Measurement
@@ -102,18 +102,12 @@ def _of_field(name: str, factor: int = 1) -> Callable[[StudyRow], float | None]:
     return x
 
 
-_CATINELLO = PaperCurve("Catinello: best of 8, 16, 32", {16: 1.0})
-_KATZ_KIDER = PaperCurve("Katz & Kider's only edge", {32: 1.0})
-_SQUARES = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {16: 1.0})
-_CATINELLO_THREADS = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
-_HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
+# The papers' best or only values.
+_EDGES_OF_PAPERS = {"Catinello's best": 16, "Katz & Kider": 32}
+_THREADS_OF_PAPERS = {"Lund & Smith's best": 64, "Catinello's best": 256}
 _TILE_EDGES = 32  # of Lund & Smith's tile
 _WARPS = (1, 2, 4, 8, 16, 32)
 _SOLVE, _PRODUCT, _CLOSURE = ("solve",), ("product",), ("closure", "batch")
-
-
-def _edges(n: int) -> Sequence[PaperCurve]:
-    return (_CATINELLO, _KATZ_KIDER)
 
 
 def _values_of_a_thread(row: StudyRow) -> float | None:
@@ -135,11 +129,7 @@ def _beta(row: StudyRow, *, whole: bool) -> float | None:
 
 def _warps(name: str) -> Axis:
     """Return the axis of the threads of a GPU program, whose warps are the field `name`."""
-    return Axis(
-        "threads per program",
-        _of_field(name, 32),
-        lambda n: (lund_smith_curve(n, 64, 256), _CATINELLO_THREADS),
-    )
+    return Axis("threads per program", _of_field(name, 32), _THREADS_OF_PAPERS)
 
 
 _THREADS = Axis("threads", _of_field("threads"))  # of a CPU
@@ -148,13 +138,13 @@ _THREADS = Axis("threads", _of_field("threads"))  # of a CPU
 # By study and the kernels that it measures, what rates are shown against.
 _AXES: dict[str, dict[tuple[str, ...], Sequence[Axis]]] = {
     "block-size": {
-        _SOLVE: [Axis("edge of the block", _of_field("block_size"), _edges)],
+        _SOLVE: [Axis("edge of the block", _of_field("block_size"), _EDGES_OF_PAPERS)],
         _PRODUCT: [
-            Axis("rows of the tile", _of_field("product.block_m"), _edges),
-            Axis("columns of the tile", _of_field("product.block_n"), _edges),
-            Axis("values of C per thread", _values_of_a_thread, lambda n: (_SQUARES,)),
+            Axis("rows of the tile", _of_field("product.block_m"), _EDGES_OF_PAPERS),
+            Axis("columns of the tile", _of_field("product.block_n"), _EDGES_OF_PAPERS),
+            Axis("values of C per thread", _values_of_a_thread, {"Catinello's best": 16}),
         ],
-        _CLOSURE: [Axis("edge of the tile", _of_field("closure_tile"), _edges)],
+        _CLOSURE: [Axis("edge of the tile", _of_field("closure_tile"), _EDGES_OF_PAPERS)],
     },
     "threads": {
         _PRODUCT: [_warps("product.num_warps"), _THREADS],
@@ -165,16 +155,12 @@ _AXES: dict[str, dict[tuple[str, ...], Sequence[Axis]]] = {
     "stages": {
         _PRODUCT: [
             Axis("number of stages", _of_field("product.num_stages")),
-            Axis(
-                "slice of k",
-                _of_field("product.block_k"),
-                lambda n: (lund_smith_curve(n, 4, _TILE_EDGES),),
-            ),
+            Axis("slice of k", _of_field("product.block_k"), {"Lund & Smith's best": 4}),
         ]
     },
     "cutoff": {
         _SOLVE: [
-            Axis("β, one closure", partial(_beta, whole=True), lambda n: (_HENRIOD,)),
+            Axis("β, one closure", partial(_beta, whole=True), {"Henriod's best": 16}),
             Axis("β, in blocks", partial(_beta, whole=False)),
         ]
     },
@@ -316,37 +302,54 @@ class _Curve(NamedTuple):
     rows: dict[float, StudyRow]
     best: StudyRow
 
-    def share(self, x: float, name: str = "p50_ms") -> float:
-        """Return the rate at x as a share of the highest, by a percentile of its times."""
-        return float(self.best["p50_ms"]) / float(self.rows[x][name])
-
-    @property
-    def alike(self) -> list[float]:
-        """Every x whose times from p20 to p80 overlap those of the fastest."""
-        most = float(self.best["p80_ms"])
-        return [x for x, row in self.rows.items() if float(row["p20_ms"]) <= most]
+    def share(self, x: float) -> float:
+        """Return the rate at x as a share of the highest."""
+        return float(self.best["p50_ms"]) / float(self.rows[x]["p50_ms"])
 
 
-def _page(study: str, rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+def _page(study: str, title: str, rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     """Return the page of a sweep: for each kernel, dtype, size and tile, the rates against each
-    quantity.
+    quantity; a panel of the figure has all curves against one quantity.
     """
     tiled = study == "stages" and target.engine != "cpu"
-    rows = [row | {"tile": _tile(row) if tiled else ""} for row in rows]
-    figures, details, summary = {}, [], []
-    for (kernel, tile, dtype, n), found in grouped(rows, "kernel", "tile", "dtype", "n").items():
-        heading = f"{kernel}{tile and f', tile {tile}'}, {dtype}, n = {n}"
-        curves = _curves(_axes(study, kernel), found)
-        if not curves:
-            continue
-        file = "-".join([name, kernel, *filter(None, [tile]), dtype, f"n{n}"])
-        panels = [Plot(curve.axis.label, _lines(curve, int(n))) for curve in curves]
-        figures[file] = plots.draw(heading, panels, y_label="rate, of the highest")
-        summary += [_summary(heading, curve, int(n), len(found)) for curve in curves]
-        shown = figure(file, "rates of the fastest configuration for each x")
-        details += [f"### {heading}", shown, *(_curve_table(curve) for curve in curves)]
-    header = ["", "quantity", "fastest", "alike", "operations/s", "papers' values", "measured"]
-    return Page(figures, [table(header, summary)], ["## All measurements", *details])
+    rows = [row | {"tile": f"tile {_tile(row)}" if tiled else ""} for row in rows]
+    found: dict[str, dict[tuple[str, ...], _Curve]] = {}
+    for key, group in grouped(rows, "kernel", "tile", "dtype", "n").items():
+        for curve in _curves(_axes(study, key[0]), group):
+            words = (*key[:-1], f"n = {key[-1]}")
+            found.setdefault(curve.axis.label, {})[words] = curve
+    if not found:
+        return Page({}, [])
+    panels = [_panel(label, curves) for label, curves in found.items()]
+    drawn = plots.draw(title, panels, y_label="% of the highest rate", across=2)
+    tables = [
+        section(f"Highest rate, and parts of it by {label}", _shares(curves))
+        for label, curves in found.items()
+    ]
+    return Page({name: drawn}, [figure(name, title)], tables)
+
+
+def _shares(curves: Mapping[tuple[str, ...], _Curve]) -> str:
+    """Return a table of the highest rate of each curve, and the parts of it that others reach."""
+    shares = {
+        f"{', '.join(filter(None, key))}: {amount(float(curve.best['ops_per_second']))}/s": {
+            x: curve.share(x) for x in curve.rows
+        }
+        for key, curve in curves.items()
+    }
+    return table_of(shares, "{:.0%}".format, "{:g}")
+
+
+def _panel(label: str, curves: Mapping[tuple[str, ...], _Curve]) -> Plot:
+    """Return the panel of a quantity: what all curves have in common is in its title."""
+    curves = {key: curve for key, curve in curves.items() if len(curve.rows) > 1} or curves
+    varies = [len(set(words)) > 1 for words in zip(*curves, strict=True)]
+    lines = []
+    for key, curve in curves.items():
+        name = ", ".join(itertools.compress(key, varies)) or "tri_apsp"
+        lines.append(Line(name, [*curve.rows], [100 * curve.share(x) for x in curve.rows]))
+    common = [word for word, one in zip(key, varies, strict=True) if word and not one]
+    return Plot(label, lines, ", ".join(common), marks=curve.axis.papers)
 
 
 def _tile(row: StudyRow) -> str:
@@ -362,47 +365,6 @@ def _curves(axes: Sequence[Axis], rows: Sequence[StudyRow]) -> list[_Curve]:
         _Curve(axis, known, min(known.values(), key=lambda row: float(row["p50_ms"])))
         for axis, known in found
     ]
-
-
-def _summary(heading: str, curve: _Curve, n: int, count: int) -> list[object]:
-    best = next(x for x, row in curve.rows.items() if row is curve.best)
-    papers = dict.fromkeys(x for paper in curve.axis.papers(n) for x in paper.rates)
-    return [
-        heading,
-        curve.axis.label,
-        f"{best:g}",
-        ", ".join(f"{x:g}" for x in curve.alike if x != best),
-        amount(float(curve.best["ops_per_second"])),
-        ", ".join(f"{x:g}: {curve.share(x):.0%}" for x in papers if x in curve.rows),
-        count,
-    ]
-
-
-def _lines(curve: _Curve, n: int) -> list[Line]:
-    x = list(curve.rows)
-    middle, low, high = (
-        [curve.share(one, name) for one in x] for name in ("p50_ms", "p80_ms", "p20_ms")
-    )
-    papers = [
-        Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True)
-        for paper in curve.axis.papers(n)
-    ]
-    return [Line("tri_apsp", x, middle, low, high), *papers]
-
-
-def _curve_table(curve: _Curve) -> str:
-    header = [curve.axis.label, "median ms", "p20", "p80", "operations/s", "share", "configuration"]
-    rows = [
-        [
-            f"{x:g}",
-            *(f"{float(row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")),
-            amount(float(row["ops_per_second"])),
-            f"{curve.share(x):.0%}",
-            varied(row),
-        ]
-        for x, row in curve.rows.items()
-    ]
-    return table(header, rows)
 
 
 _PRODUCTS: Cases = {"float32": (("product", 4096), ("product", 1024))}
@@ -451,7 +413,7 @@ FIELD_STUDIES = (
         },
         groups_of=partial(_groups_of, "block-size"),
         measurer=WorkerMeasurer,
-        page=partial(_page, "block-size"),
+        page=partial(_page, "block-size", "Rates by the size of blocks and tiles"),
     ),
     Study(
         name="threads",
@@ -501,7 +463,7 @@ FIELD_STUDIES = (
         measurer=lambda device: (
             _Threads(device) if device.type == "cpu" else WorkerMeasurer(device)
         ),
-        page=partial(_page, "threads"),
+        page=partial(_page, "threads", "Rates by the number of threads"),
     ),
     Study(
         name="stages",
@@ -515,7 +477,7 @@ FIELD_STUDIES = (
         },
         groups_of=partial(_groups_of, "stages"),
         measurer=WorkerMeasurer,
-        page=partial(_page, "stages"),
+        page=partial(_page, "stages", "Rates of the product by the depth of its pipeline"),
     ),
     Study(
         name="cutoff",
@@ -529,6 +491,6 @@ FIELD_STUDIES = (
         },
         groups_of=_cutoffs,
         measurer=WorkerMeasurer,
-        page=partial(_page, "cutoff"),
+        page=partial(_page, "cutoff", "Rates of a solve by the cutoff β of the recursion"),
     ),
 )

@@ -13,6 +13,7 @@ from tri_apsp.errors import InputError
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 # The order of the first questions; others follow by name.
 _ORDER = (
+    "How fast is it, job by job?",
     "How fast is it?",
     "How fast on my CPU?",
     "How does it compare with other projects?",

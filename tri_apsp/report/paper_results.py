@@ -2,24 +2,6 @@
 in a plot are not here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class PaperCurve:
-    """A curve from a paper.
-
-    Attributes:
-        label: the paper, its GPU and the quantity measured.
-        rates: the rate at each x, relative to the best that the paper reports. A single x is the
-            paper's best or only choice.
-    """
-
-    label: str
-    rates: Mapping[float, float]
-
-
 LUND_SMITH_SECONDS: dict[str, dict[int, float]] = {
     "cpu": {1024: 2.405, 2048: 18.38, 3072: 62.04, 4096: 145.2},
     "harish_narayanan": {
@@ -112,23 +94,3 @@ BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {
 That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core that assists it
 (section 4.6).
 """
-
-_LUND_SMITH_SIZES = (1024, 2048, 4096, 8192, 16384)
-
-
-def lund_smith_curve(n: int, staged: int, optimised: int) -> PaperCurve:
-    """Return the rates of their two optimised kernels at the size that is nearest to n.
-
-    Args:
-        n: the number of vertices.
-        staged: the x of the kernel with staged load.
-        optimised: the x of the kernel without staged load.
-    """
-    size = min(_LUND_SMITH_SIZES, key=lambda known: max(known / n, n / known))
-    staged_seconds, optimised_seconds = (
-        LUND_SMITH_SECONDS[name][size] for name in ("staged_load", "optimised_blocked")
-    )
-    return PaperCurve(
-        f"Lund & Smith (C1060), n = {size}",
-        {staged: 1.0, optimised: staged_seconds / optimised_seconds},
-    )

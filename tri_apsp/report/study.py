@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -11,7 +12,6 @@ import torch
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError, InputError, TooLargeError
-from tri_apsp.report.paper_results import PaperCurve
 from tri_apsp.tune.measurement import outcome_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
 from tri_apsp.tune.tasks import MATRICES, TuningTask
@@ -72,12 +72,12 @@ class Axis(NamedTuple):
     Attributes:
         label: its name at the axis and in tables.
         x: returns its value for a row; None if the row is not on the curve.
-        papers: returns the curves of papers for the same quantity, for n vertices.
+        papers: the best or only value of each paper.
     """
 
     label: str
     x: Callable[[StudyRow], float | None]
-    papers: Callable[[int], Sequence[PaperCurve]] = lambda n: ()
+    papers: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

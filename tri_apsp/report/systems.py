@@ -4,7 +4,7 @@ operations and joules: how fast is each, what limits it, and how much energy doe
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -21,15 +21,15 @@ from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
+    Columns,
     SolveCall,
     by_label,
     complete_weights,
-    lines_of,
     rate_lines,
-    ratios,
     runs_of,
     seconds_of,
     table_of,
+    times_section,
     to_float64,
 )
 from tri_apsp.report.counters import Traffic, counted_traffic
@@ -89,6 +89,7 @@ _PAPERS = {
     ("C1060", "AMD Phenom"): LUND_SMITH_SECONDS,
     ("8800 Ultra", "Core 2 Duo"): BULUC_SECONDS,
 }
+_BEST = ("staged_load, C1060", "recursive_tuned, 8800 Ultra")  # of each paper
 # The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
 _COPIED_BYTES = 4 << 30
 
@@ -149,33 +150,35 @@ def _label(row: StudyRow) -> str:
 
 
 def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    usual = [row for row in rows if "=" not in _label(row)]
+    usual, varied = ([row for row in rows if ("=" in _label(row)) == wanted] for wanted in (0, 1))
     gpu = target.engine != "cpu"
-    panels = [Plot("n", rate_lines(usual, _label), target.device.name)]
-    if gpu:
-        panels.append(Plot("n", lines_of(_paper_times(gpu)), "The papers' GPUs and CPUs"))
-    drawn = plots.draw("Implementations", panels, y_label="10⁹ operations/s", log_y=True)
-    times, speed_ups = [], []
-    for (dtype,), found in grouped(rows, "dtype").items():
-        sizes = {int(row["n"]) for row in found}
-        papers = _paper_times(gpu).items() if dtype == "float32" else ()
-        beside = {label: {n: known[n] for n in known if n in sizes} for label, known in papers}
-        times += [f"### {dtype}", table_of(by_label(found, _label) | beside)]
-        seconds = by_label([row for row in found if row in usual], _label)
-        for base in (_CPU_ENGINE, _SCIPY):
-            if over := ratios(seconds, seconds.get(base, {})):
-                speed_ups += [f"### Over {base}, {dtype}", table_of(over, number)]
+    papers, unit = _paper_times(gpu), 1e12 if gpu else 1e9
+    panels, times = [], []
+    for (dtype,), found in grouped(usual, "dtype").items():
+        seconds = by_label(found, _label)
+        beside = {label: papers[label] for label in (_BEST if gpu else papers)}
+        lines = rate_lines(seconds, unit)
+        lines += rate_lines(beside, unit, paper=True) if dtype == "float32" else []
+        panels.append(Plot("n", lines, dtype, log_y=True))
+        times += [f"### {dtype}", table_of(seconds)]
+    title = f"Solves by each system on one {target.device.name}; grey: the papers' computers"
+    y_label = f"{'T' if gpu else 'G'} operations/s"
     return Page(
-        {name: drawn},
-        [figure(name, "operations/s of each implementation against n"), *times],
-        [section("Speed-ups", *speed_ups)],
+        {name: plots.draw(title, panels, y_label=y_label)},
+        [figure(name, title), *times],
+        [
+            section("Times in the papers", table_of(papers)),
+            times_section(varied, _label, "Times with other parameters than the papers'"),
+        ],
     )
 
 
-def _paper_times(gpu: bool) -> dict[str, Mapping[int, float]]:
+def _paper_times(gpu: bool) -> Columns:
     """Return the papers' seconds by n, those of programs for CPUs alone unless `gpu`."""
     return {
-        f"{core}, one core" if name == "cpu" else f"{name}, {device}": known
+        f"{core}, one core" if name == "cpu" else f"{name}, {device}": {
+            n: seconds for n, seconds in known.items() if n.bit_count() == 1
+        }
         for (device, core), systems in _PAPERS.items()
         for name, known in systems.items()
         if gpu or name == "cpu"
@@ -223,19 +226,19 @@ def _copy(device: torch.device) -> Outcome:
 
 
 def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    panels, lines = [], []
+    panels, lines = dict[str, Plot](), []
     for (dtype, n), found in grouped(rows, "dtype", "n").items():
         known = {row["implementation"]: row for row in found}
         copied = _per_second(known[_COPY], "dram_bytes") if _COPY in known else 0.0
         level = bound(target.device, DTYPES_BY_NAME[dtype], True) or 0.0
         calls = [row for row in found if row["implementation"] != _COPY]
-        panels.append(_panel(f"n = {n}, {dtype}", calls, copied, level))
+        panels[dtype] = _panel(f"{dtype}, n = {n}", calls, copied, level)  # of the largest n
         lines += [_row(row, copied, level) for row in sorted(found, key=seconds_of)]
     header = ["", "dtype", "n", "time", "operations/s", "of the bound", "bytes/s, memory"]
-    drawn = plots.draw("Rooflines", panels, y_label="operations/s", log_y=True, x_base=10)
-    text = "operations/s against operations per byte from memory"
+    title = "Operations per second by operations per byte, below the ceilings of the GPU"
+    drawn = plots.draw(title, [*panels.values()], y_label="T operations/s", x_base=10)
     shown = table([*header, "of a copy", "bytes/s, L2"], lines)
-    return Page({name: drawn}, [figure(name, text), shown])
+    return Page({name: drawn}, [figure(name, title), shown])
 
 
 def _per_second(row: StudyRow, metric: str) -> float:
@@ -256,16 +259,16 @@ def _row(row: StudyRow, copied: float, level: float) -> list[object]:
 def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -> Plot:
     """Return the calls by operations per byte from memory, below the two ceilings."""
     lines = [
-        Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [rate])
+        Line(_label(row), [int(row["n"]) ** 3 / float(row["dram_bytes"])], [rate / 1e12])
         for row in calls
         if row["dram_bytes"] and (rate := float(row["ops_per_second"]))
     ]
     if copied and level:
         corner, places = level / copied, [line.x[0] for line in lines]
-        first, last = min([corner, *places]) / 2, 2 * max([corner, *places])
-        lines.append(Line("memory: a copy", [first, corner], [first * copied, level], paper=True))
-        lines.append(Line("arithmetic: the bound", [corner, last], [level, level], paper=True))
-    return Plot("operations per byte from memory", lines, title)
+        x = [min([corner, *places]) / 8, corner, 2 * max([corner, *places])]
+        y = [min(one * copied, level) / 1e12 for one in x]
+        lines.append(Line("ceiling: a copy, the bound", x, y, paper=True))
+    return Plot("operations per byte from memory", lines, title, log_y=True)
 
 
 def _energy(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
@@ -304,14 +307,15 @@ class _EnergyMeasurer(CallMeasurer):
 
 
 def _energy_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
+    papers = BULUC_MFLOP_PER_JOULE
     known = {int(row["n"]): float(row["mflop_per_joule"]) for row in rows}
     lines = [Line(target.device.name, list(known), list(known.values()))]
-    papers = BULUC_MFLOP_PER_JOULE
     lines += [
         Line(label, list(theirs), list(theirs.values()), paper=True)
         for label, theirs in papers.items()
     ]
-    drawn = plots.draw("Solves", [Plot("n", lines)], y_label="MFLOP per joule", log_y=True, width=7)
+    title = "Work per joule of a solve; grey: the computers of Buluç, Gilbert and Budak"
+    drawn = plots.draw(title, [Plot("n", lines, log_y=True)], y_label="MFLOP per joule")
     header = ["n", "dtype", "time", "W", "idle W", "J", "MFLOP/J", *papers]
     cells = [
         [
@@ -326,7 +330,7 @@ def _energy_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
         ]
         for row in rows
     ]
-    result = [figure(name, "MFLOP per joule of solves against n"), table(header, cells)]
+    result = [figure(name, title), table(header, cells)]
     return Page({name: drawn}, result)
 
 

@@ -1,4 +1,4 @@
-"""What does tuning gain? Tables and a plot of the tuned files of a machine."""
+"""What does tuning gain? Tables of the tuned files of a machine, and the page of its studies."""
 
 from __future__ import annotations
 
@@ -10,48 +10,53 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from tri_apsp import tuned
+from tri_apsp.configs import default_config, to_fields
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.output import amount, command_line, duration, flat_fields
+from tri_apsp.console.output import command_line, duration, flat_fields
 from tri_apsp.errors import InputError
-from tri_apsp.report import plots
-from tri_apsp.report.markdown import figure, section, table, write_index, write_page
-from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.markdown import section, table, write_index, write_page
 from tri_apsp.report.study import grouped
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.tasks import TuningTask
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tri_apsp.tuned.schema import TunedFile
 
 Rows = list[dict[str, Any]]
 """The entries of tuned files, with the engine, kernel and dtype of the file."""
 
+_GAIN = 1.05  # of the tasks that are listed
+
 
 def run(args: argparse.Namespace) -> int:
     """Write DIR/<machine>/tuning/ and the index, print the path of the page, and return the exit
-    status.
+    status. Studies are shown if this machine has any of the device, or a journal is given.
 
     Raises:
-        InputError: a tuned file cannot be read, or a file cannot be written.
+        InputError: a tuned file or the journal cannot be read, or a file cannot be written.
     """
+    from tri_apsp.report import sweep
+    from tri_apsp.tune.search import journal_path
+
     files = _read(args.source)
     every: Rows = [
         {"engine": file.engine, "kernel": file.kernel, "dtype": file.dtype} | entry.model_dump()
         for file in files
         for entry in file.entries
     ]
-    folder = args.out / files[0].slug / "tuning"
+    gpu, folder = files[0].gpu, args.out / files[0].slug / "tuning"
+    page, journal = folder / "sweep.html", args.journal or journal_path(files[0].slug)
+    if args.journal is not None or journal.is_file():
+        source = f"The trials of python -m tri_apsp.tune on {gpu}, by Optuna's own plots."
+        sweep.write_sweep(sweep.read_studies(journal), page, f"Searches on {gpu}", source)
     kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
-    plots.save(_drawn(kernels), folder / "speed-up")
-    shown = figure("speed-up", "speed-up over the default against n")
+    link = f"[The searches, trial by trial]({page.name})" if page.is_file() else ""
     command = command_line("tri_apsp.report", "tuning", "--from", args.source)
-    details = [section("Best configurations", _best(every)), _origin(files, command)]
     blocks = {
-        "result": "\n\n".join([shown, _speed_ups(kernels)]),
-        "details": "\n\n".join(details),
+        "result": "\n\n".join(filter(None, [_speed_ups(kernels), link])),
+        "details": "\n\n".join([_gains(every), _origin(files, command)]),
     }
-    title = f"What does tuning gain? {files[0].gpu}"
-    print(write_page(folder / "README.md", title, blocks))
+    print(write_page(folder / "README.md", f"What does tuning gain? {gpu}", blocks))
     write_index(args.out)
     return 0
 
@@ -73,17 +78,6 @@ def _read(folder: Path) -> list[TunedFile]:
     return files
 
 
-def _drawn(kernels: dict[str, Rows]) -> Figure:
-    """Draw the speed-ups of each kernel against n: the mean, and bars from least to most."""
-    lines = []
-    for kernel, every in kernels.items():
-        by_n = dict(sorted(grouped(every, "n").items()))
-        speed_ups = [[float(row["speedup"]) for row in rows] for rows in by_n.values()]
-        middle, low, high = ([value(x) for x in speed_ups] for value in (geometric_mean, min, max))
-        lines.append(Line(kernel, [int(n) for (n,) in by_n], middle, low, high))
-    return plots.draw("Speed-up over the default", [Plot("n", lines)], y_label="speed-up", width=7)
-
-
 def _speed_ups(kernels: dict[str, Rows]) -> str:
     """Return the mean speed-up of each kernel and dtype, and how often the default stays."""
     lines = []
@@ -99,26 +93,30 @@ def _speed_ups(kernels: dict[str, Rows]) -> str:
     return table(["", *dtypes, "all dtypes", "the default stays"], lines)
 
 
-def _best(every: Rows) -> str:
+def _gains(every: Rows) -> str:
+    """Return the section of the tasks that gain most, with what differs from the default."""
     rows = []
-    for row in sorted(every, key=lambda row: row["n"]):
-        seconds, batch = row["p50_ms"] / 1000, row["batch"]
+    gains = [row for row in every if row["speedup"] >= _GAIN]
+    for row in sorted(gains, key=lambda row: -row["speedup"]):
+        default = flat_fields(
+            to_fields(default_config(row["engine"], DTYPES_BY_NAME[row["dtype"]]))
+        )
+        config = flat_fields(row["config"]).items()
+        task = TuningTask(
+            *(row[name] for name in ("engine", "kernel", "dtype", "sign", "n", "batch"))
+        )
         rows.append(
             [
-                row["n"],
-                row["engine"],
-                row["kernel"] if batch == 1 else f"{row['kernel']} of {batch}",
-                row["dtype"],
-                row["sign"],
-                duration(seconds),
-                f"{amount(batch * row['n'] ** 3 / seconds)}/s",
+                str(task),
                 duration(row["default_ms"] / 1000),
+                duration(row["p50_ms"] / 1000),
                 f"{row['speedup']:.2f}",
-                " ".join(f"{name}={value}" for name, value in flat_fields(row["config"]).items()),
+                " ".join(f"{name}={value}" for name, value in config if default.get(name) != value),
             ]
         )
-    header = ["n", "engine", "kernel", "dtype", "sign", "p50", "operations", "default p50"]
-    return table([*header, "speed-up", "configuration"], rows)
+    header = ["task", "default", "tuned", "times as fast", "what differs from the default"]
+    shown = table(header, rows) if rows else ""
+    return section(f"Tasks that gain at least {_GAIN - 1:.0%}", shown)
 
 
 def _origin(files: Sequence[TunedFile], command: str) -> str:

@@ -5,6 +5,7 @@ what do paths and negative cycles cost?
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
+from typing import Any
 
 import torch
 
@@ -24,7 +25,6 @@ from tri_apsp.report.calls import (
     SolveCall,
     by_label,
     complete_weights,
-    rate_lines,
     ratios,
     table_of,
     times_section,
@@ -137,15 +137,17 @@ def _variants_page(
     target: Target,
     name: str,
 ) -> Page:
-    """Return the page of rates and times, and how many times as fast as `base` each variant is."""
-    panel = Plot("n", rate_lines(rows, label))
-    drawn = plots.draw(title, [panel], y_label="10⁹ operations/s", log_y=True, width=7.0)
-    gains = []
+    """Return the page of times, and how many times as fast as `base` each variant is."""
+    what, figures, shown = f"times as fast as {base}", dict[str, Any](), list[str]()
     for (dtype,), found in grouped(rows, "dtype").items():
         seconds = by_label(found, label)
-        gains += [f"### {dtype}", table_of(ratios(seconds, seconds.get(base, {})), number)]
-    result = [figure(name, "n³ / time against n"), section(f"Times as fast as {base}", *gains)]
-    return Page({name: drawn}, result, [times_section(rows, label)])
+        gains = ratios(seconds, seconds.get(base, {}))
+        if gains and not figures:
+            lines = [Line(one, list(known), list(known.values())) for one, known in gains.items()]
+            drawn = plots.draw(f"{title}, {dtype}", [Plot("n", lines)], y_label=what)
+            figures, shown = {name: drawn}, [figure(name, what)]
+        shown += [f"### {dtype}", table_of(gains, number)]
+    return Page(figures, [section(what.capitalize(), *shown)], [times_section(rows, label)])
 
 
 def _paths(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
@@ -217,7 +219,7 @@ class _PathMeasurer(CallMeasurer):
 def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     graph = itemgetter("graph")
     rows = sorted(rows, key=lambda row: list(_PATHS).index(row["graph"]))
-    panels, tables = [], []
+    what, figures, shown = "time / time of the distances alone", dict[str, Any](), list[str]()
     for (dtype,), found in grouped(rows, "dtype").items():
         alone, more = (
             by_label([row for row in found if (row["call"] == _ALONE) == wanted], graph)
@@ -225,13 +227,14 @@ def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
         )
         over = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
         lines = [Line(graph, list(known), list(known.values())) for graph, known in over.items()]
-        panels.append(Plot(f"n, {dtype}", lines))
-        tables += [f"### {dtype}", table_of(over, "{:.2f}".format)]
-    y_label = "time / time of the distances alone"
-    drawn = plots.draw("Predecessors and negative cycles", panels, y_label=y_label)
-    result = [figure(name, y_label), section("Time over that of the distances alone", *tables)]
+        if lines and not figures:
+            title = f"What predecessors and a marked negative cycle add to a solve, {dtype}"
+            drawn = plots.draw(title, [Plot("n", lines, log_y=True)], y_label=what)
+            figures, shown = {name: drawn}, [figure(name, what)]
+        shown += [f"### {dtype}", table_of(over, "{:.2f}".format)]
+    result = [section("Time over that of the distances alone", *shown)]
     times = times_section(rows, lambda row: f"{row['graph']}: {row['call']}")
-    return Page({name: drawn}, result, [times])
+    return Page(figures, result, [times])
 
 
 VARIANT_STUDIES = (
@@ -243,7 +246,12 @@ VARIANT_STUDIES = (
         cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
         groups_of=_steps,
         measurer=lambda device: CallMeasurer(device, complete_weights, _with_steps),
-        page=partial(_variants_page, "Steps of a level", itemgetter("steps"), _SEQUENCE),
+        page=partial(
+            _variants_page,
+            "What running independent products side by side gains",
+            itemgetter("steps"),
+            _SEQUENCE,
+        ),
     ),
     Study(
         name="squaring",
@@ -255,7 +263,7 @@ VARIANT_STUDIES = (
         measurer=lambda device: CallMeasurer(device, _squared, _by_squaring),
         page=partial(
             _variants_page,
-            "Squaring",
+            "What an early stop and the recursion gain over squaring",
             lambda row: f"{row['call']}, {row['graph']}",
             f"{_EVERY}, {next(iter(_SQUARED))}",
         ),
