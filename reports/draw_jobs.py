@@ -18,7 +18,7 @@ from tri_apsp.report.markdown import table, write_page
 
 REPORTS = Path(__file__).resolve().parent
 OURS, OTHERS = "#0072b2", "#777777"
-MACHINES = {"NVIDIA": "one NVIDIA H200", "AMD": "two cores of an AMD EPYC"}
+MACHINES = {"NVIDIA": "H200", "AMD": "two cores"}
 
 
 def read() -> list[dict[str, str]]:
@@ -51,7 +51,7 @@ def draw(rows: list[dict[str, str]]) -> Figure:
     axes.set_yticks(range(len(rows)), names, fontsize=9.5)
     ticks = {1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s"}
     axes.set(xscale="log", xlim=(6e-6, 2e4))
-    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xticks(list(ticks), list(ticks.values()), fontsize=9)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_title("Time of a job by tri_apsp (blue), and by what one would use without it")
     axes.spines[["top", "right", "left"]].set_visible(False)

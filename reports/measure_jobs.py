@@ -136,7 +136,7 @@ def cpu_jobs(roads: Path) -> Iterator[Job]:
         lambda: csgraph.floyd_warshall(as_array),
     )
     yield Job(
-        "the same with predecessors",
+        "the same, with predecessors",
         "SciPy's floyd_warshall",
         lambda: tri_apsp.shortest_paths(dense, predecessors=True).distances,
         lambda: csgraph.floyd_warshall(as_array, return_predecessors=True)[0],
@@ -154,7 +154,7 @@ def cpu_jobs(roads: Path) -> Iterator[Job]:
     graph = nx.gnm_random_graph(500, 5000, seed=1)
     yield Job(
         "floyd_warshall of NetworkX, 500 nodes",
-        "NetworkX without the backend",
+        "NetworkX",
         lambda: nx.floyd_warshall(graph, backend="tri_apsp"),  # with the conversion
         lambda: nx.floyd_warshall(graph, backend="networkx"),
     )
