@@ -8,10 +8,10 @@ import contextlib
 import io
 import os
 import re
+from importlib.metadata import metadata
 from pathlib import Path
 from unittest import mock
 
-import tomllib
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -23,8 +23,7 @@ COLUMNS = "84"  # which fit the width of a page
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Take the addresses of the project from [project.urls] of pyproject.toml, once it has some."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    urls = project.get("urls", {})
+    urls = dict(url.split(", ", 1) for url in metadata("tri_apsp").get_all("Project-URL") or ())
     config.site_url, config.repo_url = urls.get("Documentation"), urls.get("Repository")
     return config
 
@@ -62,4 +61,4 @@ def help_of(command: str) -> str:
         main([*command.split(), "--help"])
     if not printed.getvalue():
         raise ValueError(f"`<!-- help:{command}-->` must name a command of python -m tri_apsp")
-    return printed.getvalue().strip().replace(str(Path.home()), "~")
+    return printed.getvalue().strip().replace(f"{Path.home()}/", "~/")

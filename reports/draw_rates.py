@@ -29,9 +29,9 @@ def line_of_bench(label: str, operation: str, dtype: str, sign: str = "nonnegati
     return line(label, [row for row in read_csv(BENCH) if values.items() <= row.items()])
 
 
-def line(label: str, rows: list[dict[str, str]], *, paper: bool = False) -> Line:
+def line(label: str, rows: list[dict[str, str]], *, reference: bool = False) -> Line:
     rates = {int(row["n"]): float(row["ops_per_second"]) / 1e12 for row in rows}
-    return Line(label, sorted(rates), [rates[n] for n in sorted(rates)], paper=paper)
+    return Line(label, sorted(rates), [rates[n] for n in sorted(rates)], reference=reference)
 
 
 def line_of_kernel(label: str) -> Line:
@@ -44,7 +44,7 @@ def lines_of_others(operation: str) -> list[Line]:
     for row in read_csv(REPORTS / "peers.csv"):
         if row["operation"] == operation:
             rows.setdefault(row["project"], []).append(row)
-    return [line(project, found, paper=True) for project, found in rows.items()]
+    return [line(project, found, reference=True) for project, found in rows.items()]
 
 
 def lines_of_papers() -> list[Line]:
@@ -52,7 +52,7 @@ def lines_of_papers() -> list[Line]:
     for label, seconds in PAPERS.items():
         sizes = [n for n in seconds if n.bit_count() == 1]  # as those of the other curves
         rates = [n**3 / seconds[n] / 1e12 for n in sizes]
-        lines.append(Line(label, sizes, rates, paper=True))
+        lines.append(Line(label, sizes, rates, reference=True))
     return lines
 
 

@@ -145,7 +145,7 @@ def cpu_jobs(roads: Path) -> Iterator[Job]:
     weights = road_weights(network)
     sources = np.linspace(0, network.n - 1, 128).astype(int)
     yield Job(
-        "128 rows of a road network, 114,599 vertices",
+        f"128 rows of a road network, {network.n:,} vertices",
         "SciPy's dijkstra",
         lambda: tri_apsp.shortest_paths(weights, sources=sources.tolist()).distances,
         lambda: csgraph.dijkstra(weights, indices=sources),
@@ -182,6 +182,8 @@ def main() -> None:
     parser.add_argument("--roads", type=Path, help="a road network, for the jobs of a CPU")
     args = parser.parse_args()
     device = resolve("auto")
+    if device.type == "cpu" and args.roads is None:
+        parser.error("the jobs of a CPU need --roads FILE")
     jobs = gpu_jobs(device) if device.type == "cuda" else cpu_jobs(args.roads)
     rows = []
     for job in jobs:

@@ -301,31 +301,15 @@ def shortest_paths(
         EngineError: the engine that `config` names cannot run here.
 
     Negative cycles:
-        A cycle is negative if it weighs less than 0 where sums of n weights are exact: of integers,
-        and of floats that are multiples of a power of two q with n max|w| < 2^24 q (2^53 q in
-        float64). Of other floats, rounding may have made a cycle of weight 0 that light: it is
-        negative if the exact sum of its weights is less than -2 eps times that of their magnitudes.
-        Methods of sparse graphs decide exactly so. A dense solve of such floats always reports a
-        cycle of k edges that weighs less than -2 k eps times that sum, and may miss one in between.
+        A cycle of integers, or of floats whose sums are exact, is negative if it weighs less than
+        0; of other floats, if it weighs less than rounding may account for. The rule is in
+        docs/explanation/negative-cycles.md.
 
     Gradients:
-        `distances` are differentiable with respect to dense weights of floats. The gradient of a
-        distance is added to every edge of one shortest path (a subgradient, if there are several):
-
-        - to the edge (i, j) itself, if it is a shortest path;
-        - else to the path that `predecessors` name, or would name; without `predecessors`, for
-          graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to the path whose largest
-          intermediate vertex is smallest.
-
-        The best engine for the weights computes it, whatever `config` names. Gradients are summed
-        in 62-bit fixed point, so that every run gives the same bits. Second derivatives and forward
-        mode raise InputError, except that torch.compile drops tangents without an error.
-
-        Weights that require a gradient, that torch.compile traces, or that torch.func transforms
-        (vmap makes a batch of what it maps over) are solved by a dense method. They take no
-        `sources`, `no_path`, `out` and `overwrite`; `offsets` only for gradients. torch.compile
-        fixes the result's method, engine and configuration in the trace. A call with check=False
-        can be captured into a CUDA graph, after an earlier call has compiled its kernels.
+        `distances` are differentiable with respect to dense float weights: the gradient of a
+        distance is added to every edge of one shortest path, with the same bits in every run.
+        docs/reference/solving.md says which path, and what torch.compile, torch.func and CUDA
+        graphs support.
 
     Cost:
         Dense methods, for each graph:
@@ -496,8 +480,8 @@ def distance_blocks(
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the min-plus product C: C[i, j] is the least A[i, k] + B[k, j] over all k, or c[i, j]
-    if `c` is given and that is less.
+    """Return the min-plus product C: C[i, j] is the minimum over k of a[i, k] + b[k, j], and of
+    c[i, j] if `c` is given.
 
     Args:
         a: (m, k) or (batch, m, k), with any strides; dtypes, devices and `no_edge` as for

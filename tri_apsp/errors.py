@@ -31,7 +31,8 @@ class ApspWarning(UserWarning):
 class TuningWarning(ApspWarning):
     """Results are correct, but nothing was tuned for the problem, or a tuned file is not used.
 
-    Issued once per process and reason. TRI_APSP_TUNE=off turns off the first of the two.
+    Issued once per process and reason. TRI_APSP_TUNE=off suppresses the
+    warning that nothing was tuned.
     """
 
 
@@ -56,8 +57,8 @@ def error_for(value: object, *types: type) -> type[InputError]:
 
 
 class TooLargeError(ApspError, MemoryError):
-    """The problem needs more memory than the device has free; raised before the solve begins where
-    that is known.
+    """The problem needs more memory than the device has free; raised before the solve begins if
+    the need is known then.
     """
 
 
@@ -73,10 +74,10 @@ class NegativeCycleError(ApspError, ValueError):
     """The graph has a cycle of negative weight, so some distances have no lower bound.
 
     Args:
-        vertices: see Attributes, like the other arguments.
+        vertices: those on negative cycles.
         batch: the index of the graph.
-        labels: of the vertices.
-        weight: of the cycle.
+        labels: the labels of its vertices.
+        weight: the weight of the cycle.
         graphs: the indices of all such graphs; None: `batch` alone, or 0.
         mark: what marks such pairs.
 

@@ -54,7 +54,7 @@ def no_edge(dtype: torch.dtype) -> float | int:
 
     Returns:
         inf for floats. For integers the largest value whose double does not overflow: 16383,
-        `2**30 - 1` and `2**62 - 1`.
+        2^30 - 1 and 2^62 - 1.
 
     Raises:
         InputError: any other dtype.

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import shtab
 
 from tri_apsp.cli.main import main
 
@@ -42,6 +43,12 @@ def test_bash_completes(words, found, tmp_path, script):
         timeout=60,
     )
     assert done.stdout.split() == found.split()
+
+
+@pytest.mark.parametrize("shell", shtab.SUPPORTED_SHELLS)
+def test_every_shell_has_a_script(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert "--negative-cycles" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The examples of the site, of README and of docstrings run, and print what is shown.
+"""The examples of the site and of README run, and print what is shown.
 
 A block of `python` or `bash` runs, in the order of its page, as in one script in one folder. A
 block of `text` after it is its output, where `...` stands for anything; without one, Python must
@@ -84,10 +84,15 @@ def run_bash(example: Example) -> str | None:
     )
     if done.returncode:
         return f"{example.path}:{example.line} fails: {done.stderr}"
+    # Of a command, only output that is shown is compared.
     following = example.document.text[example.region.end :].lstrip("`\n")
     if following.startswith("text\n"):
         example.namespace["__printed__"] = done.stdout
     return None
+
+
+def compare(example: Example) -> str | None:
+    return check_printed(example, example.parsed)
 
 
 def run_page(page: Path) -> None:
@@ -106,10 +111,6 @@ def run_page(page: Path) -> None:
     for last in document.examples():
         last.evaluate()
     assert last is None or check_printed(last) is None, "the last block must show what it prints"
-
-
-def compare(example: Example) -> str | None:
-    return check_printed(example, example.parsed)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,9 @@ import re
 import sys
 from pathlib import Path
 
+import optuna
 import pytest
+import torch
 from optuna.storages import BaseStorage
 
 pytest.importorskip("plotly")
@@ -15,9 +17,12 @@ pytest.importorskip("plotly")
 from tune.synthetic import correct
 
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.sweep import read_studies
+from tri_apsp.report.sweep import read_studies, write_sweep
+from tri_apsp.tune.candidates import baselines_of
 from tri_apsp.tune.outcome import Outcome, OutcomeKind
-from tri_apsp.tune.search import Search, open_journal, open_study
+from tri_apsp.tune.search import Search, open_journal, open_storage, open_study
+from tri_apsp.tune.sweep import _study_name, task_of_study
+from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import record_of
 
 TUNED = Path(__file__).parents[2] / "tuning" / "amd-epyc-2-cores"
@@ -111,11 +116,33 @@ def test_the_remedy_for_plotly_is_named(
     assert output.startswith("error: sweep.html needs plotly, but it is not installed; run pip")
 
 
-def test_a_machine_without_studies_has_no_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tuned_before", [False, True])
+def test_a_machine_without_times_has_no_page(
+    tuned_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if tuned_before:
+        searched(open_storage(TUNED.name), next(iter(NAMES)), fails=True)
     assert report(tmp_path) == 0
     folder = tmp_path / TUNED.name / "tuning"
     assert "sweep.html" not in (folder / "README.md").read_text()
     assert not (folder / "sweep.html").exists()
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_name_of_a_study_tells_its_task(batch: int) -> None:
+    task = TuningTask("cpu", "solve", "float32", "any", 64, batch)
+    name = _study_name(task, baselines_of(task, torch.device("cpu")), "some-cpu")
+    assert task_of_study(name) == task
+    assert task_of_study("another-study") is None
+
+
+def test_values_of_a_journal_are_text_on_the_page(tmp_path: Path) -> None:
+    study = optuna.create_study()
+    choices = optuna.distributions.CategoricalDistribution(["<img>", "b"])
+    for value, choice in ((2.0, "<img>"), (1.0, "b")):
+        study.add_trial(
+            optuna.create_trial(value=value, params={"x": choice}, distributions={"x": choices})
+        )
+    write_sweep({"task": study}, tmp_path / "sweep.html", "A CPU")
+    assert "<td>&lt;img&gt;</td><td>b</td>" in (tmp_path / "sweep.html").read_text()

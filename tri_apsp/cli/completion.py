@@ -9,8 +9,8 @@ import shtab
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.description = (
-        "Print a script that completes the commands and options of tri-apsp in a shell. In bash, "
-        'eval "$(tri-apsp completion bash)" uses it.'
+        "Print a script that completes the commands and options of tri-apsp. For bash, write it to "
+        "~/.local/share/bash-completion/completions/tri-apsp once."
     )
     parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS)
 
@@ -31,4 +31,5 @@ def _complete_files(parser: argparse.ArgumentParser) -> None:
             for command in action.choices.values():
                 _complete_files(command)
         elif action.type is Path or action.dest in ("graph", "out"):
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            only = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE
+            action.complete = only  # type: ignore[attr-defined]

@@ -91,13 +91,14 @@ def build_parser(words: Sequence[str], prog: str) -> Parser:
     parser.set_defaults(run=lambda _: parser.print_help(sys.stderr))  # without a command
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in (COMMANDS | OTHERS).items():
-        of_its_own = name in OTHERS and name in words
+        # Completion needs the options of tune and report, which parse them themselves.
+        separate = name in OTHERS and name in words
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary.capitalize()}.",
-            parents=[_module(name).build_parser()] if of_its_own else [],
-            add_help=not of_its_own,
+            parents=[_module(name).build_parser()] if separate else [],
+            add_help=not separate,
         )
         if name in COMMANDS and name in words:
             module = import_module(f"tri_apsp.cli.{name}")

@@ -61,13 +61,13 @@ class GpuTiles:
             the L2 cache.
         num_warps: warps of a program.
         num_stages: buffers of the tiles of A and B.
-        thread_n: columns of C that a thread owns, in words of at least 4 bytes; fewer in a tile
-            narrower than 8 * thread_n (nvidia only).
+        thread_n: columns of C that a thread owns, in words of at least 4 bytes (nvidia only).
 
     All are positive integers. Of `Config.product` and `small_product`, block_m, block_n, block_k,
     num_warps and thread_n are powers of two, and num_warps is at most 32. The nvidia engine also
-    needs block_n >= 32, block_k >= 4, num_stages >= 2 and thread_n >= 4, at most 256 values of C
-    per thread, and tiles that fit the shared memory.
+    needs block_n >= 32, and >= 8 * thread_n if thread_n exceeds 8; block_k >= 4, num_stages >= 2
+    and thread_n >= 4; a row of C for each thread; at most 256 values of C per thread; and tiles
+    that fit the shared memory.
 
     Examples:
         >>> from tri_apsp import Config, GpuTiles

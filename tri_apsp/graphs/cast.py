@@ -199,7 +199,7 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
     """Return real values of any NumPy dtype as int64 where every one is an integer below 2**53,
     else as float64.
 
-    Integers stay exact up to 2**62 - 2; larger ones round to float64.
+    Integers stay exact up to 2^62 - 2; larger ones round to float64.
 
     Warns:
         RoundingWarning: once, if an integer was rounded.

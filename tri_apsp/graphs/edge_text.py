@@ -185,7 +185,13 @@ def _fields(line: str, delimiter: str | None) -> list[str]:
     if delimiter is None:
         found = re.findall(r'"[^"]*"|\S+', line)
     else:
-        found = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        try:
+            found = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+        except csv.Error:
+            raise InputError(
+                f"a field of a table may have {csv.field_size_limit()} characters, but one has "
+                "more; give a file with a line for each row."
+            ) from None
     return [field.strip().strip('"') for field in found]
 
 

@@ -133,12 +133,16 @@ def read_tsplib(source: Source) -> DenseGraph:
     n = parse_count(size, str(source), 1, "vertices")
     numbers = itertools.takewhile(_NUMBER.fullmatch, section.split())
     values = np.array(list(numbers), np.float64)
-    rows, columns = _SECTIONS[form](n)
-    if len(values) != len(rows):
+    if form == "FULL_MATRIX":
+        wanted = n * n
+    else:
+        wanted = n * (n + 1) // 2 if "DIAG" in form else n * (n - 1) // 2
+    if len(values) != wanted:
         raise InputError(
-            f"{source} must have {len(rows)} weights, as its DIMENSION of {n} says, but has "
+            f"{source} must have {wanted} weights, as its DIMENSION of {n} says, but has "
             f"{len(values)}; copy it again."
         )
+    rows, columns = _SECTIONS[form](n)
     weights: npt.NDArray[Any] = np.zeros((n, n))
     weights[rows, columns] = values
     if form != "FULL_MATRIX":

@@ -83,11 +83,12 @@ def write_distances(
         O(n^2).
 
     Examples:
+        >>> from pathlib import Path
         >>> import torch
         >>> from tri_apsp import shortest_paths, write_distances
         >>> weights = torch.tensor([[0, 3, 16383], [2, 0, 1], [16383, 16383, 0]], dtype=torch.int16)
         >>> write_distances(shortest_paths(weights).distances, "distances.csv")
-        >>> print(open("distances.csv").read())
+        >>> print(Path("distances.csv").read_text())
         0,3,4
         2,0,1
         inf,inf,0
@@ -124,13 +125,14 @@ def write_rows_of_sources(
         O(sources n).
 
     Examples:
+        >>> from pathlib import Path
         >>> import torch
         >>> from tri_apsp import shortest_paths
         >>> from tri_apsp.graphs import write_rows_of_sources
         >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
         >>> rows = shortest_paths(weights, sources=[1]).distances
         >>> write_rows_of_sources(rows, "from_b.csv", ["b"], ["a", "b", "c"])
-        >>> open("from_b.csv").read().split()
+        >>> Path("from_b.csv").read_text().split()
         ['vertex,b', 'a,3', 'b,0', 'c,1']
     """
     _write(distances, path, "distances", _vertex_rows(_csv_rows(distances), sources, labels))
@@ -159,13 +161,14 @@ def write_predecessors(
         O(n^2).
 
     Examples:
+        >>> from pathlib import Path
         >>> import torch
         >>> from tri_apsp import shortest_paths
         >>> from tri_apsp.graphs import write_predecessors
         >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
         >>> result = shortest_paths(weights, predecessors=True)
         >>> write_predecessors(result.predecessors, "predecessors.csv")
-        >>> open("predecessors.csv").read().split()
+        >>> Path("predecessors.csv").read_text().split()
         ['-1,0,1', '2,-1,1', '2,0,-1']
     """
     labels = range(predecessors.shape[-1]) if labels is None else labels
@@ -222,12 +225,13 @@ def write_vertex_values(
         O(n).
 
     Examples:
+        >>> from pathlib import Path
         >>> import torch
         >>> from tri_apsp import closeness
         >>> from tri_apsp.graphs import write_vertex_values
         >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
         >>> write_vertex_values(closeness(weights, weighted=True), "closeness.csv", "closeness")
-        >>> open("closeness.csv").readline().strip()
+        >>> Path("closeness.csv").read_text().splitlines()[0]
         'vertex,closeness'
     """
     labels = range(len(values)) if labels is None else labels
@@ -289,9 +293,10 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         O(edges), in a dense format O(n^2).
 
     Examples:
+        >>> from pathlib import Path
         >>> from tri_apsp.graphs import chain, write_graph
         >>> write_graph(chain(3), "chain.txt")
-        >>> open("chain.txt").read().splitlines()
+        >>> Path("chain.txt").read_text().splitlines()
         ['# base 0 vertices 3', 'source target weight', '0 1 14', '1 2 11']
     """
     target, extension = check_output(path, GRAPH_FORMATS)

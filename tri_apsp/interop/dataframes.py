@@ -120,7 +120,8 @@ def to_pandas(result: Result) -> pd.DataFrame:
         A DataFrame of the dtype of the distances; no path is what they hold, inf or no_edge.
 
     Raises:
-        InputError: the result is of a batch. InputTypeError: it is no Result.
+        InputError: the result is of a batch.
+        InputTypeError: it is no Result.
 
     Cost:
         A copy to the CPU, if the distances are on a GPU.

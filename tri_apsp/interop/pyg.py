@@ -173,7 +173,7 @@ def padded(
         KeyError: the data lack the attribute.
 
     Cost:
-        A copy; the host blocks for the sizes, once for each column.
+        A copy; the host blocks until it has the sizes, once for each column.
 
     Examples:
         >>> import torch

@@ -15,7 +15,7 @@ class Squaring(Method):
     small diameter take one product more than log2 of the largest number of edges on a shortest
     path.
 
-    Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
+    Source: Malison, Graph Algorithms on Graphical Processing Units, section 5.2, APSPMM.
     """
 
     workspace = 1.0

@@ -63,8 +63,8 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
                 "--journal",
                 type=Path,
                 metavar="FILE",
-                help="Optuna's journal, of which sweep.html shows the searches; default: that of "
-                "the tuner on this machine, if it has one of the device",
+                help="the tuner's journal, whose searches sweep.html shows; default: this "
+                "machine's journal of that GPU or CPU, if there is one",
             )
         elif name != "index":
             _add_study_options(report)

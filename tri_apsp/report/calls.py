@@ -198,9 +198,11 @@ def times_section(
     return section(title, *parts)
 
 
-def rate_lines(seconds: Columns, unit: float, *, paper: bool = False) -> list[Line]:
+def rate_lines(seconds: Columns, unit: float, *, reference: bool = False) -> list[Line]:
     """Return lines of operations per second against n, in a unit such as 1e12."""
     return [
-        Line(label, list(known), [n**3 / one / unit for n, one in known.items()], paper)
+        Line(
+            label, list(known), [n**3 / one / unit for n, one in known.items()], reference=reference
+        )
         for label, known in seconds.items()
     ]

@@ -323,14 +323,14 @@ def _page(study: str, title: str, rows: Sequence[StudyRow], target: Target, name
     panels = [_panel(label, curves) for label, curves in found.items()]
     drawn = plots.draw(title, panels, y_label="% of the highest rate", across=2)
     tables = [
-        section(f"Highest rate, and parts of it by {label}", _shares(curves))
+        section(f"Rates by {label}, as shares of the highest", _shares(curves))
         for label, curves in found.items()
     ]
     return Page({name: drawn}, [figure(name, title)], tables)
 
 
 def _shares(curves: Mapping[tuple[str, ...], _Curve]) -> str:
-    """Return a table of the highest rate of each curve, and the parts of it that others reach."""
+    """Return a table of the highest rate of each curve, and the shares of it that others reach."""
     shares = {
         f"{', '.join(filter(None, key))}: {amount(float(curve.best['ops_per_second']))}/s": {
             x: curve.share(x) for x in curve.rows
@@ -342,6 +342,7 @@ def _shares(curves: Mapping[tuple[str, ...], _Curve]) -> str:
 
 def _panel(label: str, curves: Mapping[tuple[str, ...], _Curve]) -> Plot:
     """Return the panel of a quantity: what all curves have in common is in its title."""
+    # One point shows no trend.
     curves = {key: curve for key, curve in curves.items() if len(curve.rows) > 1} or curves
     varies = [len(set(words)) > 1 for words in zip(*curves, strict=True)]
     lines = []

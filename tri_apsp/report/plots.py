@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
@@ -47,7 +46,7 @@ _STYLE: Any = {
     "ytick.labelsize": 10,
 }
 _GREY = "0.4"
-_PAPER_STYLES = [
+_REFERENCE_STYLES = [
     {"marker": marker, "linestyle": dashes, "color": _GREY, "fillstyle": "none"}
     for marker, dashes in (("D", ":"), ("s", "--"), ("^", "-."), ("v", ":"))
 ]
@@ -64,13 +63,13 @@ class Line:
         label: what is written beside its last point.
         x: the x of each point, positive and ascending.
         y: the y of each point.
-        paper: whether it is what a paper or another project reports: it is grey.
+        reference: whether it is to compare with, such as a paper's or a bound: it is grey.
     """
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    paper: bool = False
+    reference: bool = False
 
 
 class Plot(NamedTuple):
@@ -135,10 +134,10 @@ def _draw_panel(axes: Axes, panel: Plot, x_base: int, height: float, ticks: int)
     from matplotlib import rcParams
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
-    styles, papers = itertools.cycle(rcParams["axes.prop_cycle"]), itertools.cycle(_PAPER_STYLES)
+    styles, greys = itertools.cycle(rcParams["axes.prop_cycle"]), itertools.cycle(_REFERENCE_STYLES)
     colors = []
     for line in panel.lines:
-        style: dict[str, Any] = dict(next(papers if line.paper else styles))
+        style: dict[str, Any] = dict(next(greys if line.reference else styles))
         axes.plot(line.x, line.y, **style)
         colors.append(style["color"])
     axes.set_title(panel.title)
@@ -172,6 +171,8 @@ def _write_labels(axes: Axes, lines: Sequence[Line], colors: Sequence[str], gap:
     """Write the label of each curve right of the axes at the height of its last point, of a single
     point beside it. Labels stay `gap` of the height apart.
     """
+    from scipy.optimize import isotonic_regression
+
     to_axes = axes.transData + axes.transAxes.inverted()
     ends = np.array([to_axes.transform((line.x[-1], line.y[-1])) for line in lines])
     points, curves = (

@@ -4,7 +4,6 @@ best configuration, and which parameters mattered.
 The page holds plotly.js, so that it asks no network for anything.
 """
 
-import re
 import warnings
 from collections.abc import Sequence
 from html import escape
@@ -20,19 +19,15 @@ from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
 from tri_apsp.report.markdown import writing
 from tri_apsp.tune.search import open_journal
-from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tune.sweep import task_of_study
 
-# As tri_apsp.tune.sweep writes the names of studies.
-_NAME = re.compile(
-    r"(?P<engine>\w+)-(?P<kernel>\w+)-(?P<dtype>\w+)-(?P<sign>\w+)-n(\d+)(?:-b(\d+))?-"
-)
 _FASTEST = 500  # configurations in parallel coordinates and slices
 _PAGE = """\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>{title}</title>
+<title>Searches on {device}</title>
 <style>
 body {{ font-family: sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; }}
 table {{ border-collapse: collapse; }}
@@ -42,8 +37,8 @@ th, td {{ border-bottom: 1px solid #ccc; padding: 0.2em 1em 0.2em 0; text-align:
 <script>{plotly}</script>
 </head>
 <body>
-<h1>{title}</h1>
-<p>{source}</p>
+<h1>Searches on {device}</h1>
+<p>The trials of python -m tri_apsp.tune, in Optuna's own plots.</p>
 <p>Times are those of the search, each configuration measured once; the final, which decides, is not
 among them. A configuration that is slower than the median of the first runs is given up after one
 run, and is not in the plots. Parallel coordinates and slices have the {fastest} fastest.</p>
@@ -60,28 +55,22 @@ def read_studies(journal: Path) -> dict[str, optuna.Study]:
     """Return the newest study of each task of which a journal has times, by the task.
 
     Raises:
-        InputError: there is no such file, it is no journal, or it has no times.
+        InputError: there is no such file, or it is no journal.
     """
     if not journal.is_file():
         raise InputError(f"--journal must name a file that the tuner wrote, but {journal} is none.")
     storage, found = open_journal(journal), dict[str, optuna.Study]()
     for name in optuna.get_all_study_names(storage):  # the oldest first
-        known = _NAME.match(name)
+        task = task_of_study(name)
         study = optuna.load_study(study_name=name, storage=storage)
-        if known is not None and _timed(study):
-            n, batch = int(known[5]), int(known[6] or 1)
-            found[str(TuningTask(**known.groupdict(), n=n, batch=batch))] = study
-    if not found:
-        raise InputError(
-            f"a journal must have configurations with times, but {journal} has none; "
-            "tune something first."
-        )
+        if task is not None and _timed(study):
+            found[str(task)] = study
     return found
 
 
-def write_sweep(studies: dict[str, optuna.Study], path: Path, title: str, source: str) -> None:
-    """Write a page with a section for each study, by its task; `source` says where the trials came
-    from. The first trial of a study is that of the default, if that was measured.
+def write_sweep(studies: dict[str, optuna.Study], path: Path, device: str) -> None:
+    """Write a page with a section for each study, by its task, of the device of this name. The
+    first trial of a study is that of the default, if that was measured.
 
     Raises:
         InputError: plotly is not installed, or the file cannot be written.
@@ -98,9 +87,8 @@ def write_sweep(studies: dict[str, optuna.Study], path: Path, title: str, source
         sections += [f'<h2 id="task-{index}">{escape(task)}</h2>', _result(study)]
         sections += [_html(each) for each in _figures(study)]
     page = _PAGE.format(
-        title=escape(title),
+        device=escape(device),
         plotly=get_plotlyjs(),
-        source=escape(source),
         fastest=_FASTEST,
         contents="\n".join(contents),
         sections="\n".join(sections),
@@ -122,7 +110,7 @@ def _result(study: optuna.Study) -> str:
     rows = [(name, default.params.get(name), best.params[name]) for name in best.params]
     cells = "\n".join(
         f"<tr{'' if ours == theirs else ' class=changed'}>"
-        f"<td>{escape(name)}</td><td>{theirs}</td><td>{ours}</td></tr>"
+        f"<td>{escape(name)}</td><td>{escape(str(theirs))}</td><td>{escape(str(ours))}</td></tr>"
         for name, theirs, ours in [("time", _time(default), _time(best)), *rows]
     )
     return (

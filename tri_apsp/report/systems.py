@@ -150,7 +150,9 @@ def _label(row: StudyRow) -> str:
 
 
 def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    usual, varied = ([row for row in rows if ("=" in _label(row)) == wanted] for wanted in (0, 1))
+    usual, other_parameters = (
+        [row for row in rows if ("=" in _label(row)) == wanted] for wanted in (False, True)
+    )
     gpu = target.engine != "cpu"
     papers, unit = _paper_times(gpu), 1e12 if gpu else 1e9
     panels, times = [], []
@@ -158,7 +160,7 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
         seconds = by_label(found, _label)
         beside = {label: papers[label] for label in (_BEST if gpu else papers)}
         lines = rate_lines(seconds, unit)
-        lines += rate_lines(beside, unit, paper=True) if dtype == "float32" else []
+        lines += rate_lines(beside, unit, reference=True) if dtype == "float32" else []
         panels.append(Plot("n", lines, dtype, log_y=True))
         times += [f"### {dtype}", table_of(seconds)]
     title = f"Solves by each system on one {target.device.name}; grey: the papers' computers"
@@ -168,13 +170,15 @@ def _implementations_page(rows: Sequence[StudyRow], target: Target, name: str) -
         [figure(name, title), *times],
         [
             section("Times in the papers", table_of(papers)),
-            times_section(varied, _label, "Times with other parameters than the papers'"),
+            times_section(other_parameters, _label, "Times with other parameters than the papers'"),
         ],
     )
 
 
 def _paper_times(gpu: bool) -> Columns:
-    """Return the papers' seconds by n, those of programs for CPUs alone unless `gpu`."""
+    """Return the papers' seconds at powers of two, the sizes that are measured here too; those of
+    programs for CPUs alone unless `gpu`.
+    """
     return {
         f"{core}, one core" if name == "cpu" else f"{name}, {device}": {
             n: seconds for n, seconds in known.items() if n.bit_count() == 1
@@ -267,7 +271,7 @@ def _panel(title: str, calls: Sequence[StudyRow], copied: float, level: float) -
         corner, places = level / copied, [line.x[0] for line in lines]
         x = [min([corner, *places]) / 8, corner, 2 * max([corner, *places])]
         y = [min(one * copied, level) / 1e12 for one in x]
-        lines.append(Line("ceiling: a copy, the bound", x, y, paper=True))
+        lines.append(Line("ceiling: a copy, the bound", x, y, reference=True))
     return Plot("operations per byte from memory", lines, title, log_y=True)
 
 
@@ -311,7 +315,7 @@ def _energy_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     known = {int(row["n"]): float(row["mflop_per_joule"]) for row in rows}
     lines = [Line(target.device.name, list(known), list(known.values()))]
     lines += [
-        Line(label, list(theirs), list(theirs.values()), paper=True)
+        Line(label, list(theirs), list(theirs.values()), reference=True)
         for label, theirs in papers.items()
     ]
     title = "Work per joule of a solve; grey: the computers of Buluç, Gilbert and Budak"

@@ -46,9 +46,14 @@ def run(args: argparse.Namespace) -> int:
     ]
     gpu, folder = files[0].gpu, args.out / files[0].slug / "tuning"
     page, journal = folder / "sweep.html", args.journal or journal_path(files[0].slug)
-    if args.journal is not None or journal.is_file():
-        source = f"The trials of python -m tri_apsp.tune on {gpu}, by Optuna's own plots."
-        sweep.write_sweep(sweep.read_studies(journal), page, f"Searches on {gpu}", source)
+    studies = sweep.read_studies(journal) if args.journal or journal.is_file() else {}
+    if studies:
+        sweep.write_sweep(studies, page, gpu)
+    elif args.journal is not None:
+        raise InputError(
+            f"a journal must have configurations with times, but {journal} has none; "
+            "tune something first."
+        )
     kernels = {" ".join(key): rows for key, rows in grouped(every, "engine", "kernel").items()}
     link = f"[The searches, trial by trial]({page.name})" if page.is_file() else ""
     command = command_line("tri_apsp.report", "tuning", "--from", args.source)

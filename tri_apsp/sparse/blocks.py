@@ -26,7 +26,7 @@ _PER_BLOCK = 1 << 25
 
 
 class RowBlock(NamedTuple):
-    """The distances from some vertices in a row, which `distance_blocks` yields.
+    """The distances from consecutive vertices, which `distance_blocks` yields.
 
     Attributes:
         first: the source of the first row; the next row has the distances from first + 1.

@@ -47,13 +47,7 @@ def run(
     Raises:
         As shortest_paths.
 
-    Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r
-    operations per source; "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n;
-    "elimination" one per edge and its fill-in, about 4 E for roads. Graphs with negative weights
-    take a search by Bellman-Ford first.
-
-    Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977; Malison,
-    Graph Algorithms on Graphical Processing Units, sections 5.3 and 5.4.
+    Cost and source: see shortest_paths in tri_apsp.api.
     """
     return _from_nearest(graph, plan) if plan.min_only else _rows(graph, plan, progress)
 

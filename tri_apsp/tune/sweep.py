@@ -5,6 +5,7 @@ file.
 import dataclasses
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -233,6 +234,23 @@ class _Tuner:
         )
         key = task.sign, task.batch, task.n
         return file is not None and any(entry.key == key for entry in file.entries)
+
+
+# What _study_name writes.
+_STUDY_NAME = re.compile(
+    r"(?P<engine>\w+)-(?P<kernel>\w+)-(?P<dtype>\w+)-(?P<sign>\w+)"
+    r"-n(?P<n>\d+)(?:-b(?P<batch>\d+))?-"
+)
+
+
+def task_of_study(name: str) -> TuningTask | None:
+    """Return the task of a study of this name; None: the tuner made no such study."""
+    known = _STUDY_NAME.match(name)
+    if known is None:
+        return None
+    words = known.groupdict()
+    n, batch = int(words.pop("n")), int(words.pop("batch") or 1)
+    return TuningTask(**words, n=n, batch=batch)
 
 
 def _study_name(task: TuningTask, baselines: Baselines, slug: str) -> str:
