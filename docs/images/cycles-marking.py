@@ -1,10 +1,6 @@
-"""Draw cycles-marking.svg: what a negative cycle of a graph of six vertices affects."""
+"""Draws cycles-marking.svg: what a negative cycle of a graph of six vertices affects."""
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
-
-plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+from style import plt, save
 
 PLACES = {0: (0, 1.1), 1: (2, 1.1), 2: (3.5, 2.1), 3: (5, 1.1), 4: (7, 1.1), 5: (3.5, -0.1)}
 EDGES = {
@@ -57,4 +53,4 @@ axes.set(xlim=(-1, 8), ylim=(-0.85, 2.55))
 axes.axis("off")
 figure.suptitle("From {0, 1, 2, 3} to {1, 2, 3, 4}, 16 pairs have no shortest walk")
 figure.tight_layout()
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+save(figure, __file__)

@@ -1,14 +1,7 @@
 """Draws exponents-bands.svg: the exponents that sums of a slice can have, per least distance."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "exponents-bands"})
+from style import plt, save
 
 UNITS, TERMS = 4, 128
 PLACES = {0: 0, 1: 1, 2: 2, 29: 3.6, 30: 4.6}  # distances 3 to 28 are left out of the picture
@@ -28,4 +21,4 @@ axes.text(3.2, -0.27, "stored exponent of the float32 sum (bias 127) grows", ha=
 axes.set(xlim=(-0.05, 6.6), ylim=(-0.33, 0.8))
 axes.set_title("Slices of 128: each least sum s has a band of exponents of its own")
 axes.axis("off")
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

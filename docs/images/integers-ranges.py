@@ -1,10 +1,6 @@
-"""Draw integers-ranges.svg: what a stored int16 means."""
+"""Draws integers-ranges.svg: what a stored int16 means."""
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
-
-plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+from style import plt, save
 
 NO_EDGE = 2**15 // 2 - 1
 QUARTER = NO_EDGE // 4
@@ -45,4 +41,4 @@ axes.set(xlim=(-17500, 18500), ylim=(-0.75, 1.7))
 axes.axis("off")
 figure.suptitle("int16: beside negative weights, values from 8193 on mean no path")
 figure.tight_layout()
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+save(figure, __file__)

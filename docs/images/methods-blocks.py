@@ -1,14 +1,7 @@
 """Draws methods-blocks.svg: the blocks of D that each step of floyd_warshall and kleene writes."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "methods-blocks"})
+from style import plt, save
 
 WRITTEN, READ, OTHER = "#4c78a8", "#f2c078", "#eeeeee"
 
@@ -55,4 +48,4 @@ steps = [
 ]
 for axes, (title, written, read) in zip(bottom.subplots(1, 6), steps, strict=True):
     draw(axes, title, 2, written, read, names)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

@@ -1,14 +1,7 @@
 """Draws methods-elimination.svg: the order of elimination of a grid of 3 x 3, and its fill-in."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "methods-elimination"})
+from style import plt, save
 
 PLACE = {v: (v % 3, 2 - v // 3) for v in range(9)}
 GRID = [(v, v + 1) for v in range(9) if v % 3 < 2] + [(v, v + 3) for v in range(6)]
@@ -68,4 +61,4 @@ for axes, title, done in zip(panels, titles, (0, 4, 9), strict=True):
     axes.set_title(title)
     axes.axis("off")
 figure.suptitle("Elimination of a grid of 3 x 3: fill-in is dashed and red", fontsize=12)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

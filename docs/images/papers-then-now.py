@@ -1,10 +1,6 @@
-"""Draw papers-then-now.svg: time for n = 8192 by system, on the papers' GPUs and on an H200."""
+"""Draws papers-then-now.svg: time for n = 8192 by system, on the papers' GPUs and on an H200."""
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
-
-plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+from style import plt, save
 
 # Seconds, from reports/nvidia-h200/implementations.md, float32, n = 8192.
 SYSTEMS = (
@@ -50,4 +46,4 @@ axes.set(
 axes.spines[["top", "right"]].set_visible(False)
 figure.suptitle("The same systems, then and now: 41 to 171 times as fast")
 figure.tight_layout()
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+save(figure, __file__)

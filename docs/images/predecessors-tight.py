@@ -1,10 +1,6 @@
-"""Draw predecessors-tight.svg: the tight edges of a graph of five vertices."""
+"""Draws predecessors-tight.svg: the tight edges of a graph of five vertices."""
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
-
-plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+from style import plt, save
 
 PLACES = {0: (0, 1), 1: (1.5, 2), 2: (3, 1), 3: (4.5, 2), 4: (6, 1)}
 TIGHT = {(0, 1): 1, (1, 2): 2, (2, 3): 1, (3, 4): 2}
@@ -61,4 +57,4 @@ axes.set(xlim=(-0.5, 6.5), ylim=(-0.35, 3))
 axes.axis("off")
 figure.suptitle("Four of eight edges are tight; d is the distance from vertex 0")
 figure.tight_layout()
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+save(figure, __file__)

@@ -1,14 +1,7 @@
 """Draws product-layout.svg: which thread holds which values of a 64 x 128 tile, with 4 warps."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "product-layout"})
+from style import plt, save
 
 ROWS, COLUMNS = 64, 128
 # BlockedLayout([1, 4], [4, 8], [2, 2], [1, 0]): per thread, threads per warp, warps.
@@ -70,4 +63,4 @@ block.set(xlabel="column", ylabel="row")
 for axes in (tile, block):
     for spine in axes.spines.values():
         spine.set_visible(False)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

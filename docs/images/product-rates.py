@@ -3,12 +3,7 @@
 import csv
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "product-rates"})
+from style import plt, save
 
 REPORT = Path(__file__).resolve().parents[2] / "reports" / "nvidia-h200" / "bench.csv"
 KINDS = [
@@ -39,4 +34,4 @@ axes.invert_yaxis()
 axes.set(xlim=(0, 39), xlabel="T min-plus operations per second")
 axes.set_title("min_plus, n = 8192, NVIDIA H200: measured (blue) and bound (grey)")
 axes.spines[["top", "right"]].set_visible(False)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

@@ -1,10 +1,6 @@
-"""Draw tuner-funnel.svg: how many configurations each step of the tuner leaves."""
+"""Draws tuner-funnel.svg: how many configurations each step of the tuner leaves."""
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
-
-plt.rcParams |= {"svg.hashsalt": "tri_apsp", "font.size": 12}
+from style import plt, save
 
 # The product of the nvidia engine, float32, no negative weight, n = 4096, on an H200, with the
 # quick effort: the counts of tri_apsp.tune.candidates.
@@ -23,11 +19,11 @@ for place, (name, count, note) in enumerate(STEPS):
     y = -place
     axes.barh(y, count, height=0.6, color="#1f4e9c" if place < 4 else "#c8641b")
     axes.text(0.85, y, name, ha="right", va="center")
-    axes.text(count * 1.15, y, f"{count:,}".replace(",", " "), ha="left", va="center")
+    axes.text(count * 1.15, y, f"{count:,}", ha="left", va="center")
     axes.text(50000, y, note, ha="left", va="center", fontsize=11, color="#444444")
 axes.set_xscale("log")
 axes.set(xlim=(0.9, 20_000_000), ylim=(-6.6, 0.6))
 axes.axis("off")
 figure.suptitle("Configurations of one product that remain after each step (log scale)")
 figure.subplots_adjust(left=0.29, right=0.99, top=0.9, bottom=0.02)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+save(figure, __file__)

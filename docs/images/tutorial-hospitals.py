@@ -1,20 +1,13 @@
 """Draws tutorial-hospitals.svg: minutes from the nearest hospital, in the city of the tutorial."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.collections import LineCollection
 from matplotlib.patheffects import withStroke
 from scipy.sparse import coo_array
+from style import plt, save
 
 from tri_apsp import prepare, shortest_paths
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "tutorial-hospitals"})
 
 SIDE, RIVER, BRIDGES = 60, 29, [8, 30, 51]
 vertex = np.arange(SIDE * SIDE)
@@ -56,4 +49,4 @@ name.set_path_effects([withStroke(linewidth=3, foreground="white")])
 figure.colorbar(image, label="minutes")
 axes.set_title("Minutes from the nearest hospital, and where each is nearest")
 axes.set(xlabel="column", ylabel="row")
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

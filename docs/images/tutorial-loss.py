@@ -1,16 +1,9 @@
 """Draws tutorial-loss.svg: the loss and the learned costs in the training step of the tutorial."""
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import torch
+from style import plt, save
 
 from tri_apsp import shortest_paths
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "tutorial-loss"})
 
 generator = torch.Generator().manual_seed(0)
 batch, n = 16, 10
@@ -60,4 +53,4 @@ right.set(
 right.set_title("Learned costs, and the true ones (dotted)")
 for axes in (left, right):
     axes.spines[["top", "right"]].set_visible(False)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)

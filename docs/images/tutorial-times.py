@@ -5,14 +5,7 @@ on two cores of an AMD EPYC, and scipy.sparse.csgraph.floyd_warshall in float64,
 them. Its page bench.md has the command, the date and the versions.
 """
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
-plt.rcParams.update({"font.size": 11, "svg.hashsalt": "tutorial-times"})
+from style import plt, save
 
 OURS = {256: 0.00133133, 512: 0.00630239, 1024: 0.024614, 2048: 0.140803, 4096: 0.969426}  # s
 SCIPY = {256: 0.023566, 512: 0.0997843, 1024: 0.718271, 2048: 6.98836}  # s
@@ -40,4 +33,4 @@ axes.set(xlabel="vertices n", ylabel="time", ylim=(0.0008, 15))
 axes.set_title("All distances of a dense graph, two cores of an AMD EPYC")
 axes.grid(alpha=0.3)
 axes.spines[["top", "right"]].set_visible(False)
-figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None}, facecolor="white")
+save(figure, __file__)
