@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 HELP = re.compile(r"^<!-- help:(.*?)-->$", re.MULTILINE)
+REPORTS = re.compile(r"\]\(\.\./((?:\.\./)*)reports/")  # as they lead on disk
 COLUMNS = "84"  # which fit the width of a page
 
 
@@ -39,8 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replace `<!-- help: solve -->` by what `python -m tri_apsp solve --help` prints, and
-    `<!-- help: -->` by the help of all commands.
+    `<!-- help: -->` by the help of all commands. Links to reports/ lead to results/.
     """
+    markdown = REPORTS.sub(r"](\1results/", markdown)
     return HELP.sub(lambda found: f"```text\n{help_of(found[1])}\n```", markdown)
 
 

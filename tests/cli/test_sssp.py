@@ -111,6 +111,9 @@ def test_a_csv_has_a_line_for_each_vertex(cli, save, tmp_path):
     outcome = cli("sssp", graph, "--source", "Oslo", "Rome", "--min-only", "-o", path)
     assert "longest 0.2, sum 0.2" in outcome.out
     assert path.read_text().splitlines()[:2] == ["vertex,distance", "Bari,0.200000003"]
+    nearest = ["--source", "Oslo", "Rome", "--min-only", "--predecessors", path]
+    assert cli("sssp", graph, *nearest).status == 0
+    assert path.read_text().splitlines()[:2] == ["vertex,predecessor", "Bari,Rome"]
 
 
 def test_all_methods_that_take_the_graph(cli, tmp_path):

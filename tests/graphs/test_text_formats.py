@@ -167,6 +167,8 @@ BAD = [
     ("g.csv", "# base 0\nsource\n0,1\n", "must name source, target"),
     ("g.csv", "# base 0\nu,v\nu,v\n0,1\n0,2\n", "integers or all names in"),
     ("g.csv", "# base 0\n0 1 2\n", "must be separated by commas, but line 2 of"),
+    ("g.csv", "Ulm;Augsburg;4,5\nUlm;Bonn;5,5\n", "separated by commas, but line 1 of"),
+    ("g.csv", "from,to,weight\n", "must have an edge below the names of its columns"),
     ("g.tsv", "# base 0\n0\t1\t2\n1\t2\t\n", "(could not convert string '' to float64)"),
     ("g.mtx", "1 1 0\n", "must begin with a MatrixMarket header"),
     ("g.mtx", f"{COORDINATE} complex general\n1 1 0\n", "names complex and general; convert"),

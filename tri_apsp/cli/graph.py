@@ -325,7 +325,8 @@ def write_result(
     else:
         write_distances(result.distances, args.out, labels)
     if result.predecessors is not None:
-        write_predecessors(result.predecessors, args.predecessors, labels, sources)
+        columns = sources if result.nearest is None else ["predecessor"]
+        write_predecessors(result.predecessors, args.predecessors, labels, columns)
     summary, cycle, marked = summarise(result.distances), None, ""
     if result.negative_cycle is not None:
         cycle = [labels[vertex] for vertex in result.negative_cycle.vertices]

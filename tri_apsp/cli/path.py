@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="the vertex where the path begins, as the file numbers it",
+        help="the vertex where the path begins, by its number or name in the file",
     )
     parser.add_argument("target", metavar="TARGET", help="the vertex where it ends")
     parser.add_argument(

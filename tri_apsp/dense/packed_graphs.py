@@ -67,8 +67,8 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
         or matrices.shape[1] != matrices.shape[2]
     ):
         raise error_for(matrices, torch.Tensor)(
-            f"`matrices` must be a tensor (batch, n, n), but is {shown(matrices)}; add a dimension "
-            "if need be."
+            f"`matrices` must be a tensor (batch, n, n), but is {shown(matrices)}; pad the graphs "
+            "to the size of the largest."
         )
     if (
         not isinstance(sizes, torch.Tensor)

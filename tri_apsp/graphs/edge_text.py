@@ -121,6 +121,11 @@ def read_edge_text(source: Source, delimiter: str | None, options: TableOptions)
     first = next(text.rows())[0]
     if has_header:
         text = text.after(first)
+        if len(rows) == 1 and "vertices" not in declared:
+            raise InputError(
+                f"an edge list must have an edge below the names of its columns, but {source} has "
+                "none; write `# base 0 vertices 10` on its first line if it has no edge."
+            )
     elif options.header is None and options.columns is None and not declared:
         _refuse_ambiguous(text, rows)
     # Without `use`, every row must have as many fields. A first row of numbers may have others.
@@ -222,10 +227,10 @@ def _layout(
     named = words and (any(known.values()) or len(first) > 2 or above) and not in_order
     if not named:
         width = len(rows[1] if options.header and len(rows) > 1 else first)
-        if delimiter == "," and width == 1:
+        if delimiter == "," and (width == 1 or ";" in first[0]):
             raise InputError(
                 f"the fields of a .csv file must be separated by commas, but {place} is "
-                f"{first[0][:60]!r}; write it so."
+                f"{','.join(first)[:60]!r}; write it so, or read it by pandas and from_pandas."
             )
         if width not in (2, 3):
             raise InputError(

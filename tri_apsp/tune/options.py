@@ -18,8 +18,8 @@ tuned, or those of the CPU if there is no GPU.
 
 _EPILOG = """\
 The configuration in use stays unless another is faster by more than 2% and by
-more than the noise. Ctrl-C or SIGTERM ends the search and keeps the results so
-far; --resume continues it.
+more than the noise. Ctrl-C or SIGTERM ends the search: finished tasks are
+written, and --resume continues the others from their trials.
 
 Tuned files are written to <directory>/<device>/<engine>-<kernel>-<dtype>.json;
 the directory is now
