@@ -6,14 +6,13 @@ From the root of a checkout:
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from tri_apsp.console.output import duration
+from tri_apsp.console.output import duration, read_csv
 from tri_apsp.report.markdown import table, write_page
 
 REPORTS = Path(__file__).resolve().parent
@@ -23,8 +22,8 @@ MACHINES = {"NVIDIA": "H200", "AMD": "two cores"}
 
 def read() -> list[dict[str, str]]:
     """Return the rows, those of the GPU first."""
-    with (REPORTS / "jobs.csv").open(newline="", encoding="utf-8") as file:
-        return sorted(csv.DictReader(file), key=lambda row: not row["device"].startswith("NVIDIA"))
+    rows = read_csv(REPORTS / "jobs.csv")
+    return sorted(rows, key=lambda row: not row["device"].startswith("NVIDIA"))
 
 
 def machine(row: dict[str, str]) -> str:

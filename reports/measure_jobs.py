@@ -24,6 +24,7 @@ from scipy.sparse import csgraph, csr_array
 import tri_apsp
 from tri_apsp.bench.timing import timed, timed_again
 from tri_apsp.console.machine import versions_line
+from tri_apsp.console.output import read_csv
 from tri_apsp.device import describe, resolve
 
 ROWS = Path(__file__).resolve().with_name("jobs.csv")
@@ -207,10 +208,8 @@ def main() -> None:
             }
         )
         del ours, theirs
-    kept = []
-    if ROWS.exists():
-        with ROWS.open(newline="", encoding="utf-8") as file:
-            kept = [row for row in csv.DictReader(file) if row["device"] != rows[0]["device"]]
+    earlier = read_csv(ROWS) if ROWS.exists() else []
+    kept = [row for row in earlier if row["device"] != rows[0]["device"]]
     with ROWS.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=rows[0], lineterminator="\n")
         writer.writeheader()

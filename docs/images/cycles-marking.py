@@ -1,6 +1,6 @@
 """Draws cycles-marking.svg: what a negative cycle of a graph of six vertices affects."""
 
-from style import plt, save
+from style import draw_arrow, draw_vertex, plt, save, write_weight
 
 PLACES = {0: (0, 1.1), 1: (2, 1.1), 2: (3.5, 2.1), 3: (5, 1.1), 4: (7, 1.1), 5: (3.5, -0.1)}
 EDGES = {
@@ -20,31 +20,10 @@ for (source, target), weight in EDGES.items():
     (x0, y0), (x1, y1) = PLACES[source], PLACES[target]
     inside = {source, target} <= CYCLE
     colour = RED if inside else "#444444"
-    axes.annotate(
-        "",
-        (x1, y1),
-        (x0, y0),
-        arrowprops={
-            "arrowstyle": "-|>",
-            "color": colour,
-            "linewidth": 2.2 if inside else 1.4,
-            "shrinkA": 15,
-            "shrinkB": 15,
-        },
-    )
-    axes.text(
-        (x0 + x1) / 2,
-        (y0 + y1) / 2,
-        str(weight).replace("-", "\N{MINUS SIGN}"),
-        color=colour,
-        ha="center",
-        va="center",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-    )
-for vertex, (x, y) in PLACES.items():
-    colour = RED if vertex in CYCLE else "black"
-    axes.plot(x, y, "o", markersize=27, color="white", markeredgecolor=colour, zorder=3)
-    axes.text(x, y, str(vertex), ha="center", va="center", color=colour, zorder=4)
+    draw_arrow(axes, (x0, y0), (x1, y1), colour, linewidth=2.2 if inside else 1.4)
+    write_weight(axes, ((x0 + x1) / 2, (y0 + y1) / 2), weight, colour)
+for vertex, place in PLACES.items():
+    draw_vertex(axes, place, vertex, RED if vertex in CYCLE else "black")
 axes.text(0, 1.62, "leads to the cycle", ha="center", fontsize=11)
 axes.text(3.5, 1.42, "weighs \N{MINUS SIGN}1", ha="center", fontsize=11, color=RED)
 axes.text(7, 1.62, "reached from it", ha="center", fontsize=11)

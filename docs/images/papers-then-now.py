@@ -1,17 +1,32 @@
 """Draws papers-then-now.svg: time for n = 8192 by system, on the papers' GPUs and on an H200."""
 
+from pathlib import Path
+
 from style import plt, save
 
-# Seconds, from reports/nvidia-h200/implementations.md, float32, n = 8192.
-SYSTEMS = (
-    ("harish_narayanan", 208.6, "C1060", 1.95),
-    ("recursive_plain", 55.7, "8800 Ultra", 0.326),
-    ("katz_kider", 35.37, "C1060", 0.357),
-    ("optimised_blocked", 16.39, "C1060", 0.189),
-    ("recursive_tuned", 7.87, "8800 Ultra", 0.194),
-    ("staged_load", 6.88, "C1060", 0.0959),
-)
-OURS = 0.0358
+from tri_apsp.console.output import read_csv
+from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
+
+ROWS = Path(__file__).resolve().parents[2] / "reports" / "nvidia-h200" / "implementations.csv"
+# Seconds by system and parameter; the newest row counts.
+NOW_SECONDS = {
+    (row["implementation"], row["method_parameter"]): float(row["p50_ms"]) / 1000
+    for row in read_csv(ROWS)
+    if (row["dtype"], row["n"], row["outcome"]) == ("float32", "8192", "correct")
+}
+THEN_SECONDS = {
+    "harish_narayanan": (LUND_SMITH_SECONDS, "C1060", ""),
+    "recursive_plain": (BULUC_SECONDS, "8800 Ultra", "16"),
+    "katz_kider": (LUND_SMITH_SECONDS, "C1060", ""),
+    "optimised_blocked": (LUND_SMITH_SECONDS, "C1060", ""),
+    "recursive_tuned": (BULUC_SECONDS, "8800 Ultra", "16"),
+    "staged_load": (LUND_SMITH_SECONDS, "C1060", "4"),
+}
+SYSTEMS = [
+    (name, table[name][8192], gpu, NOW_SECONDS[name, parameter])
+    for name, (table, gpu, parameter) in THEN_SECONDS.items()
+]
+OURS = NOW_SECONDS["auto", ""]
 THEN, NOW, BLUE = "#8a8a8a", "#c8641b", "#1f4e9c"
 
 

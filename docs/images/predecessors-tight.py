@@ -1,6 +1,6 @@
 """Draws predecessors-tight.svg: the tight edges of a graph of five vertices."""
 
-from style import plt, save
+from style import draw_arrow, draw_vertex, plt, save, write_weight
 
 PLACES = {0: (0, 1), 1: (1.5, 2), 2: (3, 1), 3: (4.5, 2), 4: (6, 1)}
 TIGHT = {(0, 1): 1, (1, 2): 2, (2, 3): 1, (3, 4): 2}
@@ -14,32 +14,12 @@ for edges, colour, style in ((TIGHT, "#1f4e9c", "-"), (OTHERS, "#888888", (0, (4
     for (source, target), weight in edges.items():
         (x0, y0), (x1, y1) = PLACES[source], PLACES[target]
         bend, shift = BENT.get((source, target), (0, 0))
-        axes.annotate(
-            "",
-            (x1, y1),
-            (x0, y0),
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": colour,
-                "linestyle": style,
-                "linewidth": 2 if style == "-" else 1.4,
-                "connectionstyle": f"arc3,rad={bend}",
-                "shrinkA": 15,
-                "shrinkB": 15,
-            },
-        )
-        middle = (x0 + x1) / 2, (y0 + y1) / 2 + shift
-        axes.text(
-            *middle,
-            str(weight),
-            color=colour,
-            ha="center",
-            va="center",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-        )
+        line = {"linestyle": style, "linewidth": 2 if style == "-" else 1.4}
+        curve = f"arc3,rad={bend}"
+        draw_arrow(axes, (x0, y0), (x1, y1), colour, connectionstyle=curve, **line)
+        write_weight(axes, ((x0 + x1) / 2, (y0 + y1) / 2 + shift), weight, colour)
 for vertex, (x, y) in PLACES.items():
-    axes.plot(x, y, "o", markersize=27, color="white", markeredgecolor="black", zorder=3)
-    axes.text(x, y, str(vertex), ha="center", va="center", zorder=4)
+    draw_vertex(axes, (x, y), vertex)
     above = y > 1.5
     axes.text(
         x,

@@ -1,9 +1,10 @@
 """Draws product-rates.svg: rates of the product at n = 8192 beside their bounds, from reports/."""
 
-import csv
 from pathlib import Path
 
 from style import plt, save
+
+from tri_apsp.console.output import read_csv
 
 REPORT = Path(__file__).resolve().parents[2] / "reports" / "nvidia-h200" / "bench.csv"
 KINDS = [
@@ -14,13 +15,12 @@ KINDS = [
     ("float64", "nonnegative", "float64"),
     ("int64", "nonnegative", "int64"),
 ]
-with REPORT.open() as file:
-    found = {
-        (row["dtype"], row["sign"]): row
-        for row in csv.DictReader(file)
-        if row["operation"] == "min_plus"
-        and (row["machine"], row["n"], row["batch"]) == ("1", "8192", "1")
-    }
+found = {
+    (row["dtype"], row["sign"]): row
+    for row in read_csv(REPORT)
+    if row["operation"] == "min_plus"
+    and (row["machine"], row["n"], row["batch"]) == ("1", "8192", "1")
+}
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for place, (dtype, sign, _) in enumerate(KINDS):
     row = found[dtype, sign]

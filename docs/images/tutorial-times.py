@@ -5,10 +5,20 @@ on two cores of an AMD EPYC, and scipy.sparse.csgraph.floyd_warshall in float64,
 them. Its page bench.md has the command, the date and the versions.
 """
 
+from pathlib import Path
+
 from style import plt, save
 
-OURS = {256: 0.00133133, 512: 0.00630239, 1024: 0.024614, 2048: 0.140803, 4096: 0.969426}  # s
-SCIPY = {256: 0.023566, 512: 0.0997843, 1024: 0.718271, 2048: 6.98836}  # s
+from tri_apsp.console.output import read_csv
+
+REPORT = Path(__file__).resolve().parents[2] / "reports" / "amd-epyc-2-cores" / "bench.csv"
+ROWS = {
+    int(row["n"]): row
+    for row in read_csv(REPORT)
+    if (row["operation"], row["dtype"], row["batch"]) == ("kleene", "float32", "1")
+}
+OURS = {n: float(row["p50_seconds"]) for n, row in ROWS.items()}
+SCIPY = {n: float(row["scipy_seconds"]) for n, row in ROWS.items() if row["scipy_seconds"]}
 
 figure, axes = plt.subplots(figsize=(8, 4.4), layout="constrained")
 for seconds, colour, name, place in (

@@ -133,6 +133,7 @@ def read_tsplib(source: Source) -> DenseGraph:
     n = parse_count(size, str(source), 1, "vertices")
     numbers = itertools.takewhile(_NUMBER.fullmatch, section.split())
     values = np.array(list(numbers), np.float64)
+    # Counted before anything of size n^2 is made: DIMENSION may be wrong.
     if form == "FULL_MATRIX":
         wanted = n * n
     else:

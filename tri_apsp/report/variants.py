@@ -2,7 +2,7 @@
 what do paths and negative cycles cost?
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -22,6 +22,7 @@ from tri_apsp.graphs import Graph, complete, sparse_rows
 from tri_apsp.report import plots
 from tri_apsp.report.calls import (
     CallMeasurer,
+    Columns,
     SolveCall,
     by_label,
     complete_weights,
@@ -138,16 +139,39 @@ def _variants_page(
     name: str,
 ) -> Page:
     """Return the page of times, and how many times as fast as `base` each variant is."""
-    what, figures, shown = f"times as fast as {base}", dict[str, Any](), list[str]()
+    gains = {}
     for (dtype,), found in grouped(rows, "dtype").items():
         seconds = by_label(found, label)
-        gains = ratios(seconds, seconds.get(base, {}))
-        if gains and not figures:
-            lines = [Line(one, list(known), list(known.values())) for one, known in gains.items()]
-            drawn = plots.draw(f"{title}, {dtype}", [Plot("n", lines)], y_label=what)
-            figures, shown = {name: drawn}, [figure(name, what)]
-        shown += [f"### {dtype}", table_of(gains, number)]
+        gains[dtype] = ratios(seconds, seconds.get(base, {}))
+    what = f"times as fast as {base}"
+    figures, shown = _ratios_of_dtypes(gains, number, title, what, name)
     return Page(figures, [section(what.capitalize(), *shown)], [times_section(rows, label)])
+
+
+def _ratios_of_dtypes(
+    known: Mapping[str, Columns],
+    form: Callable[[float], str],
+    title: str,
+    what: str,
+    name: str,
+    *,
+    log_y: bool = False,
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the figure of the first dtype that has ratios against n, by its name, and what a page
+    shows: that figure, and a table for each dtype.
+    """
+    tables = [
+        part for dtype, one in known.items() for part in (f"### {dtype}", table_of(one, form))
+    ]
+    for dtype, one in known.items():
+        if one:
+            lines = [
+                Line(label, list(points), list(points.values())) for label, points in one.items()
+            ]
+            panel = Plot("n", lines, log_y=log_y)
+            drawn = plots.draw(f"{title}, {dtype}", [panel], y_label=what)
+            return {name: drawn}, [figure(name, what), *tables]
+    return {}, tables
 
 
 def _paths(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
@@ -219,19 +243,21 @@ class _PathMeasurer(CallMeasurer):
 def _paths_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     graph = itemgetter("graph")
     rows = sorted(rows, key=lambda row: list(_PATHS).index(row["graph"]))
-    what, figures, shown = "time / time of the distances alone", dict[str, Any](), list[str]()
+    over = {}
     for (dtype,), found in grouped(rows, "dtype").items():
         alone, more = (
             by_label([row for row in found if (row["call"] == _ALONE) == wanted], graph)
             for wanted in (True, False)
         )
-        over = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
-        lines = [Line(graph, list(known), list(known.values())) for graph, known in over.items()]
-        if lines and not figures:
-            title = f"What predecessors and a marked negative cycle add to a solve, {dtype}"
-            drawn = plots.draw(title, [Plot("n", lines, log_y=True)], y_label=what)
-            figures, shown = {name: drawn}, [figure(name, what)]
-        shown += [f"### {dtype}", table_of(over, "{:.2f}".format)]
+        over[dtype] = {graph: ratios(alone, known).get(graph, {}) for graph, known in more.items()}
+    figures, shown = _ratios_of_dtypes(
+        over,
+        "{:.2f}".format,
+        "What predecessors and a marked negative cycle add to a solve",
+        "time / time of the distances alone",
+        name,
+        log_y=True,
+    )
     result = [section("Time over that of the distances alone", *shown)]
     times = times_section(rows, lambda row: f"{row['graph']}: {row['call']}")
     return Page(figures, result, [times])
