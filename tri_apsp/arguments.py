@@ -3,9 +3,10 @@ changes a tensor.
 """
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from numbers import Real
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import torch
@@ -15,7 +16,14 @@ from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.memory import require_memory
 from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.plan import Options
-from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for, solved_dtype
+from tri_apsp.semirings import (
+    DTYPES,
+    dtype_name,
+    from_bool,
+    no_edge,
+    remedy_for,
+    solved_dtype,
+)
 
 _OF_EDGES = ("edge_index", "edge_weight", "batch")
 # What arguments may be besides a tensor, and what to do about anything else.
@@ -33,6 +41,9 @@ _OTHERS = {
     "distances": ("", "give the distances of a Result, result.distances"),
     **dict.fromkeys(_OF_EDGES, ("", "convert it with torch.as_tensor")),
 }
+Vertices: TypeAlias = int | Sequence[int] | torch.Tensor
+"""A vertex, or several."""
+
 SIZE_DTYPES = (torch.int32, torch.int64)
 """The dtypes of sizes and offsets that a caller may give."""
 
@@ -472,3 +483,15 @@ def sources_of(sources: Any, n: int, name: str = "sources") -> torch.Tensor:
     if not len(vertices):
         raise InputError(f"`{name}` must name at least one vertex, but is empty; give one.")
     return vertices
+
+
+def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
+    """Return a checked limit as the distances are rounded."""
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
+        raise error_for(limit, int, float)(
+            f"`{name}` must be a number that is not negative, but is {shown(limit)}; give the "
+            "farthest distance."
+        )
+    if dtype.is_floating_point:
+        return torch.tensor(float(limit), dtype=dtype).item()
+    return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -16,6 +15,7 @@ import torch
 
 from tri_apsp.arguments import (
     DenseBatch,
+    Vertices,
     check_config,
     check_flags,
     check_method,
@@ -23,6 +23,7 @@ from tri_apsp.arguments import (
     check_overlap,
     check_overwrite,
     check_weights,
+    limit_of,
     sources_of,
     with_sizes,
 )
@@ -49,9 +50,6 @@ MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
 
 _SPARSE_METHODS = (JOHNSON, *ROW_METHODS)
 METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), *_SPARSE_METHODS)
-
-Vertices: TypeAlias = int | Sequence[int] | torch.Tensor
-"""A vertex, or several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +189,8 @@ class Request:
             raise InputError(
                 "`sources` need one graph, (n, n), but `graph` is a batch; leave them out."
             )
-        vertices, limit = sources_of(sources, self.n), _limit(self.limit, self.dtype)
+        vertices = sources_of(sources, self.n)
+        limit = None if self.limit is None else limit_of(self.limit, self.dtype)
         columns = None if targets is None else sources_of(targets, self.n, "targets")
         if columns is not None and self.options.predecessors:
             raise InputError(
@@ -324,20 +323,6 @@ def _refuse_conversion(graph: torch.Tensor) -> None:
     """Refuse to convert weights in a call that torch records: values are checked, not traced."""
     if needs_operation(graph):
         raise operation_error("dtype", "convert the weights with .to().")
-
-
-def _limit(limit: float | None, dtype: torch.dtype) -> float | None:
-    """Return a limit as the distances are rounded."""
-    if limit is None:
-        return None
-    if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
-        raise error_for(limit, int, float)(
-            f"`limit` must be a number that is not negative, but is {shown(limit)}; give the "
-            "farthest distance."
-        )
-    if dtype.is_floating_point:
-        return torch.tensor(float(limit), dtype=dtype).item()
-    return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)
 
 
 def _no_path(value: float, dtype: torch.dtype) -> float | int | None:

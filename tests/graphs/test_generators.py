@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import coo_array, eye_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import (
@@ -14,6 +17,7 @@ from tri_apsp.graphs import (
     erdos_renyi,
     generate,
     grid_of,
+    roads,
     sparse_rows,
 )
 
@@ -22,8 +26,12 @@ def made(kind, n, seed=0):
     return generate(kind, n, p=0.3 if kind == "erdos_renyi" else None, seed=seed)
 
 
+def pairs_of(graph):
+    return zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
+
+
 def pairs(graph):
-    return set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
+    return set(pairs_of(graph))
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
@@ -87,8 +95,39 @@ def test_a_grid_and_a_chain(n, edges):
     assert pairs(grid_of(n)) == edges | {(target, source) for source, target in edges}
 
 
+class TestRoads:
+    @pytest.mark.parametrize("n", [*range(2, 13), 100, 3000])
+    def test_they_lead_everywhere_and_back(self, n):
+        for seed in range(3):
+            graph = roads(n, seed)
+            ways = dict(zip(pairs_of(graph), graph.weights.tolist(), strict=True))
+            assert all(ways[target, source] == weight for (source, target), weight in ways.items())
+            entries = np.ones(graph.edges), (graph.sources, graph.targets)
+            assert connected_components(coo_array(entries, shape=(n, n)))[0] == 1
+            assert n - 1 <= graph.edges / 2 <= max(n - 1, 1.055 * n)
+
+    def test_they_resemble_those_of_a_small_country(self):
+        """Luxembourg in OpenStreetMap, 114 599 vertices: 2.09 edges per vertex, 85 % of the
+        vertices have two neighbours, and elimination leaves 2.0 edges per vertex; a grid has 20.
+        """
+        n = 30_000
+        graph = roads(n, 1)
+        assert 2.1 <= graph.edges / n < 2.12
+        degrees = np.bincount(np.bincount(graph.sources)) / n
+        assert 0.8 < degrees[2] < 0.9
+        assert degrees[1] > 0.02
+        matrix = coo_array((-np.ones(graph.edges), (graph.sources, graph.targets)), shape=(n, n))
+        factors = splu(
+            (matrix + 20 * eye_array(n)).tocsc(),  # which needs no pivots
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0,
+            options={"SymmetricMode": True},
+        )
+        assert 1.7 < (factors.L.nnz - n) / n < 2.3
+
+
 def test_generate_refuses(refuses):
-    with refuses("'ring'", "erdos_renyi, complete, sparse_rows, grid, chain"):
+    with refuses("'ring'", "erdos_renyi, complete, sparse_rows, grid, roads, chain"):
         generate("ring", 5)
     with refuses("must be given for kind erdos_renyi", "but is None", "pass it"):
         generate("erdos_renyi", 5)

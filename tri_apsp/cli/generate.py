@@ -13,7 +13,8 @@ _EPILOG = (
     )
     + """
 
-Weights are integers from 1 to 16, drawn at random by --seed. No edge leads from a vertex to itself.
+Weights are integers from 1 to 16, drawn at random by --seed; of roads by length. No edge leads
+from a vertex to itself.
 """
 )
 

@@ -5,7 +5,7 @@ summarising its distances.
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -144,17 +144,31 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_outputs(args: argparse.Namespace, *options: str) -> str:
+def check_outputs(
+    args: argparse.Namespace,
+    *options: str,
+    formats: Sequence[str] = DISTANCE_FORMATS,
+    inputs: Sequence[str] = (),
+) -> str:
     """Check the files that options name, before the work; return them for the result.
 
+    Args:
+        formats: the extensions that are allowed.
+        inputs: options that name files to read.
+
     Raises:
-        InputError: for a file that cannot be written, is the graph, or is named twice.
+        InputError: for a file that cannot be written, is the graph or an input, or is named twice.
     """
     given = {option: getattr(args, option.removeprefix("--")) for option in options}
     paths = {option: path for option, path in given.items() if path is not None}
-    seen = {} if args.graph == STDIN else {Path(args.graph).resolve(): "the graph"}
+    read = {option: getattr(args, option.removeprefix("--")) for option in inputs}
+    seen = {
+        Path(path).resolve(): name
+        for name, path in {**read, "the graph": args.graph}.items()
+        if path is not None and str(path) != STDIN
+    }
     for option, path in paths.items():
-        check_output(path)
+        check_output(path, formats)
         first = seen.setdefault(path.resolve(), option)
         if first != option:
             raise InputError(
@@ -177,7 +191,7 @@ def labelled(labels: Labels, mark: str = "") -> Iterator[None]:
 def read(args: argparse.Namespace) -> Graph:
     """Return the graph that the arguments name."""
     return load_graph(
-        _source(args.graph),
+        opened(args.graph),
         format=args.format,
         directed=not args.undirected,
         base=args.base,
@@ -218,6 +232,18 @@ def edges_of(weights: torch.Tensor | SparseGraph) -> int:
     return weights.edges if isinstance(weights, SparseGraph) else DenseGraph(weights).edges
 
 
+def describe_distances(
+    summary: Mapping[str, Any], count: int, noun: str = "pair", plural: str = ""
+) -> list[tuple[str, str]]:
+    """Return the lines for what summarise() returned of `count` distances."""
+    longest = f"longest {summary['max_distance']}, sum {summary['sum_distances']}"
+    reachable = summary["reachable_pairs"]
+    return [
+        ("reachable", f"{reachable} of {counted(count, noun, plural)}"),
+        ("distances", longest if reachable else ""),
+    ]
+
+
 def describe_device(device: torch.device) -> str:
     """Return the line that names the device."""
     return f"{describe(device).name} ({device})"
@@ -229,12 +255,13 @@ def describe_graph(args: argparse.Namespace, n: int, edges: int) -> str:
     return f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"
 
 
-def _source(graph: str) -> str | BinaryIO:
-    if graph != STDIN:
-        return graph
+def opened(name: str, what: str = "a graph") -> str | BinaryIO:
+    """Return the name of a file, or standard input if that is named."""
+    if name != STDIN:
+        return name
     if sys.stdin is None:
         raise InputError(
-            "a graph must be read from an open file, but standard input is closed; redirect a "
+            f"{what} must be read from an open file, but standard input is closed; redirect a "
             "file to it."
         )
     return sys.stdin.buffer
@@ -335,12 +362,9 @@ def write_result(
             f"{counted(summary['unbounded_pairs'], 'pair')} through a negative cycle, such as that "
             f"of weight {result.negative_cycle.weight:g} through {shown}"
         )
-    longest = f"longest {summary['max_distance']}, sum {summary['sum_distances']}"
-    reachable = summary["reachable_pairs"]
     is_array = args.predecessors is not None and ".csv" not in args.predecessors.suffixes
     fields = [
-        ("reachable", f"{reachable} of {counted(result.distances.numel(), 'pair')}"),
-        ("distances", longest if reachable else ""),
+        *describe_distances(summary, result.distances.numel()),
         ("marked", marked),
         ("numbers", f"{args.predecessors} counts vertices from 0" if is_array else ""),
         ("written", written),

@@ -24,6 +24,7 @@ from tri_apsp.cli.graph import (
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result, progress
 from tri_apsp.device import resolve
+from tri_apsp.elimination.base import Totals
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
@@ -34,7 +35,6 @@ from tri_apsp.graphs import (
     write_vertex_values,
 )
 from tri_apsp.graphs.labels import vertex_of
-from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import (
     closeness_of,
     diameter_of,

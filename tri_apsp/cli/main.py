@@ -23,6 +23,8 @@ COMMANDS = {
     "solve": "compute all shortest distances of a graph file",
     "path": "print a shortest path between two vertices of a graph file",
     "sssp": "compute the shortest distances of a sparse graph file from some of its vertices",
+    "table": "compute the distances between chosen vertices of a graph file, or of pairs",
+    "nearest": "find the nearest of some vertices of a graph file for every vertex",
     "hops": "count the edges of paths in a graph file: diameter, closeness and others",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",

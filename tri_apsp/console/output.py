@@ -61,6 +61,11 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
         print(f"{label:{width}}  {value}")
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, such as those of a .csv file."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
 def amount(rate: float) -> str:
     """Format a rate with its SI prefix: "31.4 G"."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -15,6 +15,7 @@ from tri_apsp.graphs.generators import (
     erdos_renyi,
     generate,
     grid_of,
+    roads,
     sparse_rows,
 )
 from tri_apsp.graphs.read import load_graph, read_graph, read_sparse_graph
@@ -58,6 +59,7 @@ __all__ = [
     "load_graph",
     "read_graph",
     "read_sparse_graph",
+    "roads",
     "sparse_graph",
     "sparse_rows",
     "warn_of_rounding",

@@ -47,10 +47,12 @@ class Source:
     Attributes:
         place: a path or a stream; the first bytes tell whether they are compressed.
         format: the name of its format.
+        what: what messages call such a file.
     """
 
     place: Path | BinaryIO
     format: Format
+    what: str = "graph file"
 
     def __str__(self) -> str:
         """Return what messages call it."""
@@ -87,7 +89,7 @@ class Source:
             # A ValueError if the stream is closed, or no file can have the path.
             reason = getattr(error, "strerror", None) or str(error).rstrip(".")
             raise InputError(
-                f"a graph file must be readable, but {self} is not ({reason}); check the name."
+                f"a {self.what} must be readable, but {self} is not ({reason}); check the name."
             ) from error
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InputTypeError(
@@ -104,7 +106,7 @@ class Source:
                     "compress it again."
                 ) from error
         if not content:
-            raise InputError(f"a graph file must not be empty, but {self} is; write it again.")
+            raise InputError(f"a {self.what} must not be empty, but {self} is; write it again.")
         return content
 
     @contextmanager

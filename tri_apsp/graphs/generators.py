@@ -1,7 +1,8 @@
 """Random graphs by seed: the same seed gives the same graph, as long as NumPy does not change its
 generator.
 
-Weights are integers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
+Weights are integers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2; those
+of `roads` follow the lengths of the roads.
 """
 
 import math
@@ -16,23 +17,27 @@ from tri_apsp.arguments import as_integer
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.graphs.road_network import road_network
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
 
 _LIGHTEST, _HEAVIEST = 1, 16
+_MEAN = 6  # the weight of a road of mean length
 
 # Most bytes that a generator has allocated per vertex and per edge at one time: the arrays of an
 # EdgeList, and temporary ones.
 _VERTEX_BYTES, _EDGE_BYTES = 16, 48
+_ROADS_BYTES = 80  # per vertex, of which a quarter are triangulated
 
-GraphKind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
+GraphKind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "roads", "chain"]
 
 
 def generate(kind: GraphKind, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
     """Return a graph of `n` vertices from the function of a kind.
 
     Args:
-        kind: a key of `GENERATORS`: "erdos_renyi", "complete", "sparse_rows", "grid" or "chain".
+        kind: a key of `GENERATORS`: "erdos_renyi", "complete", "sparse_rows", "grid", "roads" or
+            "chain".
         n: vertices.
         p: probability of an edge, in [0, 1]; required for kind "erdos_renyi", and not allowed for
             others.
@@ -227,6 +232,41 @@ def grid_of(n: int, seed: int = 0) -> EdgeList:
     )
 
 
+def roads(n: int, seed: int = 0) -> EdgeList:
+    """Return a connected planar graph like a road network, with towns, dead ends, and mostly
+    vertices of two neighbours.
+
+    Elimination adds as many edges as in OpenStreetMap's roads of a small country.
+
+    Args:
+        n: vertices.
+        seed: not negative.
+
+    Returns:
+        About 2.1 n edges, each in both directions, of weights 1 to 16 by length: 6 for a mean one,
+        16 also for longer ones.
+
+    Raises:
+        InputError: a negative n or seed.
+        TooLargeError: the graph does not fit the memory.
+
+    Cost:
+        O(n log n); a few seconds for a million vertices.
+
+    Examples:
+        >>> from tri_apsp.graphs import roads
+        >>> graph = roads(1000)
+        >>> graph.n, graph.edges, int(graph.weights.min()), int(graph.weights.max())
+        (1000, 2108, 1, 16)
+    """
+    rng = _generator(n, seed)
+    _check_edges(n, 2.11 * n, _ROADS_BYTES)
+    ends, lengths = road_network(n, rng)
+    units = np.ceil(lengths * (_MEAN / lengths.mean() if len(lengths) else 1))
+    weights = np.clip(units, _LIGHTEST, _HEAVIEST).astype(np.int64)
+    return EdgeList(n, ends[:, 0], ends[:, 1], weights).both_ways()
+
+
 def chain(n: int, seed: int = 0) -> EdgeList:
     """Return the path 0 -> 1 -> ... -> n - 1, whose longest shortest path has n - 1 edges, the most
     that are possible.
@@ -267,7 +307,7 @@ def _generator(n: int, seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def _check_edges(n: int, edges: float) -> None:
+def _check_edges(n: int, edges: float, vertex_bytes: int = _VERTEX_BYTES) -> None:
     """Refuse a graph of about `edges` edges that does not fit the free memory.
 
     Raises:
@@ -277,7 +317,7 @@ def _check_edges(n: int, edges: float) -> None:
     what = f"a graph of {vertices} and about {edges:.3g} edges, while it is generated,"
     require_memory(
         what,
-        _VERTEX_BYTES * n + _EDGE_BYTES * edges,
+        vertex_bytes * n + _EDGE_BYTES * edges,
         torch.device("cpu"),
         "generate fewer vertices",
     )
@@ -301,6 +341,10 @@ GENERATORS: dict[GraphKind, tuple[Callable[..., Graph], str]] = {
         grid_of,
         "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n "
         "edges",
+    ),
+    "roads": (
+        roads,
+        "a planar graph like the roads of a country, both directions of each: about 2.1 n edges",
     ),
     "chain": (
         chain,

@@ -100,7 +100,7 @@ def write_distances(
             "`distances` must have shape (n, n) or (batch, n, n), but have "
             f"{tuple(distances.shape)}; reshape them."
         )
-    _write(distances, path, "distances", _matrix_rows(_csv_rows(distances), labels))
+    write_values(distances, path, "distances", _matrix_rows(csv_fields(distances), labels))
 
 
 def write_rows_of_sources(
@@ -135,7 +135,7 @@ def write_rows_of_sources(
         >>> Path("from_b.csv").read_text().split()
         ['vertex,b', 'a,3', 'b,0', 'c,1']
     """
-    _write(distances, path, "distances", _vertex_rows(_csv_rows(distances), sources, labels))
+    write_values(distances, path, "distances", _vertex_rows(csv_fields(distances), sources, labels))
 
 
 def write_predecessors(
@@ -177,7 +177,7 @@ def write_predecessors(
     rows = (
         _matrix_rows(fields, labels) if sources is None else _vertex_rows(fields, sources, labels)
     )
-    _write(predecessors, path, "predecessors", rows)
+    write_values(predecessors, path, "predecessors", rows)
 
 
 def _matrix_rows(fields: Iterator[list[str]], labels: Labels | None) -> Iterator[str]:
@@ -238,7 +238,7 @@ def write_vertex_values(
     rows = (
         f"{quoted(label)},{value!r}" for label, value in zip(labels, values.tolist(), strict=True)
     )
-    _write(values, path, name, chain([f"vertex,{name}"], rows))
+    write_values(values, path, name, chain([f"vertex,{name}"], rows))
 
 
 def quoted(label: Label) -> str:
@@ -247,7 +247,7 @@ def quoted(label: Label) -> str:
     return '"' + text.replace('"', '""') + '"' if re.search(r'[",\s]', text) else text
 
 
-def _write(
+def write_values(
     values: torch.Tensor, path: str | os.PathLike[str], name: str, csv_rows: Iterator[str]
 ) -> None:
     """Write a tensor, called `name` in a .npz, or its rows of text to a .csv."""
@@ -264,7 +264,38 @@ def _write(
             write_array(values, stream, extension, name)
 
 
-def _csv_rows(distances: torch.Tensor) -> Iterator[list[str]]:
+def table_lines(
+    distances: torch.Tensor, sources: Sequence[Label], targets: Labels
+) -> Iterator[str]:
+    """Yield the lines of a .csv of distances, (sources, targets), from each source to each target:
+    a first line with the targets, then one for each source.
+    """
+    rows = zip(sources, csv_fields(distances), strict=True)
+    lines = (",".join((quoted(source), *fields)) for source, fields in rows)
+    return chain([",".join(("source", *map(quoted, targets)))], lines)
+
+
+def pair_lines(
+    distances: torch.Tensor, sources: Sequence[Label], targets: Sequence[Label]
+) -> Iterator[str]:
+    """Yield the lines of a .csv of distances of pairs, (pairs,)."""
+    ends = map(quoted, sources), map(quoted, targets)
+    return chain(
+        ["source,target,distance"],
+        map(",".join, zip(*ends, *csv_fields(distances[None]), strict=True)),
+    )
+
+
+def nearest_lines(nearest: torch.Tensor, distances: torch.Tensor, labels: Labels) -> Iterator[str]:
+    """Yield the lines of a .csv of the nearest source and its distance for each vertex, (n,); for
+    no source -1, or an empty field beside ids of a file.
+    """
+    names = [*map(quoted, labels), "-1" if isinstance(labels, range) else ""]
+    columns = (names[vertex] for vertex in nearest.tolist()), *csv_fields(distances[None])
+    return chain(["vertex,nearest,distance"], map(",".join, zip(names[:-1], *columns, strict=True)))
+
+
+def csv_fields(distances: torch.Tensor) -> Iterator[list[str]]:
     """Yield the fields of each row, with inf for no_edge, and as many digits as distinguish any two
     values.
     """

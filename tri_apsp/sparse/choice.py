@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
 
@@ -86,6 +87,8 @@ def choose(
         limit: the farthest distance of interest; None: any.
     """
     n, edges = graph.n, graph.edges
+    if isinstance(graph, PreparedGraph) and graph.sweeps is not None:
+        return "elimination", False
     if graph.device.type != "cpu":
         one = "dijkstra" if edges < _LEAST_GPU_EDGES else "output_parallel"
         method = one if rows < _LEAST_SOURCES else "many_sources"

@@ -5,15 +5,12 @@ import torch
 
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.kernels.cpu import sparse as kernels
-from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.engine import SparseEngine
 
 # Sources that many_sources solves at a time, at most and at least: their distances from one vertex
 # are read together, but every thread has some.
 _SLAB, _LEAST_SLAB = 64, 8
-# Sources of a sweep at most.
-_SWEEP_COLUMNS = 128
 
 
 class CpuSparseEngine(SparseEngine):
@@ -34,8 +31,6 @@ class CpuSparseEngine(SparseEngine):
         missing, largest = d.dtype.type(no_edge(graph.dtype)), d.dtype.type(limit)
         if method == "many_sources":
             self._many_sources(starts, largest, d)
-        elif method == "elimination":
-            self._sweeps(starts, largest, d)
         elif method == "dijkstra":
             self._dijkstra(starts, targets, missing, largest, d)
         else:
@@ -92,24 +87,6 @@ class CpuSparseEngine(SparseEngine):
             changed[part] = True
             kernels.many_sources(*lists, limit, changed, x)
             d[first : first + len(part)] = x.T
-
-        self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
-
-    def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        elimination = self.elimination
-        assert elimination is not None
-        missing = d.dtype.type(no_edge(self.graph.dtype))
-        width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // thread_count())))
-
-        def solve(first: int) -> None:
-            part = elimination.rank[starts[first : first + width]]
-            x = np.full((self.graph.n, len(part)), missing, d.dtype)
-            reached = np.zeros(self.graph.n, np.bool_)
-            x[part, np.arange(len(part))] = 0
-            reached[part] = True
-            sweep_up(*elimination.up, reached, x)
-            sweep_down(*elimination.down, x)
-            write_rows(x, elimination.rank, limit, missing, d[first : first + len(part)])
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 

@@ -1,33 +1,20 @@
 """The interface between sparse methods and hardware."""
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 
 import torch
 
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.sparse.elimination import Elimination, eliminate
 
 
 class SparseEngine(ABC):
-    """Solves one graph without negative weights, on its device.
-
-    The distances of all methods are the same bits, but for those of floats by "elimination", which
-    adds up the weights of a path in another order.
+    """Solves one graph without negative weights, on its device. The distances of all methods are
+    the same bits. "elimination" is none of them: see tri_apsp.elimination.
     """
 
     def __init__(self, graph: SparseGraph) -> None:
         assert graph.lowest >= 0
         self.graph = graph
-
-    @cached_property
-    def elimination(self) -> Elimination | None:
-        """What "elimination" needs; None if the graph does not stay sparse."""
-        return eliminate(self.graph)
-
-    def rows_together(self, method: str) -> int:
-        """Return how many rows take about as long as one; 1 if time grows with rows."""
-        return 1
 
     @abstractmethod
     def distances(
@@ -42,7 +29,7 @@ class SparseEngine(ABC):
         """Return the distances (len(sources), n); no_edge beyond `limit`.
 
         Args:
-            method: one of ROW_METHODS; "dijkstra" on a CPU only.
+            method: one of ROW_METHODS but "elimination"; "dijkstra" on a CPU only.
             sources: 1-D of int64 on the CPU.
             limit: finite distances beyond it are not kept.
             targets: 1-D of int64 on the CPU, the only vertices whose distances must be right; None:
@@ -53,6 +40,6 @@ class SparseEngine(ABC):
 
     @abstractmethod
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        """Return the predecessors, (len(sources), n) of int32, of what distances() returned, -1 at
-        sources and without path.
+        """Return the predecessors, (len(sources), n) of int32, of what distances() returned, or of
+        exact distances by another method; -1 at sources and without path.
         """

@@ -4,13 +4,14 @@ once.
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import sources_of
+from tri_apsp.elimination.base import Totals
 from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, error_for
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -149,21 +150,6 @@ def _hops_on_cpu(
 
     _run(search, len(starts), graph)
     return any(too_long)
-
-
-class Totals(NamedTuple):
-    """Sums over the distances d(s, v) from all sources s to each vertex v, as float64 (n,) on the
-    CPU.
-
-    Attributes:
-        total: the sum of those that are finite.
-        reached: how many are finite, the vertex itself included.
-        farthest: the largest finite one.
-    """
-
-    total: torch.Tensor
-    reached: torch.Tensor
-    farthest: torch.Tensor
 
 
 def hop_totals(

@@ -1,16 +1,18 @@
 """Measures of whole graphs that need all distances, but never hold n^2 of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import check_flags
+from tri_apsp.arguments import check_flags, check_tensor, limit_of
+from tri_apsp.elimination.base import Totals
+from tri_apsp.elimination.weights import fits_all
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.hops import Totals, hop_totals
+from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
 from tri_apsp.sparse.run import SparseSolver
 
@@ -164,6 +166,101 @@ def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
     return mean_distance_of(totals(graph, weighted=weighted))
 
 
+def accessibility(
+    graph: GraphLike,
+    limits: Sequence[float] | float,
+    values: torch.Tensor | None = None,
+    *,
+    to_vertex: bool = False,
+) -> torch.Tensor:
+    """Return how much each vertex reaches within each limit: the sum of the values of the vertices
+    whose distance from it is at most that.
+
+    Args:
+        graph: as for `shortest_paths`, without a batch; distances are sums of weights.
+        limits: one or several distances, not negative, in the unit of the weights.
+        values: (n,), such as the jobs at each vertex; None: 1 for each, so that vertices are
+            counted, the vertex itself included.
+        to_vertex: sum over the vertices that reach each vertex, instead of those that it reaches.
+
+    Returns:
+        (limits, n) of float64 on the CPU, in the unit of the values; for one limit that is no
+        sequence, (n,).
+
+    Raises:
+        InputError: as `shortest_paths`; a limit that is negative or no number; values of another
+            shape, or not finite.
+        NegativeCycleError: there is a negative cycle.
+        DistanceRangeError: a distance does not fit the dtype.
+
+    Cost:
+        As `eccentricities` with `weighted`.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> inf = float("inf")
+        >>> path = torch.tensor([[0, 3, inf], [3, 0, 1], [inf, 1, 0]])
+        >>> tri_apsp.accessibility(path, [1, 4], torch.tensor([10.0, 20.0, 30.0]))
+        tensor([[10., 50., 50.],
+                [60., 60., 60.]], dtype=torch.float64)
+    """
+    check_flags(to_vertex=to_vertex)
+    given = sparse_graph(graph)
+    engines.choose(given.device)  # which raises if no kernel can run
+    amounts = _amounts(values, given.n)
+    several: Sequence[float] = limits if isinstance(limits, Sequence) else [limits]
+    most = torch.tensor(
+        [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
+    )
+    solver = SparseSolver(given, plan_sparse(given, reason="rows are compared in blocks"))
+    if solver.sweeps is not None and solver.is_direct and fits_all(given):
+        found = solver.sweeps.within(most, amounts, from_source=not to_vertex)
+    else:
+        found = _within(solver, given, most, amounts, to_vertex=to_vertex)
+    return found if isinstance(limits, Sequence) else found[0]
+
+
+def _within(
+    solver: SparseSolver,
+    graph: SparseGraph,
+    limits: torch.Tensor,
+    amounts: torch.Tensor,
+    *,
+    to_vertex: bool,
+) -> torch.Tensor:
+    """Return what accessibility does, by blocks of rows."""
+    result = torch.zeros(len(limits), graph.n, dtype=torch.float64, device=graph.device)
+    weights = amounts.to(graph.device)
+    for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, graph.n))):
+        for i, limit in enumerate(limits.tolist()):
+            near = (solved.distances <= limit).to(torch.float64)
+            if to_vertex:
+                result[i] += weights[rows] @ near
+            else:
+                result[i, rows] = near @ weights
+    return result.cpu()
+
+
+def _amounts(values: object, n: int) -> torch.Tensor:
+    """Return checked values of vertices, (n,) of float64 on the CPU."""
+    if values is None:
+        return torch.ones(n, dtype=torch.float64)
+    amounts = check_tensor(values, "values").detach().to("cpu", torch.float64)
+    if amounts.shape != (n,):
+        raise InputError(
+            f"`values` must have one value for each of the {n} vertices, but have shape "
+            f"{tuple(amounts.shape)}; give one for each."
+        )
+    if not bool(amounts.isfinite().all()):
+        wrong = int((~amounts.isfinite()).nonzero()[0])
+        raise InputError(
+            f"`values` must be finite, but that of vertex {wrong} is {amounts[wrong].item()}; "
+            "replace it."
+        )
+    return amounts
+
+
 def eccentricities_of(found: Totals) -> torch.Tensor:
     """Return the eccentricities by the totals of the distances from each vertex."""
     return found.farthest.masked_fill(found.reached < len(found.reached), float("inf"))
@@ -226,6 +323,8 @@ def _weighted_totals(
 ) -> Totals:
     n = given.n
     solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
+    if solver.sweeps is not None and solver.is_direct and fits_all(given):
+        return solver.sweeps.totals(from_source=from_source)
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     add = _add_on_cpu if given.device.type == "cpu" else _add
     for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):

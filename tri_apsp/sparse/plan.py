@@ -5,10 +5,8 @@ from typing import Literal, get_args
 
 import torch
 
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.plan import Options, Plan
-from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.choice import choose
 
 JOHNSON = "johnson"
@@ -59,17 +57,10 @@ def plan_sparse(
     method, may_eliminate = choice, False
     if choice == "auto":
         method, may_eliminate = choose(graph, rows, sources, limit)
-    # Predecessors are found by equal sums; floats of a path are added up in another order.
-    exact = not (options.predecessors and graph.dtype.is_floating_point)
-    if method == "elimination" and not exact:
-        raise InputError(
-            "method 'elimination' finds predecessors only of integer weights, but these are "
-            f'{dtype_name(graph.dtype)}; give method="auto", or leave predecessors out.'
-        )
-    may_eliminate = may_eliminate and exact
-    if may_eliminate:
-        has = "" if graph.device.type == "cpu" else " and has long paths"
-        reason += f"; by elimination if the graph stays sparse{has}"
+    if method == "elimination" and choice == "auto":
+        reason += "; by the order of elimination of the prepared graph"
+    elif may_eliminate:
+        reason += "; by elimination if the graph stays sparse"
     columns = graph.n if targets is None else len(targets)
     index = torch.int32.itemsize if options.predecessors else 0
     return SparsePlan(

@@ -5,6 +5,7 @@ cycles reach.
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -13,13 +14,15 @@ from tri_apsp import engines
 from tri_apsp.cycles.search import allowance_of
 from tri_apsp.cycles.sparse import Reweighted, SparseComponents, reweight
 from tri_apsp.device import synchronize
+from tri_apsp.elimination.base import Sweeps
+from tri_apsp.elimination.prepared import PreparedGraph, ordered
+from tri_apsp.elimination.weights import fits_all, largest_distance
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import memory_for
 from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import minus_infinity, no_edge
-from tri_apsp.sparse.choice import has_long_paths
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.plan import SparsePlan
 from tri_apsp.values import raise_out_of_range
@@ -84,28 +87,44 @@ def _rows(
 
 
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
-    """Solve from a further vertex with an edge of weight 0 to each source.
+    """Solve from all sources at once, by elimination where no predecessors are asked for; else from
+    a further vertex with an edge of weight 0 to each source.
 
     Its paths are a tree, in which each vertex is below one source also where several are equally
     near.
     """
     assert plan.sources is not None
     n, vertices = graph.n, torch.unique(plan.sources)
-    further = dataclasses.replace(plan, sources=torch.tensor([n]), min_only=False)
+    sweeps = None if plan.options.predecessors else _sweeps_of(graph, plan)
+    if sweeps is not None and fits_all(graph):
+        row, place = sweeps.nearest(vertices)
+        if plan.limit is not None:
+            beyond = row > plan.limit
+            row, place = (
+                row.masked_fill(beyond, no_edge(graph.dtype)),
+                place.masked_fill(beyond, -1),
+            )
+        none = place < 0
+        nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
+        distances = row[None] if plan.targets is None else row[None, plan.targets.to(row.device)]
+        ran = dataclasses.replace(plan, method="elimination")
+        return Result(distances, ran, sources=vertices, nearest=nearest)
+    options = plan.options._replace(predecessors=True)
+    further = dataclasses.replace(
+        plan, sources=torch.tensor([n]), targets=None, min_only=False, options=options
+    )
     result = _rows(graph.with_source(vertices), further)
-    distances, pred = result.distances, result.predecessors
-    if plan.targets is None:
-        distances = distances[:, :n].contiguous()
-    nearest = None
-    if pred is not None:
-        pred = pred[:, :n].contiguous()
-        pred.masked_fill_(pred == n, -1)
-        nearest = _nearest(pred[0], distances[0])
+    assert result.predecessors is not None
+    distances, pred = (x[:, :n].contiguous() for x in (result.distances, result.predecessors))
+    pred.masked_fill_(pred == n, -1)
+    nearest = _nearest(pred[0], distances[0])
+    if plan.targets is not None:
+        distances = distances[:, plan.targets.to(distances.device)]
     return dataclasses.replace(
         result,
         distances=distances,
         plan=dataclasses.replace(plan, method=result.plan.method),
-        predecessors=pred,
+        predecessors=pred if plan.options.predecessors else None,
         sources=vertices,
         nearest=nearest,
     )
@@ -151,32 +170,40 @@ class SparseSolver:
         engines.choose(graph.device)  # which raises if no kernel can run
         self._components: SparseComponents | None = None
         self._reweighted: Reweighted | None = None
-        if graph.lowest < 0:
+        # Predecessors of rounded distances with negative weights need potentials.
+        exact = not (plan.options.predecessors and graph.dtype.is_floating_point)
+        self.sweeps = _sweeps_of(graph, plan) if exact or graph.lowest == 0 else None
+        if graph.lowest < 0 and self.sweeps is None:
             allowance = allowance_of(graph.by_source.weights, graph.n)
             while (reweighted := reweight(graph, allowance)) is None:
                 self._components = self._components or SparseComponents(graph, allowance)
                 graph = self._components.remove_from(graph)
             self._reweighted, graph = reweighted, reweighted.graph
+            self.sweeps = _sweeps_of(graph, plan)
         reached = None if self._components is None else self._components.first_reached(self.sources)
         if reached is not None and plan.options.negative_cycles == "raise":
             raise NegativeCycleError(
                 reached.vertices, labels=self._graph.labels, weight=reached.weight
             )
         self.negative_cycle = reached
-        self.method, self._engine = plan.method, _engine_of(plan.engine, graph)
-        if plan.may_eliminate and (graph.device.type == "cpu" or has_long_paths(graph)):
-            if self._engine.elimination is not None:
-                self.method = "elimination"
-        elif self.method == "elimination" and self._engine.elimination is None:
+        self.method = plan.method if self.sweeps is None else "elimination"
+        self._solved = graph
+        if self.method == "elimination" and self.sweeps is None:
             raise InputError(
                 "method 'elimination' needs a graph that stays sparse while vertices are "
                 f"eliminated, as road networks do, but {graph.n} vertices with {graph.edges} edges "
                 'do not; give method="auto".'
             )
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the graph is solved as it is, not with potentials."""
+        return self._reweighted is None
+
     def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:
         """Yield `rows` rows at a time, from `first` on: which these are, and what solve returns."""
-        together = rows * max(1, self._engine.rows_together(self.method) // rows)
+        many = 1 if self.sweeps is None else self.sweeps.rows_together()
+        together = rows * max(1, many // rows)
         for start in range(first, len(self.sources), together):
             solved = self.solve(self.sources[start : start + together])
             for begin in range(0, len(solved.distances), rows):
@@ -193,38 +220,63 @@ class SparseSolver:
             DistanceRangeError: a distance does not fit the dtype.
             TooLargeError: the rows do not fit the memory.
         """
-        engine, device, pred = self._engine, self._graph.device, None
-        targets = self._plan.targets
+        device, targets, solved = self._graph.device, self._plan.targets, self._solved
         # The limit applies to distances, not to distances with potentials.
         limit = self._plan.limit if self._reweighted is None else None
-        largest = no_edge(engine.graph.dtype) - 1  # of floats inf
+        largest = no_edge(solved.dtype) - 1 if limit is None else limit  # of floats inf
         with self.memory_for(len(sources)):
             # A check that compares each vertex with its neighbours needs all distances.
-            ends_early = targets is not None and (limit is not None or _fits(engine.graph))
-            found = engine.distances(
-                self.method,
-                sources,
-                largest if limit is None else limit,
-                targets=targets if ends_early else None,
-            )
+            ends_early = targets is not None and (limit is not None or fits_all(solved))
+            columns = targets if ends_early else None
+            find = self._by_engine if self.sweeps is None else self._by_sweeps
+            found, pred = find(sources, largest, columns)
             if limit is None:
-                _check_range(engine.graph, found)
-            if targets is not None:
+                _check_range(solved, found)
+            if targets is not None and found.shape[1] != len(targets):
                 found = found[:, targets.to(found.device)]
-            if self._plan.options.predecessors:
-                pred = engine.predecessors(sources, found).to(device)
             distances = found.to(device)
+            pred = None if pred is None else pred.to(device)
             if self._reweighted is not None:
                 distances = self._subtract_potentials(self._reweighted, distances, pred, sources)
             if self.negative_cycle is not None:
                 self._mark(sources, distances, pred)
         return Rows(distances, pred)
 
+    @cached_property
+    def _engine(self) -> SparseEngine:
+        return _engine_of(self._plan.engine, self._solved)
+
+    def _by_engine(self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None) -> Rows:
+        found = self._engine.distances(self.method, sources, limit, targets=columns)
+        if columns is not None:
+            found = found[:, columns.to(found.device)]
+        if not self._plan.options.predecessors:
+            return Rows(found, None)
+        return Rows(found, self._engine.predecessors(sources, found))
+
+    def _by_sweeps(self, sources: torch.Tensor, limit: float, columns: torch.Tensor | None) -> Rows:
+        sweeps = self.sweeps
+        assert sweeps is not None
+        if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
+            return Rows(sweeps.table(sources, columns, limit), None)
+        if not self._plan.options.predecessors:
+            found = sweeps.rows(sources, limit)
+            return Rows(found if columns is None else found[:, columns.to(found.device)], None)
+        found, pred, again = sweeps.rows_with_predecessors(sources, limit, self._solved)
+        if len(again):  # along edges of weight 0, say
+            place, starts = again.to(found.device), sources[again]
+            rows = found[place]
+            if self._solved.dtype.is_floating_point:  # whose equal sums need the order of a path
+                method = "dijkstra" if self._solved.device.type == "cpu" else "many_sources"
+                rows = self._engine.distances(method, starts, limit)
+            found[place], pred[place] = rows, self._engine.predecessors(starts, rows)
+        return Rows(found, pred)
+
     def memory_for(self, rows: int) -> AbstractContextManager[None]:
         """Return a context in which `rows` rows are solved. The workspace of an engine is
         bounded, and not counted.
         """
-        dtype, solved_in = self._graph.dtype, self._engine.graph.dtype
+        dtype, solved_in = self._graph.dtype, self._solved.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
         itemsize += torch.int32.itemsize if self._plan.options.predecessors else 0
         return _memory_for(rows, self._graph, rows * self._graph.n * itemsize)
@@ -288,21 +340,23 @@ def _engine_of(name: str, graph: SparseGraph) -> SparseEngine:
     return TritonSparseEngine(graph)
 
 
-def _fits(graph: SparseGraph) -> bool:
-    """Return whether the dtype holds the weight of any path."""
-    return bool(graph.heaviest * max(1, graph.n - 1) <= _largest(graph.dtype))
-
-
-def _largest(dtype: torch.dtype) -> float | int:
-    return torch.finfo(dtype).max if dtype.is_floating_point else int(no_edge(dtype)) - 1
+def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
+    """Return the sweeps of a graph where its plan eliminates; None if the graph does not stay
+    sparse, or its weights are not for them.
+    """
+    if not (plan.may_eliminate or plan.method == "elimination"):
+        return None
+    if not isinstance(graph, PreparedGraph) or graph.tree is None:
+        graph = ordered(graph, "auto")
+    return graph.sweeps
 
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     """Raise if a vertex is not reached because its distance does not fit the dtype."""
-    if _fits(graph) or not distances.numel():
+    if fits_all(graph) or not distances.numel():
         return
     infinity = no_edge(graph.dtype)
-    largest = _largest(graph.dtype)
+    largest = largest_distance(graph.dtype)
     parts = torch.split(distances, max(1, _VALUES_PER_BLOCK // graph.n))
     farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
     if farthest.item() + graph.heaviest <= largest:

@@ -1,7 +1,5 @@
 """Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one
 changed anything.
-
-Elimination has no rounds: one launch for each slab of sources.
 """
 
 from functools import cache, cached_property
@@ -9,12 +7,10 @@ from typing import Any
 
 import torch
 
-from tri_apsp.device import current, describe, free_memory
+from tri_apsp.device import current, describe
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
-from tri_apsp.kernels.shared.elimination import _sweep_kernel
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.elimination import sweep_chunks
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.rounds import FIRST, chunks_of, rounds
 
@@ -32,10 +28,6 @@ _COLUMNS, _CHUNK = 512, 128
 # on an H200 with 32 MB, which stay in the L2 cache, and 22 ms with 512 MB: fewer and larger
 # launches gain more.
 _SLAB_BYTES = 512 << 20
-# Columns of a program that sweeps, by one warp, and edges of its chunks. A sweep takes about as
-# long for few columns as for many, so one of all rows takes this share of the free memory, with
-# the rows themselves.
-_SWEEP_COLUMNS, _SWEEP_EDGES, _SWEEP_MEMORY = 32, 32, 0.25
 # The host reads after at most this many rounds whether one changed a value.
 _MOST_ROUNDS = 64
 # Predecessors that are found at a time, and distances that are compared with a limit: this bounds
@@ -61,8 +53,6 @@ class TritonSparseEngine(SparseEngine):
         with current(graph.device):
             if not graph.edges:
                 return self._only_sources(starts)
-            if method == "elimination":
-                return self._sweeps(starts, limit)
             largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
             if method == "many_sources":
                 return self._many_sources(starts, largest)
@@ -255,40 +245,6 @@ class TritonSparseEngine(SparseEngine):
                 needed = int(changed.max()) + 1  # slabs mostly take about as many rounds
         return result
 
-    def rows_together(self, method: str) -> int:
-        if method != "elimination":
-            return 1
-        row = 2 * self.graph.n * self.graph.dtype.itemsize
-        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / max(1, row))
-
-    @cached_property
-    def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
-        assert self.elimination is not None
-        chunks = sweep_chunks(self.elimination, _SWEEP_EDGES)
-        return tuple(x.to(self.graph.device) for x in chunks)
-
-    def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
-        graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
-        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
-        # Half of the memory that is left: more than a slab of rows_together() needs while the rows
-        # of the one before exist.
-        width = max(
-            _SWEEP_COLUMNS, free_memory(graph.device) // (2 * graph.n * graph.dtype.itemsize)
-        )
-        for first in range(0, len(starts), width):
-            part = starts[first : first + width]
-            x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
-            x[part, torch.arange(len(part), device=part.device)] = 0
-            programs = -(-len(part) // _SWEEP_COLUMNS)
-            _launcher(_sweep_kernel, x.dtype)(
-                (programs, 1, 1), x, *chunks, len(chunks[0]), len(part)
-            )
-            result[first : first + len(part)] = x.mT
-        if limit < missing - 1:
-            for rows in torch.split(result, max(1, _VALUES_PER_BLOCK // graph.n)):
-                rows.masked_fill_(rows > limit, missing)
-        return result
-
     def _pull_rows(
         self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int
     ) -> None:
@@ -348,11 +304,5 @@ def kernel_constants(
             "num_warps": row_warps,
         },
         kernels._tight_kernel: {"VERTICES": block, "LANES": lanes, "FEWEST": fewest},
-        _sweep_kernel: {
-            "NO_EDGE": missing,
-            "EDGES": _SWEEP_EDGES,
-            "BLOCK": _SWEEP_COLUMNS,
-            "num_warps": 1,
-        },
     }
     return {"num_warps": 4} | known[kernel]

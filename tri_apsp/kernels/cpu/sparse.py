@@ -231,6 +231,30 @@ def tight_predecessors(
 
 
 @kernel
+def rounded_predecessors(offsets, sources, weights, start, none, d, pred, closer):  # type: ignore[no-untyped-def]
+    """pred[v] <- the u with the smallest d[u] + w of the edges (u, v), -1 for the source and
+    without a path; of several, the source, then the smallest.
+
+    Args:
+        offsets, sources, weights: the edges by destination.
+        start: the source, whose distance is 0.
+        d: [n], rounded, with `none` where there is no path.
+        closer: [1] of bool, set to whether d[pred[v]] < d[v] for all v, so that no loop forms.
+    """
+    all_closer = True
+    for v in range(len(d)):
+        pred[v] = -1
+        if d[v] < none and v != start:
+            best = none
+            for e in range(offsets[v], offsets[v + 1]):
+                u, total = sources[e], d[sources[e]] + weights[e]
+                if total < best or (total == best and u == start and total < none):
+                    best, pred[v] = total, u
+            all_closer = all_closer and pred[v] >= 0 and d[pred[v]] < d[v]
+    closer[0] = all_closer
+
+
+@kernel
 def spread(offsets, targets, words):  # type: ignore[no-untyped-def]
     """words[v] <- the OR of words[u] over v and all vertices u that lead to v.
 

@@ -1,0 +1,72 @@
+"""nearest: for each vertex of a graph file the nearest of some vertices."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+
+from tri_apsp.console.exit_status import BAD_INPUT
+
+FROM_SOURCES = "vertex,nearest,distance\n1,3,1\n2,2,0\n3,3,0\n4,-1,inf\n5,-1,inf\n"
+TO_SOURCES = "vertex,nearest,distance\n1,2,2\n2,2,0\n3,3,0\n4,3,4\n5,-1,inf\n"
+
+
+@pytest.fixture
+def sources(save):
+    return save("s.txt", "3\n2\n3\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [([], FROM_SOURCES), (["--to-sources"], TO_SOURCES)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_a_csv_on_standard_output_or_in_a_file(
+    cli, five, sources, tmp_path, options, expected, dtype
+):
+    words = ["nearest", five, "--sources", sources, "--dtype", dtype, *options]
+    assert cli(*words).out == expected
+    path = tmp_path / "n.csv.gz"
+    outcome = cli(*words, "-o", path)
+    assert gzip.decompress(path.read_bytes()).decode() == expected
+    assert re.search(r"^sources +2 vertices$", outcome.out, re.MULTILINE)
+    assert re.search(r"^reachable +[34] of 5 vertices$", outcome.out, re.MULTILINE)
+    assert outcome.out.splitlines()[-1].split() == ["written", str(path)]
+
+
+def test_json(cli, five, sources):
+    found = cli("nearest", five, "--sources", sources, "--json").json
+    assert (found["n"], found["edges"], found["sources"]) == (5, 5, 2)
+    assert (found["reachable_vertices"], found["max_distance"]) == (3, 1)
+    assert found["to_sources"] is False
+
+
+def test_names(cli, save):
+    graph, names = save("g.csv", 'Oslo,Rome,2\nRome,"New York",0.5\n'), save("s.txt", "Rome\n")
+    lines = ["vertex,nearest,distance", '"New York",Rome,0.5', "Oslo,,inf", "Rome,Rome,0"]
+    assert cli("nearest", graph, "--sources", names).out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("", ["required: --sources"]),
+        ("--sources {0}/none.txt", ["must be readable", "none.txt"]),
+        ("--sources {0}/s.txt -o {0}/n.npy", [".csv, .csv.gz", "ends in .npy", "rename it"]),
+        (
+            "--sources {0}/bad.csv",
+            ["one vertex of the graph", "line 2", "'9'", "correct or"],
+        ),
+        ("--sources {0}/bad.csv -o {0}/bad.csv", ["--sources and --out must be two files"]),
+        ("--sources {0}/empty.txt", ["must not be empty"]),
+    ],
+)
+def test_refused(cli, five, sources, save, tmp_path, words, parts):
+    save("bad.csv", "1\n9\n")
+    save("empty.txt", "")
+    outcome = cli("nearest", five, *words.format(tmp_path).split())
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert re.fullmatch(r"error: [^\n]*[^.\n]\.\n", outcome.err)
+    for part in parts:
+        assert part in outcome.err

@@ -1,0 +1,186 @@
+"""table: distances between the vertices of two files, or of the pairs of one."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+import numpy as np
+import pytest
+from cli.five import FIVE_DISTANCES
+
+from tri_apsp import api
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+
+CITIES = 'Oslo,Rome,2\nRome,"Bari, old",3\n"New York",Oslo,4\n'
+needs_pairs = pytest.mark.skipif(
+    not hasattr(api, "paired_distances"), reason="there are no distances of pairs"
+)
+
+
+def expected(sources, targets=range(5)):
+    rows = [[FIVE_DISTANCES[source][target] for target in targets] for source in sources]
+    return [[np.inf if value is None else value for value in row] for row in rows]
+
+
+@pytest.fixture
+def sources(save):
+    return save("s.txt", "3\n1\n3\n")
+
+
+@pytest.fixture
+def targets(save):
+    return save("t.txt.gz", "\ufeff# stops\r\n2\r\n\r\n  5 \r\n")
+
+
+@pytest.fixture
+def refused(cli, tmp_path):
+    """Expect one sentence that contains the parts, and that no file is written."""
+
+    def call(parts, *words, status=BAD_INPUT):
+        before = sorted(tmp_path.iterdir())
+        outcome = cli(*words)
+        assert (outcome.status, outcome.out) == (status, "")
+        assert re.fullmatch(r"error: [^\n]*[^.\n]\.\n", outcome.err)
+        for part in parts:
+            assert part in outcome.err
+        assert sorted(tmp_path.iterdir()) == before
+
+    return call
+
+
+def test_arrays(cli, five, sources, targets, tmp_path):
+    path = tmp_path / "d.npy"
+    outcome = cli("table", five, "--sources", sources, "--targets", targets, "-o", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert np.load(path).tolist() == expected([2, 0, 2], [1, 4])
+    lines = [line.split(maxsplit=1) for line in outcome.out.splitlines()]
+    assert [label for label, _ in lines if label not in ("graph", "device")][1:] == [
+        "reachable",
+        "distances",
+        "written",
+    ]
+    assert lines[-3][1] == "3 of 6 pairs"
+    assert cli("table", five, "--sources", sources, "-o", path).status == 0
+    assert np.load(path).tolist() == expected([2, 0, 2])
+
+
+def test_a_csv_in_a_file_or_on_standard_output(cli, five, sources, targets, tmp_path):
+    path, words = tmp_path / "d.csv", ["table", five, "--sources", sources, "--targets", targets]
+    table = "source,2,5\n3,3,inf\n1,2,inf\n3,3,inf\n"
+    assert cli(*words, "-o", path).status == 0
+    assert path.read_text() == table
+    assert cli(*words).out == table
+    assert cli("table", five, "--sources", sources).out.splitlines()[0] == "source,1,2,3,4,5"
+
+
+def test_json_and_dtype(cli, five, sources, targets):
+    words = ["table", five, "--sources", sources, "--targets", targets, "--dtype", "int32"]
+    found = cli(*words, "--json").json
+    assert (found["n"], found["edges"], found["shape"]) == (5, 5, [3, 2])
+    assert (found["reachable_pairs"], found["max_distance"], found["sum_distances"]) == (3, 3, 8)
+    assert found["dtype"] == "int32"
+    assert found["seconds"] > 0
+
+
+def test_names(cli, save):
+    graph, names = save("g.csv", CITIES), save("s.txt", 'New York\n"Oslo"\n')
+    targets = save("t.txt", "Bari, old\n")
+    found = cli("table", graph, "--sources", names, "--targets", targets).out
+    assert found == 'source,"Bari, old"\n"New York",9\nOslo,5\n'
+
+
+def test_large_ids(cli, save):
+    graph, ids = save("g.txt", f"{10**30} 7 1\n"), save("s.txt", f"{10**30}\n")
+    assert cli("table", graph, "--sources", ids).out == f"source,7,{10**30}\n{10**30},1,0\n"
+
+
+def test_standard_input(cli, five, targets, monkeypatch, refused):
+    def stdin(text):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    stdin("1\n")
+    words = ["table", five, "--sources", "-", "--targets"]
+    assert cli(*words, targets).out == "source,2,5\n1,2,inf\n"
+    refused(["standard input, but --sources and --targets are"], *words, "-")
+    stdin("1\nx\n")
+    refused(["line 2 of the stream is 'x'"], *words, targets)
+    monkeypatch.setattr(sys, "stdin", None)
+    refused(["vertices must be read from an open file"], *words, targets)
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("1\n6\n", ["--sources must hold one vertex", "from 1 to 5", "line 2", "'6'", "correct"]),
+        ("# all\n\nfour\n", ["line 3", "'four'"]),
+        ("1 2\n", ["one vertex", "'1 2'"]),
+        ("1.0\n", ["'1.0'"]),
+        ("", ["a file of vertices must not be empty", "write it again"]),
+        ("# none\n", ["at least one vertex", "comments alone", "add a line"]),
+        (b"\x00\x01", ["control characters"]),
+    ],
+)
+def test_vertices_that_are_refused(refused, five, save, tmp_path, content, parts):
+    path = save("s.txt", content)
+    refused(parts, "table", five, "--sources", path, "-o", tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ("", ["one of the arguments --sources --pairs is required"]),
+        ("--sources {0}/none.txt", ["file of vertices must be readable", "none.txt", "check"]),
+        ("--sources {0} -o {0}/d.npy", ["must be readable"]),
+        ("--sources {0}/s.txt -o {0}/d.mtx", [".npy, .npz", "ends in .mtx"]),
+        ("--sources {0}/s.csv -o {0}/s.csv", ["--sources and --out must be two files"]),
+        ("--sources {0}/s.txt -o {0}/five.gr", ["ends in .gr"]),
+        ("--sources {0}/s.txt --pairs {0}/s.txt", ["not allowed with argument --sources"]),
+        ("--pairs {0}/s.txt --targets {0}/s.txt", ["--targets is given; leave it out"]),
+        ("--sources {0}/s.txt --dtype int16", ["'int16'"]),
+    ],
+)
+def test_arguments_that_are_refused(refused, five, sources, save, tmp_path, words, parts):
+    save("s.csv", "1\n")
+    refused(parts, "table", five, *words.format(tmp_path).split())
+
+
+def test_graphs_that_are_refused(refused, sources, save):
+    empty = save("e.gr", "p sp 0 0\n")
+    refused(["--sources needs a graph with vertices"], "table", empty, "--sources", sources)
+    cycle = save("c.gr", "p sp 3 2\na 1 2 3\na 2 1 -4\n")
+    words = ["table", cycle, "--sources", sources]
+    refused(["through vertices", "remove or raise"], *words, status=FAILED)
+
+
+@needs_pairs
+@pytest.mark.parametrize("content", ["1 3\n 4   2\n", "1\t3\n4\t2\n", '"1",3\n4, 2\n'])
+def test_pairs(cli, five, save, tmp_path, content):
+    words, path = ["table", five, "--pairs", save("p.txt", content)], tmp_path / "d.npy"
+    assert cli(*words).out == "source,target,distance\n1,3,5\n4,2,7\n"
+    outcome = cli(*words, "-o", path)
+    assert "2 of 2 pairs" in outcome.out
+    assert np.load(path).tolist() == [5, 7]
+    assert cli(*words, "--json").json["shape"] == [2]
+
+
+@needs_pairs
+def test_pairs_of_names(cli, save):
+    graph = save("g.csv", CITIES)
+    for pairs in ('Oslo "Bari, old"\nRome Oslo\n', 'Oslo, "Bari, old"\nRome,Oslo\n'):
+        found = cli("table", graph, "--pairs", save("p.txt", pairs)).out.splitlines()
+        assert found[1:] == ['Oslo,"Bari, old",5', "Rome,Oslo,inf"]
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("1 2\n3\n", ["two vertices", "line 2", "'3'"]),
+        ("1,2,3\n", ["two vertices", "'1,2,3'"]),
+        ("source,target\n1,2\n", ["line 1", "'source,target'"]),
+        ("", ["must not be empty"]),
+    ],
+)
+def test_pairs_that_are_refused(refused, five, save, content, parts):
+    refused(parts, "table", five, "--pairs", save("p.txt", content))

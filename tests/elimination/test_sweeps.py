@@ -1,0 +1,259 @@
+"""Any order gives right distances: rows, tables, pairs, paths, the nearest source and measures."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from elimination.reference import DTYPES, distances_of, graphs, road_grid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tri_apsp
+from tri_apsp import no_edge, prepare
+from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+
+
+def in_any_order(graph: SparseGraph, seed: int) -> PreparedGraph:
+    return prepare(graph, order=np.random.default_rng(seed).permutation(graph.n))
+
+
+def every(graph: SparseGraph) -> torch.Tensor:
+    return torch.arange(graph.n)
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(graphs(), seeds)
+@settings(max_examples=150, deadline=None)
+def test_any_order_gives_right_distances(graph: SparseGraph, seed: int) -> None:
+    check_distances(graph, seed)
+
+
+@given(graphs(negative=True), seeds)
+@settings(max_examples=150, deadline=None)
+def test_negative_weights(graph: SparseGraph, seed: int) -> None:
+    check_distances(graph, seed)
+
+
+def check_distances(graph: SparseGraph, seed: int) -> None:
+    """Rows one by one and together, tables and pairs, from the same sweeps."""
+    prepared, expected = in_any_order(graph, seed), distances_of(graph)
+    sweeps = prepared.sweeps
+    assert sweeps is not None
+    infinity = no_edge(graph.dtype)
+    largest = infinity - 1 if graph.dtype != torch.float32 else infinity
+    rows = sweeps.rows(every(graph), largest)
+    assert torch.equal(rows, expected)
+    assert torch.equal(sweeps.rows(every(graph)[:1], largest), expected[:1])
+    assert torch.equal(sweeps.table(every(graph), every(graph), largest), expected)
+    i, j = torch.meshgrid(every(graph), every(graph), indexing="ij")
+    assert torch.equal(sweeps.pairs(i.flatten(), j.flatten()), expected.flatten())
+    check_paths(graph, sweeps.paths(i.flatten(), j.flatten()), i.flatten(), j.flatten(), expected)
+
+
+def check_paths(
+    graph: SparseGraph,
+    paths: object,
+    sources: torch.Tensor,
+    targets: torch.Tensor,
+    expected: torch.Tensor,
+) -> None:
+    """Each path leads along edges, weighs the distance, and passes no vertex twice."""
+    weights = dict[tuple[int, int], float]()
+    lists = graph.by_source
+    for u, v, w in zip(
+        lists.owners().tolist(), lists.vertices.tolist(), lists.weights.tolist(), strict=True
+    ):
+        weights[u, v] = w
+    for p, (s, t) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+        path = paths[p].tolist()  # type: ignore[index]
+        distance = expected[s, t].item()
+        if distance == no_edge(graph.dtype):
+            assert path == []
+            continue
+        assert path[0] == s
+        assert path[-1] == t
+        assert len(set(path)) == len(path)
+        edges = itertools.pairwise(path)
+        assert sum(weights[edge] for edge in edges) == distance
+
+
+@given(graphs(), seeds)
+@settings(max_examples=60, deadline=None)
+def test_nearest_source(graph: SparseGraph, seed: int) -> None:
+    prepared, expected = in_any_order(graph, seed), distances_of(graph)
+    if graph.n == 0:
+        return
+    sources = torch.arange(0, graph.n, 3)
+    found = tri_apsp.shortest_paths(prepared, sources=sources, min_only=True)
+    assert found.method == "elimination"
+    assert torch.equal(found.distances[0], expected[sources].amin(0))
+    assert found.nearest is not None
+    reached = found.distances[0] < no_edge(graph.dtype)
+    assert torch.equal(found.nearest >= 0, reached)
+    own = expected[found.nearest.clamp(min=0), every(graph)]
+    assert torch.equal(own[reached], found.distances[0][reached])
+
+
+@given(graphs(), seeds, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bool) -> None:
+    prepared, expected = in_any_order(graph, seed), distances_of(graph).to(torch.float64)
+    finite = distances_of(graph) < no_edge(graph.dtype)
+    axis, sweeps = int(from_source), prepared.sweeps
+    assert sweeps is not None
+    kept = expected.masked_fill(~finite, 0)
+    found = sweeps.totals(from_source=from_source)
+    assert torch.equal(found.total, kept.sum(axis))
+    assert torch.equal(found.reached, finite.sum(axis).to(torch.float64))
+    if graph.n:
+        assert torch.equal(found.farthest, kept.amax(axis))
+    amounts = torch.arange(graph.n, dtype=torch.float64) + 0.5
+    limits = [0, 2, 40]
+    for one in (prepared, graph):
+        near = tri_apsp.accessibility(one, limits, amounts, to_vertex=not from_source)
+        assert near.shape == (3, graph.n)
+        for i, limit in enumerate(limits):
+            within = (finite & (expected <= limit)).to(torch.float64)
+            sums = within @ amounts if from_source else amounts @ within
+            assert torch.equal(near[i], sums)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_as_dijkstra_on_a_grid(dtype: torch.dtype, directed: bool) -> None:
+    graph = sparse_graph(road_grid(23, directed=directed), dtype=dtype)
+    prepared = prepare(graph)
+    assert prepared.tree is not None
+    for rows in (1, 5, 40, 529):
+        sources = torch.arange(rows).flip(0)
+        found, expected = (
+            tri_apsp.shortest_paths(g, sources=sources, method=method, predecessors=True)
+            for g, method in ((prepared, "auto"), (graph, "dijkstra"))
+        )
+        assert found.method == "elimination"
+        assert torch.equal(found.distances, expected.distances)
+        assert torch.equal(found.predecessors, expected.predecessors)
+
+
+def test_limit_and_targets() -> None:
+    graph = road_grid(20, directed=True)
+    prepared = prepare(graph)
+    sources, targets = torch.tensor([5, 5, 399, 0]), torch.tensor([7, 0, 0, 390])
+    for options in ({}, {"limit": 400}, {"targets": targets}, {"targets": targets, "limit": 700}):
+        found, expected = (
+            tri_apsp.shortest_paths(g, sources=sources, method=method, **options).distances
+            for g, method in ((prepared, "elimination"), (graph, "dijkstra"))
+        )
+        assert torch.equal(found, expected)
+    table = tri_apsp.shortest_paths(prepared, sources=range(50), targets=range(300, 350))
+    rows = tri_apsp.shortest_paths(graph, sources=range(50), method="dijkstra")
+    assert torch.equal(table.distances, rows.distances[:, 300:350])
+
+
+def test_floats_that_round() -> None:
+    graph = road_grid(20, directed=True)
+    random = torch.rand(graph.edges, generator=torch.Generator().manual_seed(1)) + 0.01
+    exact = sparse_graph(graph, dtype=torch.float64).with_weights(random.to(torch.float64))
+    prepared = prepare(graph.with_weights(random))
+    found = tri_apsp.shortest_paths(prepared, sources=range(400), predecessors=True)
+    expected = tri_apsp.shortest_paths(exact, sources=range(400), method="dijkstra").distances
+    assert found.method == "elimination"
+    torch.testing.assert_close(found.distances.to(torch.float64), expected, rtol=1e-5, atol=0)
+    edges = dict(
+        zip(
+            zip(exact.by_source.owners().tolist(), exact.by_source.vertices.tolist(), strict=True),
+            exact.by_source.weights.tolist(),
+            strict=True,
+        )
+    )
+    for target in range(1, 400, 7):
+        path = found.path(0, target)
+        total = sum(edges[edge] for edge in itertools.pairwise(path))
+        assert total == pytest.approx(expected[0, target].item(), rel=1e-5)
+
+
+def test_zero_weights_of_floats_have_predecessors_without_loops() -> None:
+    graph = road_grid(12)
+    zeros = graph.with_weights((graph.by_source.weights % 3 == 0).to(torch.float32))
+    found = tri_apsp.shortest_paths(prepare(zeros), sources=range(144), predecessors=True)
+    expected = tri_apsp.shortest_paths(zeros, sources=range(144), method="dijkstra")
+    assert torch.equal(found.distances, expected.distances)
+    for source in range(0, 144, 13):
+        for target in range(144):
+            assert found.path(source, target)[-1] == target
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_negative_cycle_across_the_tree(dtype: torch.dtype, seed: int) -> None:
+    """It is reported, or marked, as by the other methods."""
+    graph = sparse_graph(road_grid(9, seed=seed, directed=True), dtype=dtype)
+    weights = graph.by_source.weights.clone()
+    random = np.random.default_rng(seed)
+    path = tri_apsp.shortest_paths(graph, sources=0, method="dijkstra", predecessors=True).path(
+        0, 80
+    )
+    ends = list(
+        zip(graph.by_source.owners().tolist(), graph.by_source.vertices.tolist(), strict=True)
+    )
+    step = int(random.integers(0, len(path) - 1))
+    place = ends.index((path[step], path[step + 1]))
+    back = tri_apsp.shortest_paths(graph, sources=path[step + 1], method="dijkstra").distances
+    weights[place] = -back[0, path[step]] - 1
+    negative = graph.with_weights(weights)
+    for prepared in (prepare(negative), in_any_order(negative, seed)):
+        assert prepared.sweeps is None
+        with pytest.raises(tri_apsp.NegativeCycleError):
+            tri_apsp.shortest_paths(prepared, sources=0)
+        for method in ("auto", "elimination"):
+            found, expected = (
+                tri_apsp.shortest_paths(
+                    g, sources=range(81), method=name, negative_cycles="mark"
+                ).distances
+                for g, name in ((prepared, method), (negative, "dijkstra"))
+            )
+            assert torch.equal(found, expected)
+    # Weighing exactly 0, it is none.
+    weights[place] += 1
+    level = prepare(graph.with_weights(weights))
+    found, expected = (
+        tri_apsp.shortest_paths(g, sources=range(81), method=name).distances
+        for g, name in ((level, "auto"), (graph.with_weights(weights), "dijkstra"))
+    )
+    assert torch.equal(found, expected)
+
+
+def test_integers_near_the_end_of_their_range() -> None:
+    big, missing = 2**61, 2**62 - 1
+    chain = torch.full((4, 4), missing, dtype=torch.int64)
+    chain[0, 1], chain[1, 2] = big, big - 2
+    found = tri_apsp.shortest_paths(chain, sources=[0, 1], method="elimination").distances
+    assert found.tolist() == [[0, big, 2 * big - 2, missing], [missing, 0, big - 2, missing]]
+    chain[2, 3] = 1
+    for call in (
+        lambda g: tri_apsp.shortest_paths(g, sources=0, method="elimination"),
+        lambda g: tri_apsp.paired_distances(g, [0], [3]),
+        lambda g: tri_apsp.accessibility(g, 10),
+        lambda g: tri_apsp.closeness(g, weighted=True),
+    ):
+        with pytest.raises(tri_apsp.DistanceRangeError):
+            call(prepare(chain))
+
+
+@pytest.mark.parametrize("order", ["auto", "none"])
+def test_pairs_with_and_without_an_order(order: str) -> None:
+    graph = road_grid(15, directed=True)
+    prepared = prepare(graph, order=order)
+    random = np.random.default_rng(3)
+    sources, targets = random.integers(0, 225, (2, 300))
+    expected = tri_apsp.shortest_paths(graph, sources=range(225), method="dijkstra").distances
+    found = tri_apsp.paired_distances(prepared, sources.tolist(), targets.tolist())
+    assert torch.equal(found, expected[sources, targets])
+    paths = tri_apsp.paired_paths(prepared, sources.tolist(), targets.tolist())
+    check_paths(graph, paths, torch.tensor(sources), torch.tensor(targets), expected)

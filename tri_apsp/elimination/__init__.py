@@ -1,0 +1,1 @@
+"""Elimination of vertices of a sparse graph: order once, set weights often, sweep for distances."""

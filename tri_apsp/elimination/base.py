@@ -1,0 +1,97 @@
+"""The interface between what asks for distances of an eliminated graph and hardware."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.elimination.weights import Elimination
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.paths.following import Paths
+
+
+class Totals(NamedTuple):
+    """Totals of the distances from, or to, each vertex, on the CPU.
+
+    Attributes:
+        total: (n,) of float64, the sum of those that are finite.
+        reached: (n,) of float64, how many are finite, the vertex itself included.
+        farthest: (n,) of float64, the largest finite one, at least 0.
+    """
+
+    total: torch.Tensor
+    reached: torch.Tensor
+    farthest: torch.Tensor
+
+
+class Sweeps(ABC):
+    """Distances of an eliminated graph on one device. Vertices are tensors of int64 on the CPU;
+    what is beyond the limit of the elimination, or of a call, is its `missing`.
+    """
+
+    def __init__(self, elimination: Elimination, device: torch.device) -> None:
+        self.elimination, self.device = elimination, device
+
+    def prefers_table(self, sources: int, targets: int) -> bool:
+        """Return whether table() takes less time than columns of rows()."""
+        # Operations: of a climb, whose edges lead to live vertices; of a sweep.
+        tree = self.elimination.tree
+        climb = tree.height * max(4, tree.slot_count // 4)
+        return (sources + targets) * climb < sources * (tree.edges + tree.n)
+
+    def rows_together(self) -> int:
+        """Return how many rows take about as long as one; 1 if time grows with rows."""
+        return 1
+
+    @abstractmethod
+    def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
+        """Return the distances from each source to each vertex, (sources, n)."""
+
+    @abstractmethod
+    def rows_with_predecessors(
+        self, sources: torch.Tensor, limit: float, graph: SparseGraph
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the rows, and the predecessors (sources, n) of int32 by the smallest sum at each
+        vertex, -1 at sources and without path; of several, the source, then the smallest vertex.
+
+        Args:
+            graph: the graph that is eliminated.
+
+        Returns:
+            The distances, the predecessors, and in which rows some predecessor is no closer to
+            the source, so that they may form a loop, 1-D of int64 on the CPU.
+        """
+
+    @abstractmethod
+    def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
+        """Return the distances from each source to each target, (sources, targets)."""
+
+    @abstractmethod
+    def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the distance (n,) of each vertex from the nearest source, and the place of that
+        source, (n,) of int64; of several the first, and -1 without a path.
+        """
+
+    @abstractmethod
+    def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
+        """Return a shortest path from sources[i] to targets[i] for each i."""
+
+    @abstractmethod
+    def pairs(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the distance from sources[i] to targets[i] for each i."""
+
+    @abstractmethod
+    def totals(self, *, from_source: bool) -> Totals:
+        """Return the totals of the distances to each vertex; `from_source`: from each vertex."""
+
+    @abstractmethod
+    def within(
+        self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
+    ) -> torch.Tensor:
+        """Return the sum of the amounts of the vertices that lead to each vertex within each limit,
+        (limits, n) of float64 on the CPU; `from_source`: that each vertex leads to.
+
+        Args:
+            limits: 1-D, of the dtype of the weights on the CPU.
+            amounts: (n,) of float64 on the CPU.
+        """

@@ -1,0 +1,637 @@
+"""Sweeps on a GPU: tasks of the elimination tree by groups of lanes, and labels for pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from tri_apsp.device import current, describe, free_memory
+from tri_apsp.elimination.base import Sweeps, Totals
+from tri_apsp.elimination.tree import EliminationTree
+from tri_apsp.elimination.weights import Elimination
+from tri_apsp.gpu.launcher import cached_launcher
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.memory import memory_for
+from tri_apsp.paths.following import Paths
+
+# Records of a chunk, which a program copies ahead to shared memory, and of an unrolled iteration.
+_CHUNK, _UNROLL = 128, 4
+# Narrow records have slots below this, and vertices below that; see kernels.nvidia.sweeps.
+_NARROW_SLOTS, _NARROW_VERTICES = (1 << 12) - 2, 1 << 19
+# Cycles in which a warp takes a record, if it need not wait for others, and instructions of a
+# record by lanes per thread: so a multiprocessor is busy with about ten warps.
+_RECORD_CYCLES, _INSTRUCTIONS = 55, {1: 15, 2: 20}
+# Programs per multiprocessor from which lanes alone keep a GPU busy. With fewer, the tree is
+# divided into subtrees of at most these shares of its vertices, one launch for each share.
+_PROGRAMS_PER_UNIT = 4
+_SHARES = (1 / 20, 1 / 400)
+# Vertices of a subtree that is worth a task of its own, and of a tree that is worth dividing.
+_SMALLEST_PART, _SMALLEST_TREE = 64, 4096
+# Bytes of labels, and of the distances of a slab, at a time; a slab takes this share of the free
+# memory at most.
+_LABEL_BYTES, _SLAB_BYTES, _SLAB_SHARE = 1 << 30, 2 << 30, 0.25
+# Bytes of the values that programs keep in device memory, where shared memory does not hold them.
+_SPILLED_BYTES = 1 << 30
+# Lanes of such a program.
+_SPILLED_LANES = 64
+# Edges that a climb takes at a time, for trees of fewer and of more edges per vertex than _DENSE.
+_CLIMB_EDGES, _DENSE = (32, 128), 8
+# Tiles of the kernels that write rows and predecessors, and of tables and pairs.
+_ROWS_TILE = {"VERTICES": 64, "LANES": 64}
+_PREDECESSORS_TILE = {"VERTICES": 32, "LANES": 64, "num_warps": 8}
+_TABLE_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "GROUP_M": 8}
+_PAIRS_TILE = {"PAIRS": 16, "DEPTHS": 32}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """What programs of a sweep do, without weights; on a device. See kernels.nvidia.sweeps.
+
+    Attributes:
+        words: (records, words of a record) of int32, where weights are 0.
+        edges: (2, records) of int64, the edges of each record; tree.edges: none.
+        tasks: (tasks, 8) of int32.
+        preloads: (preloads, 2) of int32.
+        launches: the first task of each launch, and their number.
+        slots: with the one that nobody reads.
+    """
+
+    words: torch.Tensor
+    edges: torch.Tensor
+    tasks: torch.Tensor
+    preloads: torch.Tensor
+    launches: list[tuple[int, int]]
+    slots: int
+
+
+class _Shape(NamedTuple):
+    """How a program of the sweep keeps values in shared memory: by threads of some lanes each."""
+
+    lanes: int
+    warps: int
+
+    @property
+    def block(self) -> int:
+        """Lanes of a program."""
+        return 32 * self.lanes * self.warps
+
+
+class GpuSweeps(Sweeps):
+    """By Gluon on an NVIDIA GPU whose shared memory holds the live values of at least 32 lanes,
+    else by plain Triton.
+
+    Args:
+        in_shared_memory: None: wherever possible.
+    """
+
+    def __init__(
+        self,
+        elimination: Elimination,
+        device: torch.device,
+        *,
+        in_shared_memory: bool | None = None,
+    ) -> None:
+        super().__init__(elimination, device)
+        self._tree = elimination.tree
+        self._dtype = torch.from_numpy(elimination.to[:0]).dtype
+        capability = describe(device).capability if device.type == "cuda" else None
+        can_use = capability is not None and capability >= (8, 0)
+        self._in_shared = can_use if in_shared_memory is None else in_shared_memory
+        self._wide = (
+            self._dtype.itemsize == 8
+            or self._tree.slot_count > _NARROW_SLOTS
+            or self._tree.n > _NARROW_VERTICES
+        )
+        self._schedules: dict[tuple[bool, tuple[int, ...]], torch.Tensor] = {}
+        self._limits: dict[Any, torch.Tensor] = {}
+
+    def rows_together(self) -> int:
+        # Time grows from where lanes alone keep the GPU busy; half of that costs about as much.
+        return 16 * describe(self.device).units
+
+    def write_all(self, out: torch.Tensor) -> None:
+        """out[s, t] <- the distance from s to t, for all vertices; out (n, n) has unit column
+        stride and is on the device.
+
+        Cost: a few operations per column and edge of the filled graph; labels of some columns at a
+        time.
+        """
+        with current(self.device):
+            for first, labels, path in self._label_blocks(self._all_positions, from_source=False):
+                part = out[:, first : first + len(labels)]
+                self._sweep("rows", labels, path, from_source=False, out=part)
+
+    def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
+        return self._rows(sources, limit, None)[0]
+
+    def rows_with_predecessors(
+        self, sources: torch.Tensor, limit: float, graph: SparseGraph
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        d, pred, not_closer = self._rows(sources, limit, graph)
+        assert pred is not None
+        assert not_closer is not None
+        return d, pred, not_closer.nonzero().flatten().cpu()
+
+    def _rows(
+        self, sources: torch.Tensor, limit: float, graph: SparseGraph | None
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        n, count, pred, not_closer = self._tree.n, len(sources), None, None
+        itemsize = self._dtype.itemsize + (0 if graph is None else 4)
+        what, size = f"{count} rows of {n} vertices", count * n * itemsize
+        with current(self.device), memory_for(what, size, self.device, "take fewer rows"):
+            d = torch.empty(count, n, dtype=self._dtype, device=self.device)
+            if graph is not None:
+                pred = torch.empty(count, n, dtype=torch.int32, device=self.device)
+                not_closer = torch.zeros(count, dtype=torch.int32, device=self.device)
+        if not count:
+            return d, pred, not_closer
+        # Lanes by position: those near each other have common ancestors.
+        starts = self._tree.positions[sources.numpy()]
+        order = np.argsort(starts, kind="stable").astype(np.int32)
+        with current(self.device):
+            lanes = torch.from_numpy(np.stack((order, starts[order], sources.numpy()[order])))
+            order_, positions, vertices = lanes.to(torch.int32).to(self.device)
+            limits = self._limits_of(limit)
+            budget = min(_SLAB_BYTES, int(_SLAB_SHARE * free_memory(self.device)))
+            width = max(64, budget // (n * self._dtype.itemsize) // 64 * 64)
+            for first in range(0, count, width):
+                slab = torch.empty(
+                    n, min(width, count - first), dtype=self._dtype, device=self.device
+                )
+                part = slice(first, first + slab.shape[1])
+                for at, labels, path in self._label_blocks(positions[part], from_source=True):
+                    into = slab[:, at : at + len(labels)]
+                    self._sweep("rows", labels, path, from_source=True, out=into)
+                rows = [d, slab, order_[part]]
+                if graph is None:
+                    grid = self._tiles(slab, _ROWS_TILE)
+                    self._launch("rows", *grid, rows, [limits, *slab.shape], **_ROWS_TILE)
+                else:
+                    lists = graph.to(self.device).by_destination
+                    self._launch(
+                        "predecessors",
+                        *self._tiles(slab, _PREDECESSORS_TILE),
+                        [d, pred, not_closer, slab, order_[part], vertices[part]],
+                        [lists.offsets, lists.vertices, lists.weights, limits, *slab.shape],
+                        EXACT=not self._dtype.is_floating_point,
+                        **_PREDECESSORS_TILE,
+                    )
+        return d, pred, not_closer
+
+    def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
+        m, n = len(sources), len(targets)
+        size = m * n * self._dtype.itemsize
+        what, limits = f"a table of {m} x {n} distances", self._limits_of(limit)
+        with current(self.device), memory_for(what, size, self.device, "take fewer vertices"):
+            out = torch.empty(m, n, dtype=self._dtype, device=self.device)
+        with current(self.device):
+            up, down = self._positions_of(sources), self._positions_of(targets)
+            for row, x, x_path in self._label_blocks(up, from_source=True, share=0.25):
+                x, x_path, x_depths = x.mT.contiguous(), x_path.mT.contiguous(), self._depths(up)
+                for column, y, y_path in self._label_blocks(down, from_source=False, share=0.25):
+                    y, y_path = y.mT.contiguous(), y_path.mT.contiguous()
+                    part = out[row : row + x.shape[1], column : column + y.shape[1]]
+                    tiles = -(-part.shape[0] // _TABLE_TILE["BLOCK_M"])
+                    tiles *= -(-part.shape[1] // _TABLE_TILE["BLOCK_N"])
+                    self._launch(
+                        "table",
+                        tiles,
+                        1,
+                        [part, x, x_path, x_depths[row:], y, y_path, self._depths(down)[column:]],
+                        [limits, *part.shape, n],
+                        **_TABLE_TILE,
+                    )
+        return out
+
+    def pairs(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(len(sources), dtype=self._dtype, device=self.device)
+        # Pairs whose different vertices have labels that fit at a time; mostly all of them.
+        step, limits = max(1, self._lanes_together(0.5)), self._limits_of(float("inf"))
+        if min(len(sources), self._tree.n) <= step:
+            step = len(sources)
+        with current(self.device):
+            ends = [self._positions_of(x) for x in (sources, targets)]
+            for first in range(0, len(sources), max(1, step)):
+                part = slice(first, first + step)
+                different = [torch.unique(x[part], return_inverse=True) for x in ends]
+                up, down = (
+                    (*self._labels(lanes, from_source=i == 0), self._depths(lanes))
+                    for i, (lanes, _) in enumerate(different)
+                )
+                places = [inverse.to(torch.int32) for _, inverse in different]
+                count = len(places[0])
+                self._launch(
+                    "pairs",
+                    -(-count // _PAIRS_TILE["PAIRS"]),
+                    1,
+                    [out[part], *places, *up, *down, limits, count, self._width],
+                    **_PAIRS_TILE,
+                )
+        return out
+
+    def totals(self, *, from_source: bool, sources: torch.Tensor | None = None) -> Totals:
+        """Return the totals of the distances to each vertex; `from_source`: from each vertex.
+
+        Args:
+            sources: the vertices to or from which distances count, in this order; None: all.
+        """
+        sums = torch.float64 if self._dtype.is_floating_point else torch.int64
+        largest = float("inf")
+        with current(self.device):
+            # Lanes by position; a vertex finds its own by its position.
+            positions = self._by_position if sources is None else self._positions_of(sources)
+            count, device = len(positions), self.device
+            total = torch.empty(count, dtype=sums, device=device)
+            reached = torch.empty(count, dtype=torch.int32, device=device)
+            farthest = torch.empty(count, dtype=self._dtype, device=device)
+            limits = self._limits_of(largest, finite=True)
+            for first, labels, path in self._label_blocks(positions, from_source=from_source):
+                part = slice(first, first + len(labels))
+                into = total[part], reached[part], farthest[part]
+                self._sweep(
+                    "totals", labels, path, from_source=from_source, sums=into, limits=limits
+                )
+            found = torch.stack([x.double() for x in (total, reached, farthest)])
+            if sources is None:
+                found = found[:, self._all_positions.long()]
+        return Totals(*found.cpu())
+
+    def within(
+        self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
+    ) -> torch.Tensor:
+        tree = self._tree
+        with current(self.device):
+            sums = torch.zeros(len(limits), tree.n, dtype=torch.float64, device=self.device)
+            by_position = torch.zeros(tree.n + 1, dtype=torch.float64, device=self.device)
+            by_position[:-1] = amounts.to(self.device)[self._lists["vertices"].long()]
+            blocks = self._label_blocks(self._by_position, from_source=from_source)
+            for first, labels, path in blocks:
+                for i, limit in enumerate(limits.tolist()):
+                    part = sums[i, first : first + len(labels)]
+                    self._sweep(
+                        "within",
+                        labels,
+                        path,
+                        from_source=from_source,
+                        sums=(part, path, labels),
+                        limits=self._limits_of(limit, finite=True),
+                        amounts=by_position,
+                    )
+            return sums[:, self._all_positions.long()].cpu()
+
+    def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        d, place = self._on_cpu.nearest(sources)  # one sweep, which a GPU has no use for
+        return d.to(self.device), place.to(self.device)
+
+    def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
+        return self._on_cpu.paths(sources, targets)
+
+    @cached_property
+    def _on_cpu(self) -> Sweeps:
+        from tri_apsp.elimination.cpu import CpuSweeps
+
+        return CpuSweeps(self.elimination)
+
+    # Labels
+
+    @property
+    def _width(self) -> int:
+        """Values of a label: two at the end are of no vertex, so that two may be read ahead."""
+        return self._tree.height + 2
+
+    def _lanes_together(self, share: float) -> int:
+        entry = self._width * (self._dtype.itemsize + 4)
+        return max(64, min(int(share * _LABEL_BYTES), 1 << 30) // entry // 64 * 64)
+
+    def _label_blocks(
+        self, positions: torch.Tensor, *, from_source: bool, share: float = 1.0
+    ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        """Yield the number of the first lane of some, their labels and their paths."""
+        step = self._lanes_together(share)
+        for first in range(0, len(positions), step):
+            yield first, *self._labels(positions[first : first + step], from_source=from_source)
+
+    def _labels(
+        self, positions: torch.Tensor, *, from_source: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return labels and paths (lanes, width) of vertices by their positions, int32."""
+        shape, lists = (len(positions), self._width), self._lists
+        labels = torch.empty(shape, dtype=self._dtype, device=self.device)
+        path = torch.empty(shape, dtype=torch.int32, device=self.device)
+        weights = self._weights["to" if from_source else "back"]
+        is_dense = self._tree.edges > _DENSE * self._tree.n
+        names = "depths", "parents", "vertices", "offsets", "places"
+        self._launch(
+            "climb",
+            len(positions),
+            1,
+            [labels, path, positions, *(lists[name] for name in names), weights, self._width],
+            NO_EDGE=self._missing,
+            EDGES=_CLIMB_EDGES[is_dense],
+            num_warps=1,
+        )
+        return labels, path
+
+    def _depths(self, positions: torch.Tensor) -> torch.Tensor:
+        return self._lists["depths"][positions.long()]
+
+    def _positions_of(self, vertices: torch.Tensor) -> torch.Tensor:
+        """Return the positions of vertices on the CPU, of int32 on the device."""
+        return torch.from_numpy(self._tree.positions[vertices.numpy()]).to(self.device)
+
+    @property
+    def _all_positions(self) -> torch.Tensor:
+        return self._lists["positions"]
+
+    @property
+    def _by_position(self) -> torch.Tensor:
+        return torch.arange(self._tree.n, dtype=torch.int32, device=self.device)
+
+    # Sweeps
+
+    def _sweep(
+        self,
+        mode: str,
+        labels: torch.Tensor,
+        path: torch.Tensor,
+        *,
+        from_source: bool,
+        out: torch.Tensor | None = None,
+        sums: tuple[torch.Tensor, ...] | None = None,
+        limits: torch.Tensor | None = None,
+        amounts: torch.Tensor | None = None,
+    ) -> None:
+        """Sweep over all positions with some lanes: "rows" go to `out`, else totals to `sums`."""
+        lanes = len(labels)
+        shape = self._shape(lanes)
+        block = _SPILLED_LANES if shape is None else shape.block
+        groups = -(-lanes // block)
+        levels = self._levels(groups) if mode == "rows" else ()
+        schedule, records = self._records(levels, from_source)
+        stride = lanes if out is None else out.stride(0)
+        limits = self._limits_of(float("inf")) if limits is None else limits
+        into = [labels if out is None else out, *((labels, path, labels) if sums is None else sums)]
+        lists = [records, schedule.tasks, schedule.preloads, path, labels, limits]
+        lists.append(limits if amounts is None else amounts)
+        clamps = not self._dtype.is_floating_point and self.elimination.limit < self._missing - 1
+        constants: dict[str, Any] = {"MODE": mode, "CLAMPS": clamps}
+        for level, (task, tasks) in enumerate(schedule.launches):
+            constants["PRELOADS"] = level > 0
+            sizes = [task, schedule.slots, lanes, self._width, stride]
+            if shape is None:
+                self._sweep_spilled(schedule, into, lists, sizes, tasks, groups, constants)
+            else:
+                self._launch_shared(shape, tasks, groups, [*into, *lists, *sizes], constants)
+
+    def _sweep_spilled(
+        self,
+        schedule: _Schedule,
+        into: list[torch.Tensor],
+        lists: list[torch.Tensor],
+        sizes: list[int],
+        tasks: int,
+        groups: int,
+        constants: dict[str, Any],
+    ) -> None:
+        """Sweep with values in device memory, some tasks at a time."""
+        lane_bytes = schedule.slots * self._dtype.itemsize
+        step = max(1, _SPILLED_BYTES // (groups * _SPILLED_LANES * lane_bytes))
+        records, *others = lists
+        words, steps = (8, 8) if self._wide else (4, 4)
+        first = 4 if self._wide else 1
+        if self._dtype.itemsize == 8:
+            first, steps = 2, 4
+        for done in range(0, tasks, step):
+            count = min(step, tasks - done)
+            kept = torch.empty(
+                groups * count * _SPILLED_LANES * schedule.slots,
+                dtype=self._dtype,
+                device=self.device,
+            )
+            self._launch(
+                "sweep",
+                count,
+                groups,
+                [*into, kept, records, records.view(self._dtype), *others],
+                [sizes[0] + done, *sizes[1:]],
+                **constants,
+                WORDS=words,
+                VALUES=first,
+                STEP=steps,
+                BLOCK=_SPILLED_LANES,
+                num_warps=1,
+            )
+
+    def _launch_shared(
+        self,
+        shape: _Shape,
+        tasks: int,
+        groups: int,
+        arguments: list[Any],
+        constants: dict[str, Any],
+    ) -> None:
+        from tri_apsp.kernels.nvidia import sweeps as kernels
+
+        name = str(self._dtype).removeprefix("torch.")
+        words = self._shared_bytes(shape) // 4
+        of_kernel = kernels.sweep_constants(
+            name, constants["MODE"] == "within", self._wide, *shape, words
+        )
+        launcher = cached_launcher(
+            kernels._sweep_kernel, **constants, UNROLL=_UNROLL, C=of_kernel, num_warps=shape.warps
+        )
+        launcher((tasks, groups, 1), *arguments)
+
+    def _shared_bytes(self, shape: _Shape) -> int:
+        record = 32 if self._wide else 16
+        slots = self._tree.slot_count + 1
+        return 2 * _CHUNK * record + slots * shape.block * self._dtype.itemsize
+
+    def _shape(self, lanes: int) -> _Shape | None:
+        """Return the shape of programs with which a multiprocessor is likely to take most lanes per
+        second; None: none fits shared memory.
+        """
+        if not self._in_shared:
+            return None
+        most = describe(self.device).shared_memory
+        best, found = 0.0, None
+        for per_thread in (2, 1) if self._dtype.itemsize == 4 else (1,):
+            for warps in (4, 2, 1):
+                shape = _Shape(per_thread, warps)
+                # Two lanes of a thread must both exist; and few lanes need no wide program.
+                too_wide = shape.block > (lanes if per_thread == 2 else max(32, 2 * lanes - 1))
+                size = self._shared_bytes(shape)
+                if too_wide or size > most:
+                    continue
+                programs = min(32, (most + 1024) // (size + 1024))  # 1 KiB each for the system
+                cycles = programs * warps / 4 * _INSTRUCTIONS[per_thread]
+                rate = programs * shape.block / max(_RECORD_CYCLES, cycles)
+                if rate > best:
+                    best, found = rate, shape
+        return found
+
+    def _levels(self, groups: int) -> tuple[int, ...]:
+        """Return the most vertices of subtrees that are tasks, one number for each launch but the
+        first; () if lanes alone keep the GPU busy.
+        """
+        wanted = _PROGRAMS_PER_UNIT * describe(self.device).units
+        if groups >= wanted or self._tree.n < _SMALLEST_TREE:
+            return ()
+        sizes = [max(_SMALLEST_PART, int(share * self._tree.n)) for share in _SHARES]
+        return tuple(sizes[: 1 if groups * 20 >= wanted else 2])
+
+    # What lies on the device
+
+    def _records(
+        self, levels: tuple[int, ...], from_source: bool
+    ) -> tuple[_Schedule, torch.Tensor]:
+        """Return a schedule, and its records with the weights of a sweep."""
+        tree = self._tree
+        schedule = self._kept(
+            ("schedule", levels, self._wide),
+            lambda: _schedule(tree, levels, wide=self._wide, device=self.device),
+        )
+        is_to = not from_source or self.elimination.is_symmetric
+        key = is_to, levels
+        if key not in self._schedules:
+            weights = self._weights["to" if is_to else "back"]
+            values = torch.cat((weights, weights.new_full((1,), self._missing)))
+            records = schedule.words.clone()
+            view = records.view(self._dtype)
+            at = 1 if not self._wide else 2 if self._dtype.itemsize == 8 else 4
+            count = schedule.edges.shape[1]
+            view[:count, at : at + 2] = values[schedule.edges].mT
+            self._schedules[key] = records
+        return schedule, self._schedules[key]
+
+    @cached_property
+    def _weights(self) -> dict[str, torch.Tensor]:
+        given = self.elimination
+        to = torch.from_numpy(given.to).to(self.device)
+        back = to if given.is_symmetric else torch.from_numpy(given.back).to(self.device)
+        return {"to": to, "back": back}
+
+    @property
+    def _lists(self) -> dict[str, torch.Tensor]:
+        """The arrays of the tree, and the depths of the ancestors of its edges as `places`."""
+        tree = self._tree
+
+        def copy() -> dict[str, torch.Tensor]:
+            arrays = {
+                "positions": tree.positions,
+                "vertices": tree.vertices,
+                "parents": tree.parents,
+                "depths": tree.depths,
+                "offsets": tree.offsets,
+                "places": tree.depths[tree.ancestors],
+            }
+            return {name: torch.from_numpy(x).to(self.device) for name, x in arrays.items()}
+
+        return self._kept(("lists",), copy)
+
+    def _kept(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """Return what depends on the tree and the device alone; made once."""
+        known, key = self._tree.on_devices, (*key, self.device)
+        if key not in known:
+            known[key] = make()
+        found: T = known[key]
+        return found
+
+    @property
+    def _missing(self) -> Any:
+        return self.elimination.missing.item()
+
+    def _limits_of(self, limit: float, *, finite: bool = False) -> torch.Tensor:
+        """Return [no_edge, the largest value that counts as a distance, 0]; `finite`: no_edge does
+        not count.
+        """
+        most = self.elimination.dtype.type(min(limit, self.elimination.limit)).item()
+        if finite and self._dtype.is_floating_point:
+            most = min(most, torch.finfo(self._dtype).max)
+        if most not in self._limits:
+            values = [self._missing, most, 0]
+            self._limits[most] = torch.tensor(values, dtype=self._dtype, device=self.device)
+        return self._limits[most]
+
+    @staticmethod
+    def _tiles(slab: torch.Tensor, tile: dict[str, int]) -> tuple[int, int]:
+        vertices, lanes = slab.shape
+        return -(-vertices // tile["VERTICES"]), -(-lanes // tile["LANES"])
+
+    @staticmethod
+    def _launch(
+        name: str, programs: int, groups: int, *arguments: list[Any], **constants: Any
+    ) -> None:
+        """Launch a kernel of kernels.shared.sweeps, if there is anything to do."""
+        from tri_apsp.kernels.shared import sweeps as kernels
+
+        if programs and groups:
+            launcher = cached_launcher(
+                getattr(kernels, f"_{name}_kernel"), **{"num_warps": 4} | constants
+            )
+            launcher((programs, groups, 1), *[x for part in arguments for x in part])
+
+
+def _schedule(
+    tree: EliminationTree, levels: tuple[int, ...], *, wide: bool, device: torch.device
+) -> _Schedule:
+    """Return the schedule of a sweep in tasks: the vertices above subtrees of levels[0] vertices,
+    then in each of those the vertices above subtrees of levels[1], and so on.
+    """
+    n, unused = tree.n, tree.slot_count
+    positions = np.arange(n)
+    sizes, parents = tree.ends - positions, tree.parents
+    level = sum((sizes <= most).astype(np.int64) for most in levels)
+    level = np.zeros(n, np.int64) if isinstance(level, int) else level
+    # Of each position the root of its task, by doubling.
+    is_root = (parents < 0) | (level != level[parents])
+    root = np.where(is_root, positions, parents)
+    while not np.array_equal(root, further := root[root]):
+        root = further
+    if not levels:  # all trees together
+        root = np.zeros(n, np.int64)
+    order = np.lexsort((positions, root, level))
+    begins = np.flatnonzero(np.diff(root[order], prepend=-1))
+    roots = root[order[begins]]
+    # Records: two edges each, at least one for a position; the last ones of a task may do nothing.
+    degrees = np.diff(tree.offsets)[order]
+    needed = np.maximum(1, (degrees + 1) // 2)
+    counts, totals = needed.copy(), np.add.reduceat(needed, begins)
+    more = -totals % _UNROLL
+    counts[np.append(begins[1:], n) - 1] += more
+    firsts = np.cumsum(counts) - counts
+    owner = np.repeat(np.arange(n), counts)
+    place = np.arange(len(owner)) - firsts[owner]
+    p, left = order[owner], degrees[owner] - 2 * place
+    a = np.where(left > 0, tree.offsets[p] + 2 * place, tree.edges)
+    b = np.where(left > 1, a + 1, a)
+    slots = np.append(tree.slots[tree.ancestors], np.int32(unused))
+    kept = np.where(tree.slots < 0, unused, tree.slots)
+    code = np.where(place == needed[owner] - 1, 1 + kept[p], 0)
+    words = np.zeros((len(owner) + _CHUNK, 8 if wide else 4), np.int32)
+    into, vertex = words[: len(owner)], tree.vertices[p]
+    if wide:
+        into[:, 0], into[:, 1], into[:, 2], into[:, 3] = slots[a], slots[b], code, vertex
+    else:
+        into[:, 0], into[:, 3] = slots[a] | slots[b] << 16, vertex << 12 | code
+    # Values that tasks read: of the ancestors of their roots, in fours.
+    lists = [tree.ancestors[tree.offsets[r] : tree.offsets[r + 1]] for r in roots if levels]
+    lists = [np.append(x, np.repeat(x[:1], -len(x) % 4)) for x in lists]
+    read = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int64)
+    ends = np.cumsum([len(x) for x in lists] if lists else np.zeros(len(roots), np.int64))
+    tasks = np.zeros((len(roots), 8), np.int32)
+    tasks[:, 0], tasks[:, 1] = firsts[begins], totals + more
+    tasks[1:, 2], tasks[:, 3], tasks[:, 4] = ends[:-1], ends, tree.depths[roots]
+    preloads = np.stack((tree.slots[read], tree.vertices[read]), axis=1).astype(np.int32)
+    numbers = np.searchsorted(level[roots], np.arange(len(levels) + 2))
+    found = zip(numbers[:-1].tolist(), np.diff(numbers).tolist(), strict=True)
+    arrays = words, np.stack((a, b)), tasks, preloads
+    w, e, t, r = (torch.from_numpy(x).to(device) for x in arrays)
+    return _Schedule(w, e, t, r, [*found], unused + 1)

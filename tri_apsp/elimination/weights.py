@@ -1,0 +1,117 @@
+"""The weights of the filled graph of an elimination tree, set as often as the weights change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from tri_apsp.elimination.tree import EliminationTree
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.graphs.sparse import SparseGraph
+from tri_apsp.semirings import no_edge
+
+# The largest sum of weights of a path, as a share of no_edge, for integers of which some are
+# negative: a sum of up to three paths and no_edge is then no distance.
+_SHARE = 1 / 4
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """The weights of the edges of a filled graph.
+
+    Attributes:
+        tree: their elimination tree.
+        to: (edges,), the lightest path from each position to its ancestor through descendants of
+            the position.
+        back: (edges,), the lightest such path from the ancestor to the position; `to` itself if
+            the weights are symmetric.
+        missing: no_edge of the dtype, which means no path.
+        limit: larger sums mean no path.
+        given: (2, edges), the weights of the graph at the edges that it has, else `missing`.
+    """
+
+    tree: EliminationTree
+    to: Array
+    back: Array
+    missing: Any
+    limit: Any
+    given: Array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the weights."""
+        dtype: np.dtype[Any] = self.to.dtype
+        return dtype
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether each edge weighs as much in both directions."""
+        return self.to is self.back
+
+    def reversed(self) -> Elimination:
+        """Return the elimination of the graph with all edges reversed."""
+        return Elimination(
+            self.tree, self.back, self.to, self.missing, self.limit, self.given[::-1]
+        )
+
+    @cached_property
+    def middles(self) -> Array:
+        """(2, edges) of int32: the position through which the lightest path of each edge leads, to
+        an ancestor and back; -1 where it is an edge of the graph, -2 where there is none.
+        """
+        from tri_apsp.kernels.cpu.customization import middle_positions
+
+        weights = np.stack((self.to, self.back))
+        middles = np.full(weights.shape, -2, np.int32)
+        middles[(self.given == weights) & (weights <= self.limit)] = -1
+        tree = self.tree
+        middle_positions(tree.offsets, tree.ancestors, *tree.descents, *weights, middles)
+        return middles
+
+
+def customize(tree: EliminationTree, graph: SparseGraph) -> Elimination | None:
+    """Return the elimination of a graph whose tree this is, on the CPU; None where its sweeps would
+    not be exact, or not end: if there is a negative cycle, or negative integers so small that a sum
+    with no_edge could be a distance.
+
+    Cost: one operation for each triangle of the filled graph.
+    """
+    from tri_apsp.kernels.cpu import customization as kernels
+
+    weights = graph.by_source.arrays()[2]
+    missing = weights.dtype.type(no_edge(graph.dtype))
+    if bool((tree.places < 0).any()):  # a loop, which is kept only if it is negative
+        return None
+    limit = largest_distance(graph.dtype)
+    if graph.lowest < 0 and not graph.dtype.is_floating_point:
+        limit = int(_SHARE * int(missing))
+        if max(graph.heaviest, -graph.lowest) * max(1, graph.n - 1) > limit:
+            return None
+    given = np.full((2, tree.edges), missing, weights.dtype)
+    given.ravel()[tree.places] = weights
+    is_symmetric = np.array_equal(*given)
+    to = given[0].copy()
+    back = to if is_symmetric else given[1].copy()
+    feasible = np.ones(1, np.bool_)
+    lists = tree.offsets, tree.ancestors, *tree.descents
+    *side_by_side, top = tree.parts
+    for parts in side_by_side, [top]:
+        tasks: list[CpuTask] = [(*lists, to, back, is_symmetric, part, feasible) for part in parts]
+        run_tasks(kernels.customize, tasks, 64 * tree.edges, thread_count())
+    if not feasible[0]:
+        return None
+    return Elimination(tree, to, back, missing, weights.dtype.type(limit), given)
+
+
+def fits_all(graph: SparseGraph) -> bool:
+    """Return whether the dtype holds the weight of any path."""
+    return bool(graph.heaviest * max(1, graph.n - 1) <= largest_distance(graph.dtype))
+
+
+def largest_distance(dtype: torch.dtype) -> float | int:
+    """Return the largest distance that a dtype holds."""
+    return torch.finfo(dtype).max if dtype.is_floating_point else int(no_edge(dtype)) - 1

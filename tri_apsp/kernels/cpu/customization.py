@@ -1,0 +1,70 @@
+"""Weights of the filled graph from those of the graph, in Numba.
+
+    for v in descending positions:
+        for descendants p of v, by edges (p, v):
+            for ancestors a of p above v:
+                to(v, a) = min(to(v, a), back(v, p) + to(p, a))
+                back(a, v) = min(back(a, v), back(a, p) + to(p, v))
+
+Source: Dibbelt, Strasser, Wagner, Customizable Contraction Hierarchies, 2016, section 7.
+"""
+
+import numpy as np
+
+from tri_apsp.kernels.cpu.compilation import kernel
+
+
+@kernel
+def customize(  # type: ignore[no-untyped-def]
+    offsets, ancestors, by_ancestor, descents, descendants, to, back, symmetric, part, feasible
+):
+    """Lower the weights of the edges from some positions, whose other descendants have theirs.
+
+    Args:
+        offsets, ancestors, by_ancestor, descents, descendants: of filled_edges.
+        to, back: [edges]; of symmetric weights the same array.
+        part: the positions, ascending.
+        feasible: [1] of bool, set to False if a cycle through a descendant weighs less than 0.
+    """
+    place = np.empty(len(offsets), np.int64)
+    for v in part[::-1]:
+        for e in range(offsets[v], offsets[v + 1]):
+            place[ancestors[e]] = e
+        for d in range(by_ancestor[v], by_ancestor[v + 1]):
+            f = descents[d]
+            down, up = back[f], to[f]
+            if down + up < 0:
+                feasible[0] = False
+                return
+            begin = offsets[descendants[d]]
+            if symmetric:
+                for g in range(begin, f):
+                    e = place[ancestors[g]]
+                    to[e] = min(to[e], up + to[g])
+            else:
+                for g in range(begin, f):
+                    e = place[ancestors[g]]
+                    to[e] = min(to[e], down + to[g])
+                    back[e] = min(back[e], back[g] + up)
+
+
+@kernel
+def middle_positions(offsets, ancestors, by_ancestor, descents, descendants, to, back, middles):  # type: ignore[no-untyped-def]
+    """middles [2, edges] <- the descendant through which the lightest path of each edge leads, to
+    an ancestor and back; it stays where the edge of the graph weighs as little.
+
+    Args:
+        middles: on entry -1 where an edge of the graph has the weight, else -2.
+    """
+    place = np.empty(len(offsets), np.int64)
+    for v in range(len(offsets) - 2, -1, -1):
+        for e in range(offsets[v], offsets[v + 1]):
+            place[ancestors[e]] = e
+        for d in range(by_ancestor[v], by_ancestor[v + 1]):
+            f, p = descents[d], descendants[d]
+            for g in range(offsets[p], f):
+                e = place[ancestors[g]]
+                if middles[0, e] == -2 and back[f] + to[g] == to[e]:
+                    middles[0, e] = p
+                if middles[1, e] == -2 and back[g] + to[f] == back[e]:
+                    middles[1, e] = p

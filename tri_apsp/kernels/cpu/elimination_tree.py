@@ -1,0 +1,250 @@
+"""The elimination tree of an order, and the edges of the filled graph, in Numba.
+
+    for i, v in enumerate(order):                        # the parent of each vertex
+        for u in neighbours(v) that are eliminated before v:
+            the root of the subtree of u, if it is not v, gets the parent v
+    for v in order:                                      # the filled graph
+        ancestors(v) = later neighbours of v, and ancestors of the children of v other than v
+
+Source: Liu, The Role of Elimination Trees in Sparse Factorization, 1990.
+"""
+
+import numpy as np
+
+from tri_apsp.kernels.cpu.compilation import kernel
+
+
+@kernel
+def neighbour_lists(offsets, targets, in_offsets, sources):  # type: ignore[no-untyped-def]
+    """Return the offsets [n + 1] and the neighbours of each vertex in either direction, ascending
+    and without itself.
+
+    Args:
+        offsets, targets, in_offsets, sources: the edges by source and by destination.
+    """
+    n = len(offsets) - 1
+    both, neighbours = np.zeros(n + 1, np.int64), np.empty(2 * len(targets), np.int32)
+    count = 0
+    for v in range(n):
+        e, end, f, in_end = offsets[v], offsets[v + 1], in_offsets[v], in_offsets[v + 1]
+        while e < end or f < in_end:
+            if f == in_end or (e < end and targets[e] <= sources[f]):
+                u = targets[e]
+                f += f < in_end and sources[f] == u
+                e += 1
+            else:
+                u = sources[f]
+                f += 1
+            if u != v:
+                neighbours[count] = u
+                count += 1
+        both[v + 1] = count
+    return both, neighbours[:count].copy()
+
+
+@kernel
+def tree_positions(offsets, neighbours, order):  # type: ignore[no-untyped-def]
+    """Return the elimination tree of an order as a preorder: a root comes first, and the children
+    of large subtrees come last, so that few values are live in a walk over it.
+
+    Args:
+        offsets, neighbours: the symmetric structure.
+        order: [n], the vertices in the order of elimination.
+
+    Returns:
+        The position of each vertex [n]; then by position, the parent, -1 at roots, and the end of
+        the subtree.
+    """
+    n = len(order)
+    rank = np.empty(n, np.int32)
+    for i in range(n):
+        rank[order[i]] = i
+    # Parents by rank; `above` skips to the root of a subtree, and is shortened on the way.
+    parent, above = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for i in range(n):
+        v = order[i]
+        for e in range(offsets[v], offsets[v + 1]):
+            u = rank[neighbours[e]]
+            while u < i and above[u] != i:
+                following = above[u]
+                above[u] = i
+                if following < 0:
+                    parent[u] = i
+                    break
+                u = following
+    size = np.ones(n, np.int32)
+    for i in range(n):
+        if parent[i] >= 0:
+            size[parent[i]] += size[i]
+    # By size, largest first: a parent comes before its children, and each takes the end of what
+    # its parent has left.
+    starts = np.zeros(n + 2, np.int64)
+    for i in range(n):
+        starts[n - size[i] + 1] += 1
+    starts = np.cumsum(starts)
+    by_size = np.empty(n, np.int32)
+    for i in range(n):
+        by_size[starts[n - size[i]]] = i
+        starts[n - size[i]] += 1
+    position, left = np.empty(n, np.int32), np.empty(n, np.int32)
+    roots_left = n
+    for i in by_size:
+        if parent[i] < 0:
+            position[i] = roots_left = roots_left - size[i]
+        else:
+            position[i] = left[parent[i]] = left[parent[i]] - size[i]
+        left[i] = position[i] + size[i]
+    positions, parents, ends = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    for i in range(n):
+        p = position[i]
+        positions[order[i]] = p
+        parents[p] = -1 if parent[i] < 0 else position[parent[i]]
+        ends[p] = p + size[i]
+    return positions, parents, ends
+
+
+@kernel
+def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ignore[no-untyped-def]
+    """Return the edges of the filled graph from each position to its ancestors.
+
+    Args:
+        offsets, neighbours: the symmetric structure.
+        positions, ends: what tree_positions returns.
+        most: edges at most.
+        stop: [1] of bool; another thread may set it, which ends this as too many edges do.
+
+    Returns:
+        Whether these are all; then the offsets of the edges of each position [n + 1], and their
+        ancestors, ascending; then of the same edges by ancestor: the offsets [n + 1], their
+        numbers, and the descendants, ascending.
+    """
+    n = len(positions)
+    vertices = np.empty(n, np.int32)
+    for v in range(n):
+        vertices[positions[v]] = v
+    # Positions in descending order, so that a list is made of those of children.
+    begins, counts = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    found, used = np.empty(len(neighbours) + 16, np.int32), 0
+    seen = np.full(n, -1, np.int32)
+    nothing = np.empty(0, np.int32)
+    for p in range(n - 1, -1, -1):
+        begin, v = used, vertices[p]
+        needed = offsets[v + 1] - offsets[v]
+        child = p + 1
+        while child < ends[p]:
+            needed += counts[child + 1]
+            child = ends[child]
+        if used + needed > len(found):
+            larger = np.empty(2 * (used + needed), np.int32)
+            larger[:used] = found[:used]
+            found = larger
+        seen[p] = p
+        for e in range(offsets[v], offsets[v + 1]):
+            a = positions[neighbours[e]]
+            if a < p and seen[a] != p:
+                seen[a] = p
+                found[used] = a
+                used += 1
+        child = p + 1
+        while child < ends[p]:
+            for e in range(begins[child], begins[child] + counts[child + 1]):
+                a = found[e]
+                if seen[a] != p:
+                    seen[a] = p
+                    found[used] = a
+                    used += 1
+            child = ends[child]
+        begins[p], counts[p + 1] = begin, used - begin
+        if used > most or stop[0]:
+            return False, counts, nothing, counts, counts, nothing
+    # By ancestor: descendants ascend there; then by descendant again, so that ancestors ascend.
+    by_ancestor = np.zeros(n + 1, np.int64)
+    for e in range(used):
+        by_ancestor[found[e] + 1] += 1
+    by_ancestor, edge_offsets = np.cumsum(by_ancestor), np.cumsum(counts)
+    cursor = by_ancestor[:n].copy()
+    descendants = np.empty(used, np.int32)
+    for p in range(n):
+        for e in range(begins[p], begins[p] + counts[p + 1]):
+            a = found[e]
+            descendants[cursor[a]] = p
+            cursor[a] += 1
+    cursor = edge_offsets[:n].copy()
+    ancestors, descents = found[:used], np.empty(used, np.int64)
+    for a in range(n):
+        for d in range(by_ancestor[a], by_ancestor[a + 1]):
+            e = cursor[descendants[d]]
+            cursor[descendants[d]] += 1
+            ancestors[e], descents[d] = a, e
+    return True, edge_offsets, ancestors.copy(), by_ancestor, descents, descendants
+
+
+@kernel
+def places_of_edges(offsets, targets, positions, edge_offsets, ancestors):  # type: ignore[no-untyped-def]
+    """Return where the weight of each edge of a graph goes: the number e of an edge of the filled
+    graph, if it leads to an ancestor, or edges + e, if it leads back; -1 for a loop, and for an
+    edge that the filled graph does not have.
+
+    Args:
+        offsets, targets: the edges by source.
+    """
+    places = np.empty(len(targets), np.int64)
+    for u in range(len(offsets) - 1):
+        for f in range(offsets[u], offsets[u + 1]):
+            p, a = positions[u], positions[targets[f]]
+            back = 0
+            if a > p:
+                p, a, back = a, p, len(ancestors)
+            low, high = edge_offsets[p], edge_offsets[p + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if ancestors[middle] < a:
+                    low = middle + 1
+                else:
+                    high = middle
+            found = low < edge_offsets[p + 1] and ancestors[low] == a
+            places[f] = back + low if found else -1
+    return places
+
+
+@kernel
+def live_slots(by_ancestor, descendants):  # type: ignore[no-untyped-def]
+    """Return in which slot a walk over ascending positions keeps the value of each, -1 if no later
+    one reads it, and the number of slots.
+
+    Args:
+        by_ancestor, descendants: of filled_edges.
+    """
+    n = len(by_ancestor) - 1
+    slots, free = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    # The positions whose last reader is p, as a list: the first, and the next of each.
+    first, following = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    count = used = 0
+    for p in range(n):
+        a = first[p]
+        while a >= 0:
+            free[count] = slots[a]
+            count += 1
+            a = following[a]
+        if by_ancestor[p] == by_ancestor[p + 1]:
+            continue
+        if count:
+            count -= 1
+            slots[p] = free[count]
+        else:
+            slots[p] = used
+            used += 1
+        last = descendants[by_ancestor[p + 1] - 1]
+        following[p] = first[last]
+        first[last] = p
+    return slots, used
+
+
+@kernel
+def tree_depths(parents):  # type: ignore[no-untyped-def]
+    """Return the number of ancestors of each position in the tree, [n]."""
+    depths = np.zeros(len(parents), np.int32)
+    for p in range(len(parents)):
+        if parents[p] >= 0:
+            depths[p] = depths[parents[p]] + 1
+    return depths

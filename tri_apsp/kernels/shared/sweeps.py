@@ -1,0 +1,370 @@
+"""Distances in a graph whose vertices were eliminated, in plain Triton: labels by a climb, rows by
+a sweep, and tables, pairs and predecessors from them.
+
+A lane is a vertex from which, or to which, distances are wanted. Its path leads from the root of
+the elimination tree to it, and its label has a value for each vertex of the path:
+
+    climb:     for positions p of the path, upwards, with edges e to ancestors a:  # _climb_kernel
+                   label[a] = min(label[a], label[p] + w[e])
+    sweep:     for positions p in preorder:                                        # _sweep_kernel
+                   x[p] = min(label[p] if p is on the path, x[a] + v[e] for all e)
+    pair:      d(s, t) = min of label_s[a] + label_t[a] for a on both paths        # _pairs_kernel,
+                                                                                   # _table_kernel
+
+Here w are the weights towards ancestors and v those away from them if lanes are sources; the other
+way round if they are targets. kernels.nvidia.sweeps has the sweep with values in shared memory, and
+says what a schedule is; both take the same.
+"""
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.portable.tiles import tile_of_program
+
+
+@triton.jit
+def _climb_kernel(
+    labels_ptr,  # (lanes, width)
+    path_ptr,  # int32 (lanes, width)
+    positions_ptr,  # int32 (lanes,): the position of each lane's vertex
+    depths_ptr,  # int32 (n,)
+    parents_ptr,  # int32 (n,), -1 for roots
+    vertices_ptr,  # int32 (n,)
+    offsets_ptr,  # int64 (n + 1,): the edges of each position
+    places_ptr,  # int32 (edges,): the depths of the ancestors to which they lead
+    weights_ptr,  # (edges,)
+    width,
+    NO_EDGE: tl.constexpr,
+    EDGES: tl.constexpr,
+):
+    """Find label and path of one lane, the program; what follows its own vertex is NO_EDGE and -1.
+
+    A program goes from parent to parent, EDGES edges at a time, and loads what leads to the parent
+    of the parent while it lowers values.
+    """
+    lane = tl.program_id(0)
+    labels_ptr += lane.to(tl.int64) * width
+    path_ptr += lane.to(tl.int64) * width
+    p = tl.load(positions_ptr + lane)
+    depth = tl.load(depths_ptr + p)
+    offs = tl.arange(0, EDGES)
+    for start in range(0, width, EDGES):
+        inside = start + offs < width
+        first = tl.zeros([EDGES], labels_ptr.dtype.element_ty) + NO_EDGE
+        first = tl.where(start + offs == depth, 0, first)
+        tl.store(labels_ptr + start + offs, first, mask=inside)
+        tl.store(path_ptr + start + offs, -1, mask=inside & (start + offs > depth))
+    tl.debug_barrier()
+    # Main loop: the position p at `depth`, and the edges of it.
+    begin, end, parent = (
+        tl.load(offsets_ptr + p),
+        tl.load(offsets_ptr + p + 1),
+        tl.load(parents_ptr + p),
+    )
+    while depth >= 0:
+        above = tl.maximum(parent, 0)
+        next_begin, next_end, next_parent = (
+            tl.load(offsets_ptr + above),
+            tl.load(offsets_ptr + above + 1),
+            tl.load(parents_ptr + above),
+        )
+        tl.store(path_ptr + depth, tl.load(vertices_ptr + p))
+        x = tl.load(labels_ptr + depth)
+        for edge in range(begin, end, EDGES):
+            inside = edge + offs < end
+            place = tl.load(places_ptr + edge + offs, mask=inside, other=0)
+            w = tl.load(weights_ptr + edge + offs, mask=inside, other=NO_EDGE)
+            before = tl.load(labels_ptr + place, mask=inside, other=NO_EDGE)
+            tl.store(labels_ptr + place, tl.minimum(before, x + w), mask=inside)
+        tl.debug_barrier()  # another thread reads the next value of the path
+        depth -= 1
+        p, begin, end, parent = parent, next_begin, next_end, next_parent
+
+
+@triton.jit
+def _sweep_kernel(
+    out_ptr,  # (n, lanes) by vertex, of row stride `stride`: "rows"
+    sums_ptr,  # (lanes,) of float64, or of int64 for "totals" of integers: "totals" and "within"
+    reached_ptr,  # int32 (lanes,): "totals"
+    farthest_ptr,  # (lanes,): "totals"
+    slots_ptr,  # (programs, slots, BLOCK): values that later positions read
+    records_ptr,  # int32, the schedule
+    weights_ptr,  # the same memory as values
+    tasks_ptr,  # int32 (tasks, 8): first record, records, first and end of preloads, depth
+    preloads_ptr,  # int32 (preloads, 2): the slot and the row of a value that a task reads
+    path_ptr,  # int32 (lanes, width)
+    labels_ptr,  # (lanes, width)
+    limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
+    amounts_ptr,  # float64 (n + 1,) by position: "within"
+    first_task,
+    slots,
+    lanes,
+    width,
+    stride,
+    MODE: tl.constexpr,  # what is made of the values: "rows", "totals" or "within"
+    CLAMPS: tl.constexpr,  # whether rows hold no_edge for a value beyond the limit
+    PRELOADS: tl.constexpr,  # whether tasks read values of earlier ones
+    WORDS: tl.constexpr,  # of a record: 4, or 8 of a wide one
+    VALUES: tl.constexpr,  # the number of a record's first weight, if it were all values
+    STEP: tl.constexpr,  # values of a record
+    BLOCK: tl.constexpr,
+):
+    """Take BLOCK lanes, by axis 1 of the grid, through one task of the schedule, by axis 0.
+
+    For GPUs without Gluon, and for trees with more live values than shared memory holds. Lanes past
+    the last repeat that one, and store the same.
+    """
+    # Program id to lanes [BLOCK], slots and task.
+    slot_size, word_size, value_size = (
+        tl.full([], BLOCK, tl.int64),
+        tl.full([], WORDS, tl.int64),
+        tl.full([], STEP, tl.int64),
+    )
+    program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    lane = tl.minimum(tl.program_id(1) * BLOCK + offs, lanes - 1)
+    out_ptrs = out_ptr + lane
+    slots_ptrs = slots_ptr + program * (slots * slot_size) + offs
+    missing, limit = tl.load(limits_ptr), tl.load(limits_ptr + 1)
+    tasks_ptr += 8 * (first_task + tl.program_id(0))
+    first, records = tl.load(tasks_ptr), tl.load(tasks_ptr + 1)
+    # The last slot is read where a position has no edge.
+    x = tl.zeros([BLOCK], labels_ptr.dtype.element_ty) + missing
+    tl.store(slots_ptrs + (slots - 1) * slot_size, x)
+    if PRELOADS:
+        for i in range(tl.load(tasks_ptr + 2), tl.load(tasks_ptr + 3)):
+            slot, row = tl.load(preloads_ptr + 2 * i), tl.load(preloads_ptr + 2 * i + 1)
+            known = tl.load(out_ptrs + row.to(tl.int64) * stride)
+            tl.store(slots_ptrs + slot * slot_size, known)
+    tl.debug_barrier()
+    # The next vertex of each path whose label counts; see kernels.nvidia.sweeps.
+    place = lane.to(tl.int64) * width + tl.load(tasks_ptr + 4)
+    met = tl.load(path_ptr + place)
+    # Main loop over records. x [BLOCK] is the value of the position by the edges so far.
+    total = tl.zeros([BLOCK], sums_ptr.dtype.element_ty)
+    farthest = tl.zeros([BLOCK], x.dtype)
+    reached = tl.zeros([BLOCK], tl.int32)
+    for r in range(first, first + records):
+        word = records_ptr + r * word_size
+        if WORDS == 8:
+            a, b, code, row = (
+                tl.load(word),
+                tl.load(word + 1),
+                tl.load(word + 2),
+                tl.load(word + 3),
+            )
+        else:
+            both, tail = tl.load(word), tl.load(word + 3)
+            a, b, code, row = both & 0xFFFF, both >> 16, tail & 0xFFF, tail >> 12
+        weight = weights_ptr + r * value_size + VALUES
+        x_a = tl.load(slots_ptrs + a * slot_size)
+        x_b = tl.load(slots_ptrs + b * slot_size)
+        x = tl.minimum(x, tl.minimum(x_a + tl.load(weight), x_b + tl.load(weight + 1)))
+        if code > 0:
+            # The last record of a position.
+            is_met = met == row
+            x = tl.minimum(x, tl.load(labels_ptr + place, mask=is_met, other=missing))
+            place += is_met.to(tl.int64)
+            met = tl.where(is_met, tl.load(path_ptr + place, mask=is_met, other=-1), met)
+            tl.store(slots_ptrs + (code - 1) * slot_size, x)
+            tl.debug_barrier()  # another thread may read it
+            is_distance = x <= limit
+            if MODE == "rows":
+                kept = tl.where(is_distance, x, missing) if CLAMPS else x
+                tl.store(out_ptrs + row.to(tl.int64) * stride, kept)
+            elif MODE == "totals":
+                total += tl.where(is_distance, x, 0).to(total.dtype)
+                farthest = tl.maximum(farthest, tl.where(is_distance, x, 0))
+                reached += is_distance.to(tl.int32)
+            else:
+                total += tl.where(is_distance, tl.load(amounts_ptr), 0)
+                amounts_ptr += 1
+            x = tl.zeros([BLOCK], x.dtype) + missing
+    # Epilogue: totals of the lanes.
+    if MODE != "rows":
+        tl.store(sums_ptr + lane, total)
+    if MODE == "totals":
+        tl.store(reached_ptr + lane, reached)
+        tl.store(farthest_ptr + lane, farthest)
+
+
+@triton.jit
+def _rows_kernel(
+    rows_ptr,  # (., n)
+    slab_ptr,  # (n, lanes)
+    order_ptr,  # int32 (lanes,): the row of each lane
+    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    n,
+    lanes,
+    VERTICES: tl.constexpr,
+    LANES: tl.constexpr,
+):
+    """rows[order[s], v] <- slab[v, s], or no_edge beyond the limit; a program owns a tile."""
+    v = tl.program_id(0) * VERTICES + tl.arange(0, VERTICES)
+    s = tl.program_id(1) * LANES + tl.arange(0, LANES)
+    inside = (v < n)[:, None] & (s < lanes)[None, :]
+    x = tl.load(slab_ptr + v.to(tl.int64)[:, None] * lanes + s[None, :], mask=inside)
+    x = tl.where(x <= tl.load(limits_ptr + 1), x, tl.load(limits_ptr))
+    row = tl.load(order_ptr + s, mask=s < lanes, other=0).to(tl.int64)
+    ptrs = rows_ptr + row[None, :] * n + v[:, None]
+    tl.store(ptrs, x, mask=inside)
+
+
+@triton.jit
+def _predecessors_kernel(
+    rows_ptr,  # (., n)
+    pred_ptr,  # int32 (., n)
+    not_closer_ptr,  # int32 (.,): set to 1 if a predecessor is no closer than its vertex
+    slab_ptr,  # (n, lanes)
+    order_ptr,  # int32 (lanes,): the row of each lane
+    sources_ptr,  # int32 (lanes,)
+    offsets_ptr,  # int64 (n + 1,)
+    vertices_ptr,
+    weights_ptr,  # (edges,): the edges of the graph by destination
+    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    n,
+    lanes,
+    EXACT: tl.constexpr,  # whether sums are, as of integers
+    VERTICES: tl.constexpr,
+    LANES: tl.constexpr,
+):
+    """As _rows_kernel, and pred[order[s], v] <- the vertex u before v on a shortest path from s; -1
+    for the source itself, and without a path.
+
+    EXACT: slab[u, s] + w = slab[v, s]; else that is the least sum, since sums differ by rounding.
+    Of several such u, this is the source, or else the first. A program owns a tile.
+    """
+    # Program id to tile [VERTICES, LANES]. Vertices are a column and lanes a row from the start: the
+    # compilers of Triton 3.6 and 3.7 fail where 1-D tensors become these.
+    v = (tl.program_id(0) * VERTICES + tl.arange(0, VERTICES))[:, None]
+    s = (tl.program_id(1) * LANES + tl.arange(0, LANES))[None, :]
+    in_v, in_s = v < n, s < lanes
+    source = tl.load(sources_ptr + s, mask=in_s, other=-1)
+    limit, missing = tl.load(limits_ptr + 1), tl.load(limits_ptr)
+    first = tl.load(offsets_ptr + v, mask=in_v, other=0)
+    end = tl.load(offsets_ptr + v + 1, mask=in_v, other=0)
+    d = tl.load(
+        slab_ptr + v.to(tl.int64) * lanes + s,
+        mask=in_v & in_s,
+        other=missing,
+    )
+    # Main loop: one edge of each vertex at a time.
+    pred = tl.zeros([VERTICES, LANES], tl.int32) - 1
+    least, before = d, d
+    if not EXACT:
+        least = tl.zeros([VERTICES, LANES], d.dtype) + missing
+    for i in range(tl.max(end - first).to(tl.int32)):
+        more = first + i < end
+        u = tl.load(vertices_ptr + first + i, mask=more, other=0)
+        w = tl.load(weights_ptr + first + i, mask=more, other=0)
+        x = tl.load(
+            slab_ptr + u.to(tl.int64) * lanes + s,
+            mask=more & in_s,
+            other=missing,
+        )
+        sums = x + w
+        is_source = u == source
+        if EXACT:
+            takes = (sums == least) & ((pred < 0) | is_source) & more
+        else:
+            takes = (sums < least) | ((sums == least) & is_source & (sums < missing))
+            takes = takes & more
+            least = tl.where(takes, sums, least)
+        pred = tl.where(takes, u, pred)
+        before = tl.where(takes, x, before)
+    # Epilogue.
+    has_path = (d <= limit) & (v != source) & in_v
+    row = tl.load(order_ptr + s, mask=in_s, other=0)
+    not_closer = tl.max((has_path & (before >= d)).to(tl.int32), axis=0)[None, :]
+    tl.store(not_closer_ptr + row, not_closer, mask=in_s & (not_closer > 0))
+    place = row.to(tl.int64) * n + v
+    tl.store(rows_ptr + place, tl.where(d <= limit, d, missing), mask=in_v & in_s)
+    tl.store(pred_ptr + place, tl.where(has_path, pred, -1), mask=in_v & in_s)
+
+
+@triton.jit
+def _table_kernel(
+    out_ptr,  # (m, n), of row stride `stride`
+    up_ptr,  # (width, m): the labels of the sources
+    up_path_ptr,  # int32 (width, m)
+    up_depths_ptr,  # int32 (m,)
+    down_ptr,  # (width, n): the labels of the targets
+    down_path_ptr,  # int32 (width, n)
+    down_depths_ptr,  # int32 (n,)
+    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    m,
+    n,
+    stride,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    """out[s, t] <- min of up[k, s] + down[k, t] for depths k at which both paths have the same
+    vertex; no_edge beyond the limit. A program owns a tile.
+    """
+    # Program id to tile, and the depths to which some path of it leads on both sides.
+    pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    s, t = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    in_s, in_t = s < m, t < n
+    deepest_s = tl.max(tl.load(up_depths_ptr + s, mask=in_s, other=0))
+    deepest_t = tl.max(tl.load(down_depths_ptr + t, mask=in_t, other=0))
+    missing = tl.load(limits_ptr)
+    up_ptrs, up_path_ptrs = up_ptr + s, up_path_ptr + s
+    down_ptrs, down_path_ptrs = down_ptr + t, down_path_ptr + t
+    # Main loop: best [BLOCK_M, BLOCK_N].
+    best = tl.zeros([BLOCK_M, BLOCK_N], up_ptr.dtype.element_ty) + missing
+    for _ in range(tl.minimum(deepest_s, deepest_t) + 1):
+        x = tl.load(up_ptrs, mask=in_s, other=missing)
+        y = tl.load(down_ptrs, mask=in_t, other=missing)
+        u = tl.load(up_path_ptrs, mask=in_s, other=-1)
+        v = tl.load(down_path_ptrs, mask=in_t, other=-1)
+        same = u[:, None] == v[None, :]
+        best = tl.minimum(best, tl.where(same, x[:, None] + y[None, :], missing))
+        up_ptrs += m
+        up_path_ptrs += m
+        down_ptrs += n
+        down_path_ptrs += n
+    best = tl.where(best <= tl.load(limits_ptr + 1), best, missing)
+    ptrs = out_ptr + s.to(tl.int64)[:, None] * stride + t[None, :]
+    tl.store(ptrs, best, mask=in_s[:, None] & in_t[None, :])
+
+
+@triton.jit
+def _pairs_kernel(
+    out_ptr,  # (pairs,)
+    sources_ptr,
+    targets_ptr,  # int32 (pairs,): whose labels those of each pair are
+    up_ptr,  # (., width): the labels of sources
+    up_path_ptr,  # int32 (., width)
+    up_depths_ptr,  # int32 (.,)
+    down_ptr,  # (., width): the labels of targets
+    down_path_ptr,
+    down_depths_ptr,
+    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    pairs,
+    width,
+    PAIRS: tl.constexpr,
+    DEPTHS: tl.constexpr,
+):
+    """out[i] <- min of up[sources[i], k] + down[targets[i], k] for depths k at which both paths
+    have the same vertex; a program owns PAIRS pairs, and takes DEPTHS depths at a time.
+    """
+    i = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    inside = i < pairs
+    s = tl.load(sources_ptr + i, mask=inside, other=0)
+    t = tl.load(targets_ptr + i, mask=inside, other=0)
+    depths = tl.minimum(tl.load(up_depths_ptr + s), tl.load(down_depths_ptr + t)) + 1
+    missing = tl.load(limits_ptr)
+    row_s, row_t = s.to(tl.int64) * width, t.to(tl.int64) * width
+    best = tl.zeros([PAIRS, DEPTHS], up_ptr.dtype.element_ty) + missing
+    for start in range(0, tl.max(depths), DEPTHS):
+        k = start + tl.arange(0, DEPTHS)
+        mask = inside[:, None] & (k[None, :] < depths[:, None])
+        u = tl.load(up_path_ptr + row_s[:, None] + k[None, :], mask=mask, other=-1)
+        v = tl.load(down_path_ptr + row_t[:, None] + k[None, :], mask=mask, other=-2)
+        x = tl.load(up_ptr + row_s[:, None] + k[None, :], mask=mask, other=missing)
+        y = tl.load(down_ptr + row_t[:, None] + k[None, :], mask=mask, other=missing)
+        best = tl.minimum(best, tl.where(u == v, x + y, missing))
+    least = tl.min(best, axis=1)
+    least = tl.where(least <= tl.load(limits_ptr + 1), least, missing)
+    tl.store(out_ptr + i, least, mask=inside)

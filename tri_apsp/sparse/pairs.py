@@ -1,0 +1,154 @@
+"""Distances and paths of pairs of vertices, without the rows of their sources where an order of
+elimination is known.
+"""
+
+from typing import Any
+
+import torch
+
+from tri_apsp.arguments import Vertices, sources_of
+from tri_apsp.elimination.weights import fits_all
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.paths.following import Paths, find_paths
+from tri_apsp.plan import Options
+from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.plan import plan_sparse
+from tri_apsp.sparse.run import SparseSolver
+
+# Distances that are held at a time, of which only those of pairs are kept.
+_PER_BLOCK = 1 << 26
+
+
+def paired_distances(graph: GraphLike, sources: Vertices, targets: Vertices) -> torch.Tensor:
+    """Return the distance from sources[i] to targets[i] for each i.
+
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        sources, targets: vertices, as many of each; each may occur more than once.
+
+    Returns:
+        (pairs,) of the dtype and on the device of the weights; `no_edge` without a path.
+
+    Raises:
+        InputError: a graph or a vertex that breaks a rule of `shortest_paths`; another number of
+            targets than of sources.
+        NegativeCycleError: a source leads to a negative cycle.
+        DistanceRangeError: a distance does not fit the dtype.
+
+    Cost:
+        With the order of elimination of a prepared graph: for each pair, the edges of the filled
+        graph at the ancestors of both. Without: the rows of the different sources, in blocks.
+
+    Source:
+        Abraham et al., Hierarchical Hub Labelings for Shortest Paths, 2012.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
+        >>> tri_apsp.paired_distances(graph, [0, 2], [2, 1])
+        tensor([4, 5])
+    """
+    given, starts, ends = _checked(graph, sources, targets)
+    solver, rows, of_pair = _solver(given, starts, predecessors=False)
+    if solver.sweeps is not None and solver.is_direct and fits_all(given):
+        return solver.sweeps.pairs(starts, ends)
+    result = torch.empty(len(starts), dtype=given.dtype, device=given.device)
+    for part, solved in solver.blocks(rows):
+        chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
+        row = (of_pair[chosen] - part.start).to(given.device)
+        found = solved.distances[row, ends[chosen].to(given.device)]
+        result[chosen.to(given.device)] = found
+    return result
+
+
+def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Paths:
+    """Return a shortest path from sources[i] to targets[i] for each i.
+
+    Args:
+        graph, sources, targets: as for `paired_distances`.
+
+    Returns:
+        The paths, on the device of the graph; one is empty where there is none. Of several shortest
+        paths, any.
+
+    Raises:
+        As `paired_distances`.
+
+    Cost:
+        As `paired_distances`, and a step for each vertex of a path; without an order also the
+        predecessors of the rows.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> graph = tri_apsp.prepare(torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]]))
+        >>> paths = tri_apsp.paired_paths(graph, [0, 2], [2, 1])
+        >>> [paths[i].tolist() for i in range(len(paths))]
+        [[0, 1, 2], [2, 0, 1]]
+    """
+    given, starts, ends = _checked(graph, sources, targets)
+    solver, rows, of_pair = _solver(given, starts, predecessors=True)
+    if solver.sweeps is not None and solver.is_direct and fits_all(given):
+        return solver.sweeps.paths(starts, ends)
+    vertices, lengths, order = list[Any](), list[Any](), list[Any]()
+    for part, solved in solver.blocks(rows):
+        assert solved.predecessors is not None
+        chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
+        row = (of_pair[chosen] - part.start).to(given.device)
+        target = ends[chosen].to(given.device)
+        exists = solved.distances[row, target] < no_edge(given.dtype)
+        found = find_paths(solved.predecessors, row, target, exists)
+        vertices.append(found.vertices)
+        lengths.append(found.offsets.diff())
+        order.append(chosen)
+    return _in_order(vertices, lengths, order, given.device)
+
+
+def _in_order(
+    vertices: list[torch.Tensor],
+    lengths: list[torch.Tensor],
+    order: list[torch.Tensor],
+    device: torch.device,
+) -> Paths:
+    """Return the paths of blocks in the order of their pairs."""
+    if not order:
+        none = torch.zeros(1, dtype=torch.int64, device=device)
+        return Paths(torch.empty(0, dtype=torch.int32, device=device), none)
+    length, place = torch.cat(lengths), torch.cat(order).to(device)
+    sizes = torch.empty_like(length)
+    sizes[place] = length
+    offsets = torch.cat((sizes.new_zeros(1), sizes.cumsum(0)))
+    # Each vertex moves as far as the first of its path does.
+    begins = length.cumsum(0) - length
+    moved = (offsets[:-1][place] - begins).repeat_interleave(length)
+    given = torch.cat(vertices)
+    result = torch.empty_like(given)
+    result[moved + torch.arange(len(given), device=device)] = given
+    return Paths(result, offsets)
+
+
+def _checked(
+    graph: GraphLike, sources: Vertices, targets: Vertices
+) -> tuple[SparseGraph, torch.Tensor, torch.Tensor]:
+    given = sparse_graph(graph)
+    starts, ends = sources_of(sources, given.n), sources_of(targets, given.n, "targets")
+    if len(starts) != len(ends):
+        raise InputError(
+            f"`targets` must be as many as `sources`, {len(starts)}, but are {len(ends)}; give one "
+            "target for each source."
+        )
+    return given, starts, ends
+
+
+def _solver(
+    graph: SparseGraph, starts: torch.Tensor, *, predecessors: bool
+) -> tuple[SparseSolver, int, torch.Tensor]:
+    """Return what solves the rows of the different starts, the rows of a block, and the row of each
+    start.
+    """
+    rows, of_pair = torch.unique(starts, return_inverse=True)
+    options = Options(predecessors=predecessors)
+    plan = plan_sparse(graph, reason="pairs", sources=rows, options=options)
+    return SparseSolver(graph, plan), max(1, _PER_BLOCK // max(1, graph.n)), of_pair
