@@ -343,10 +343,6 @@ BAD_ARGUMENTS = [
     ),
     ({"method": "johnson", "config": Config(engine="nvidia")}, "'cpu' .*{'engine': 'nvidia'}"),
     ({"method": "johnson", "config": Config(block_size=32)}, "but sets {'block_size': 32}; leave"),
-    (
-        {"method": "elimination", "predecessors": True},
-        "only of integer weights, but these are float32",
-    ),
     # Where the distances go.
     ({"out": torch.empty(4, 3)}, r"`out` must be a dense tensor \(4, 4\) of float32 on cpu"),
     ({"out": torch.empty(4, 4).double()}, "but is .* of float64 on cpu; make one"),

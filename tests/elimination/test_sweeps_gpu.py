@@ -14,7 +14,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import dijkstra, johnson
 
 from tri_apsp.elimination import gpu as module
 from tri_apsp.elimination.gpu import GpuSweeps
@@ -122,6 +122,24 @@ class SweepsContract:
             np.testing.assert_array_equal(
                 found, expected[ends[0].numpy(), ends[1].numpy()], err_msg=name
             )
+
+    def test_negative_weights(self) -> None:
+        """Of integers a sum with no_edge may be below it, and is still no path."""
+        for dtype in self.dtypes:
+            n, edges = self.side**2, grid(self.side, 7, symmetric=False)
+            potentials = np.random.default_rng(8).integers(0, 400, n)
+            edges[2] += potentials[edges[0]] - potentials[edges[1]]
+            edges = edges[:, (edges[0] % self.side > 0) & (edges[1] % self.side > 0)]
+            graph = graph_of(n, edges, dtype)
+            offsets, vertices, weights = graph.by_source.arrays()
+            expected = johnson(csr_array((weights.astype(float), vertices, offsets), shape=(n, n)))
+            out = torch.full((n, n), -7, dtype=dtype, device=self.device)
+            sweeps = self.sweeps(graph)
+            sweeps.write_all(out)
+            np.testing.assert_array_equal(finite(out), expected)
+            sources = torch.arange(n)
+            np.testing.assert_array_equal(finite(sweeps.rows(sources, INF)), expected)
+            np.testing.assert_array_equal(finite(sweeps.table(sources, sources, INF)), expected)
 
     @pytest.mark.parametrize("from_source", [False, True])
     def test_totals_and_amounts(self, from_source: bool) -> None:

@@ -57,7 +57,6 @@ from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
-from tri_apsp.kernels.shared import elimination as elimination_kernels
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
@@ -323,14 +322,13 @@ SPARSE_KERNELS = {
     "_carries_kernel": [()],
     "_push_kernel": [()],
     "_pull_rows_kernel": [(16,), (512,)],
-    "_sweep_kernel": [()],
 }
 """The kernels of sparse methods, each with its tiles."""
 
 
 def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> Variant:
     """The kernel of that name, of those of sparse methods."""
-    kernel = (vars(sparse_kernels) | vars(elimination_kernels))[name]
+    kernel = vars(sparse_kernels)[name]
     constants = sparse_engine.kernel_constants(kernel, dtype, *tile)
     vertices = (
         "lowered",

@@ -16,10 +16,10 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.elimination.cpu import CpuSweeps
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import generate, sparse_graph
 from tri_apsp.sparse.blocks import distance_blocks as write_blocks
-from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.plan import ROW_METHODS
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
@@ -35,9 +35,9 @@ def blocks_to(weights: torch.Tensor, **options: Any) -> Iterator[tri_apsp.RowBlo
 @pytest.mark.parametrize("rows", [7, 50, None])
 @pytest.mark.parametrize("together", [1, 18])
 def test_blocks(rows: int | None, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if an engine solves more rows together than a block has; all by one method."""
-    monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: together)
-    blocks = list(tri_apsp.distance_blocks(WEIGHTS, rows_per_block=rows))
+    """Also if more rows are swept together than a block has; all by one method."""
+    monkeypatch.setattr(CpuSweeps, "rows_together", lambda sweeps: together)
+    blocks = list(tri_apsp.distance_blocks(WEIGHTS, rows_per_block=rows, method="elimination"))
     assert [block.first for block in blocks] == list(range(0, 50, rows or 1000))
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 

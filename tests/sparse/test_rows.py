@@ -37,10 +37,6 @@ def dense_distances(weights: torch.Tensor, **options: object) -> torch.Tensor:
     return tri_apsp.shortest_paths(weights, method=DENSE, **options).distances
 
 
-def finds_predecessors(method: str, dtype: torch.dtype) -> bool:
-    return method != "elimination" or not dtype.is_floating_point
-
-
 def power_law(n: int) -> np.ndarray:
     """One vertex with most edges."""
     weights = np.full((n, n), INF)
@@ -72,21 +68,19 @@ def weights_of(name: str, dtype: torch.dtype) -> torch.Tensor:
 @cases.every_sparse_dtype
 def test_each_method_on_each_graph(method: str, dtype: torch.dtype) -> None:
     """Predecessors are those of a dense solve, but for ties beside negative weights."""
-    wanted = finds_predecessors(method, dtype)
     for name in GRAPHS:
         weights = weights_of(name, dtype)
         expected = tri_apsp.shortest_paths(weights, method=DENSE, predecessors=True)
-        result = tri_apsp.shortest_paths(weights, method=method, predecessors=wanted)
+        result = tri_apsp.shortest_paths(weights, method=method, predecessors=True)
         assert torch.equal(result.distances, expected.distances)
-        if wanted:
-            cases.assert_predecessors(result, weights)
-            assert name == "negative" or torch.equal(result.predecessors, expected.predecessors)
+        cases.assert_predecessors(result, weights)
+        assert name == "negative" or torch.equal(result.predecessors, expected.predecessors)
         assert (result.plan.way, result.config) == ("sparse", None)
         assert method in ("johnson", result.method)
         picked = [len(weights) - 1, 0, len(weights) // 2, 0]
-        some = rows(weights, picked, method, predecessors=wanted)
+        some = rows(weights, picked, method, predecessors=True)
         assert torch.equal(some.distances, result.distances[picked])
-        assert not wanted or torch.equal(some.predecessors, result.predecessors[picked])
+        assert torch.equal(some.predecessors, result.predecessors[picked])
 
 
 @cases.every_sparse_dtype
@@ -120,13 +114,13 @@ def test_fractions_with_potentials_are_rounded_a_little() -> None:
 def test_limit(method: str, name: str) -> None:
     for dtype in (torch.float32, torch.int64):
         weights = weights_of(name, dtype)
-        expected, found = dense_distances(weights)[[3, 9]], finds_predecessors(method, dtype)
+        expected = dense_distances(weights)[[3, 9]]
         for limit in (0, 7.5, np.float32(7), INF):
-            result = rows(weights, [3, 9], method, limit=limit, predecessors=found)
+            result = rows(weights, [3, 9], method, limit=limit, predecessors=True)
             far = expected > float(limit)
             assert torch.equal(result.distances, expected.masked_fill(far, no_edge(dtype)))
             missing = result.distances == no_edge(dtype)
-            assert not found or bool((result.predecessors[missing] == -1).all())
+            assert bool((result.predecessors[missing] == -1).all())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
@@ -143,7 +137,7 @@ def test_a_limit_is_the_same_with_negative_weights(dtype: torch.dtype) -> None:
 @every_method
 @pytest.mark.parametrize("name", ["random", "zero and one", "negative"])
 def test_the_nearest_of_several_sources(method: str, name: str) -> None:
-    dtype = torch.int64 if method == "elimination" else torch.float32
+    dtype = torch.float32
     weights, sources = weights_of(name, dtype), [4, 17, 31, 4]
     alone = rows(weights, sources, method).distances
     result = rows(weights, sources, method, min_only=True, predecessors=True)
@@ -349,10 +343,9 @@ def test_on_a_gpu(method: str) -> None:
         for dtype in (torch.float32, torch.int64):
             weights = weights_of(name, dtype)
             sources = sorted({0, len(weights) // 2, len(weights) - 1})
-            wanted = finds_predecessors(method, dtype)
-            expected = rows(weights, sources, "dijkstra", predecessors=wanted)
-            found = rows(weights.cuda(), sources, method, predecessors=wanted)
+            expected = rows(weights, sources, "dijkstra", predecessors=True)
+            found = rows(weights.cuda(), sources, method, predecessors=True)
             assert found.distances.is_cuda
             assert torch.equal(found.distances.cpu(), expected.distances), (name, dtype)
-            if wanted:
+            if name != "negative":
                 assert torch.equal(found.predecessors.cpu(), expected.predecessors), (name, dtype)

@@ -18,6 +18,9 @@ _TRIES = 2
 _Part = tuple[Array, Array, Array, int]
 """A part of the graph: offsets, neighbours, vertices, where they end in the order."""
 
+_Cut = tuple[Array, Array]
+"""The side of each vertex, 2 for the separator; the sizes of these three."""
+
 
 def nested_dissection(offsets: Array, neighbours: Array, most_fill: float) -> Array | None:
     """Return an order of elimination, (n,) of int32, of a symmetric graph; None if the graph has no
@@ -29,7 +32,8 @@ def nested_dissection(offsets: Array, neighbours: Array, most_fill: float) -> Ar
         offsets: (n + 1,) of int64.
         neighbours: of int32, of each vertex ascending, without loops.
         most_fill: the most edges per vertex that the filled graph may have. Their number is
-            estimated from below, by separators whose vertices become adjacent to each other.
+            estimated, and mostly too low: the vertices of a separator become adjacent to each
+            other, but edges to other separators are not counted.
 
     Cost: about n log(n) steps for graphs with small separators; 40 ms for the roads of Luxembourg
     (114 599 vertices) on two cores.
@@ -56,6 +60,7 @@ def _order(
     from tri_apsp.kernels.cpu import dissection as kernels
 
     order = np.empty(len(offsets) - 1, np.int32)
+    # In a thread, so that an interrupt ends it.
     reduced = pool.submit(kernels.reduce, offsets, neighbours, order, stop)
     done, fill, (rest_offsets, rest_neighbours, vertices) = reduced.result()
     n = len(vertices)
@@ -64,9 +69,9 @@ def _order(
     waiting: list[_Part] = [(*rest, numbers, n)] if n > 0 else []
     # The first bisection, on two threads: the better of two.
     if n > _TASK_VERTICES:
-        tries = [pool.submit(kernels.bisect, *rest, limit, seed, stop) for seed in range(_TRIES)]
-        side, total = min((task.result() for task in tries), key=_separator)
-        edges, waiting = _split(waiting[0], side, total, of_rest)
+        arguments = [(*rest, limit, seed, stop) for seed in range(_TRIES)]
+        cut = min(pool.map(kernels.bisect, *zip(*arguments, strict=True)), key=_separator)
+        edges, waiting = _split(waiting[0], cut, of_rest)
         fill += edges
     running: set[Future[Any]] = set()
     while (waiting or running) and fill <= limit:
@@ -74,8 +79,7 @@ def _order(
             if len(part[2]) > _TASK_VERTICES:
                 running.add(pool.submit(_halve, part, of_rest, limit, stop))
             else:
-                arguments = rest, part, of_rest, limit, stop
-                running.add(pool.submit(_dissect, *arguments))
+                running.add(pool.submit(_dissect, rest, part, of_rest, limit, stop))
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         waiting = []
         for task in finished:
@@ -88,22 +92,22 @@ def _order(
     return order
 
 
-def _separator(cut: tuple[Array, Array]) -> tuple[int, int]:
+def _separator(cut: _Cut) -> tuple[int, int]:
     """Return the size of a separator and the difference of the halves, see kernels.bisect()."""
     one, two, separator = cut[1][:3].tolist()
     return separator, abs(one - two)
 
 
-def _split(part: _Part, side: Array, total: Array, order: Array) -> tuple[int, list[_Part]]:
+def _split(part: _Part, cut: _Cut, order: Array) -> tuple[int, list[_Part]]:
     """Write the separator of a part to the order; return a lower bound on the edges of the filled
     graph in it, and the halves.
     """
     from tri_apsp.kernels.cpu import dissection as kernels
 
     offsets, neighbours, vertices, end = part
-    one, two = kernels.split(offsets, neighbours, vertices, side, end, order)
-    separator = int(total[2])
-    return separator * (separator - 1) // 2, [one, two]
+    one, two = kernels.split(offsets, neighbours, vertices, cut[0], end, order)
+    size = _separator(cut)[0]
+    return size * (size - 1) // 2, [one, two]
 
 
 def _halve(part: _Part, order: Array, limit: int, stop: Array) -> tuple[int, list[_Part]]:
@@ -111,7 +115,7 @@ def _halve(part: _Part, order: Array, limit: int, stop: Array) -> tuple[int, lis
     from tri_apsp.kernels.cpu import dissection as kernels
 
     offsets, neighbours, _, end = part
-    return _split(part, *kernels.bisect(offsets, neighbours, limit, end, stop), order)
+    return _split(part, kernels.bisect(offsets, neighbours, limit, end, stop), order)
 
 
 def _dissect(*arguments: Any) -> tuple[int, list[_Part]]:

@@ -16,7 +16,7 @@ from tri_apsp.elimination.tree import EliminationTree
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.memory import memory_for
+from tri_apsp.memory import is_small, memory_for
 from tri_apsp.paths.following import Paths
 
 # Records of a chunk, which a program copies ahead to shared memory, and of an unrolled iteration.
@@ -159,8 +159,7 @@ class GpuSweeps(Sweeps):
             lanes = torch.from_numpy(np.stack((order, starts[order], sources.numpy()[order])))
             order_, positions, vertices = lanes.to(torch.int32).to(self.device)
             limits = self._limits_of(limit)
-            budget = min(_SLAB_BYTES, int(_SLAB_SHARE * free_memory(self.device)))
-            width = max(64, budget // (n * self._dtype.itemsize) // 64 * 64)
+            width = self._slab_width(count)
             for first in range(0, count, width):
                 slab = torch.empty(
                     n, min(width, count - first), dtype=self._dtype, device=self.device
@@ -184,6 +183,14 @@ class GpuSweeps(Sweeps):
                         **_PREDECESSORS_TILE,
                     )
         return d, pred, not_closer
+
+    def _slab_width(self, count: int) -> int:
+        """Return the lanes of a slab, of `count` lanes in all."""
+        column = self._tree.n * self._dtype.itemsize
+        if is_small(count * column, self.device) and count * column <= _SLAB_BYTES:
+            return count
+        budget = min(_SLAB_BYTES, int(_SLAB_SHARE * free_memory(self.device)))
+        return max(64, budget // column // 64 * 64)
 
     def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         m, n = len(sources), len(targets)

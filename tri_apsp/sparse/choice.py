@@ -37,8 +37,7 @@ from tri_apsp.semirings import no_edge
 #     random, only forwards, n = 100000      1   6      2   12     14   74   181  162  206      10
 # So many_sources suits many sources and short paths; the more edges at each vertex, the more
 # sources it needs. A graph in topological order it solves in one round. Where sources reach few
-# vertices, Dijkstra's algorithm ends early. Elimination pays from a number of sources on that grows
-# with the square root of n, and with the edges at each vertex.
+# vertices, Dijkstra's algorithm ends early.
 #
 # On an H200: one source by output_parallel, input_parallel, frontier; 16 by many_sources.
 #     random, n = 100000, 8 edges each         0.7  1.1  1.0     3.0
@@ -58,12 +57,17 @@ _SOURCES_PER_DEGREE = 2
 _LEAST_REACHED, _LEAST_REACHED_IN_ORDER, _MOST_REACHED, _SAMPLES = 0.15, 0.05, 0.25, 32
 # Paths are long for fewer than so many sources from so many levels on.
 _LONG = ((16, 9), (64, 17), (float("inf"), 23))
-# The least levels and sources for elimination on a CPU: up to so many edges at each vertex, this
-# times the square root of n.
-_LEAST_LEVELS, _LEAST_ELIMINATED = 27, 40
-_SOURCES_PER_ROOT = ((1.5, 6), (2.4, 0), (3.2, 2), (6.5, 6), (8, 13))
-# On a GPU: this share of n, and levels.
-_LEAST_SHARE, _LONG_ON_GPU = 1 / 4, 100
+# Elimination: the least levels, and the square of the narrowest of those in the middle, as a
+# multiple of n, up to which a graph is taken to stay sparse. Roads have less than 1, a grid 0.5, a
+# triangulation of 65 536 points 8, a cube of 30 x 30 x 30 has 13.
+_LEAST_LEVELS, _WIDEST = 27, 10
+# An order of elimination takes as long as Dijkstra's algorithm from so many sources, on these two
+# cores: for chains in one direction; for roads, of which larger ones need fewer, this over the
+# square root of n; for grids and meshes. More edges at each vertex are not tried.
+_CHAIN_DEGREE, _ROAD_DEGREE, _MOST_DEGREE = 1.5, 2.45, 12
+_CHAIN_SOURCES, _ROAD_SOURCES, _MESH_SOURCES = 600, 4000, 128
+# On an H200 with 16 cores: for roads, and of meshes this share of n.
+_ROAD_SOURCES_ON_GPU, _MESH_SHARE_ON_GPU = 128, 1 / 8
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
 # GPU.
 _LEAST_GPU_EDGES = 100_000
@@ -92,7 +96,7 @@ def choose(
     if graph.device.type != "cpu":
         one = "dijkstra" if edges < _LEAST_GPU_EDGES else "output_parallel"
         method = one if rows < _LEAST_SOURCES else "many_sources"
-        return method, _may_stay_sparse(graph) and rows >= _LEAST_SHARE * n
+        return method, rows >= _least_eliminated_on_gpu(graph) and _has_small_separators(graph)
     if not edges:
         return "many_sources", False
     if rows < max(_LEAST_SOURCES, _SOURCES_PER_DEGREE * edges / n):
@@ -105,14 +109,26 @@ def choose(
     levels = _levels(graph)
     is_long = levels >= next(long for most, long in _LONG if rows < most)
     method = "dijkstra" if is_long else "many_sources"
-    if not _may_stay_sparse(graph) or levels < _LEAST_LEVELS:
-        return method, False
-    per_root = next(count for degree, count in _SOURCES_PER_ROOT if edges <= degree * n)
-    return method, rows >= max(_LEAST_ELIMINATED, per_root * n**0.5)
+    pays = levels >= _LEAST_LEVELS and rows >= _least_eliminated(graph)
+    return method, pays and _has_small_separators(graph)
 
 
-def _may_stay_sparse(graph: SparseGraph) -> bool:
-    return 0 < graph.edges <= _SOURCES_PER_ROOT[-1][0] * graph.n
+def _least_eliminated(graph: SparseGraph) -> float:
+    """Return the least rows for which an order of elimination pays on a CPU."""
+    degree = graph.edges / graph.n
+    if degree > _MOST_DEGREE:
+        return float("inf")
+    if _CHAIN_DEGREE < degree <= _ROAD_DEGREE:
+        return max(_LEAST_SOURCES, _ROAD_SOURCES / float(graph.n**0.5))
+    return _MESH_SOURCES if degree > _ROAD_DEGREE else _CHAIN_SOURCES
+
+
+def _least_eliminated_on_gpu(graph: SparseGraph) -> float:
+    """Return the least rows for which an order of elimination pays on a GPU."""
+    degree = graph.edges / max(1, graph.n)
+    if not 0 < degree <= _MOST_DEGREE:
+        return float("inf")
+    return _ROAD_SOURCES_ON_GPU if degree <= _ROAD_DEGREE else _MESH_SHARE_ON_GPU * graph.n
 
 
 def _share_reached(graph: SparseGraph, sources: torch.Tensor | None, limit: float | None) -> float:
@@ -154,20 +170,15 @@ def _levels(graph: SparseGraph) -> int:
     return int(search(*lists, hub, _LEAST_LEVELS, graph.n)[0])
 
 
-def has_long_paths(graph: SparseGraph) -> bool:
-    """Return whether the breadth-first search from the vertex with the most edges has at least
-    _LONG_ON_GPU levels.
-
-    The graph is on a GPU.
+def _has_small_separators(graph: SparseGraph) -> bool:
+    """Return whether the graph is likely to stay sparse while its vertices are eliminated: a
+    breadth-first search in both directions has many levels, of which one in the middle is narrow.
     """
-    from tri_apsp.sparse.triton_hops import hops_on_gpu  # which needs Triton
+    from tri_apsp.kernels.cpu.sparse import narrowest_level
 
-    row = torch.empty(1, graph.n, dtype=torch.int16, device=graph.device)
-    unreachable = int(no_edge(row.dtype))
-    too_long = hops_on_gpu(
-        graph.by_destination, graph.by_source.degrees.argmax()[None].cpu(), row, unreachable
-    )
-    return too_long or bool((row[row < unreachable] >= _LONG_ON_GPU).any())
+    lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
+    levels, width = narrowest_level(*lists, np.diff(lists[0]).argmax())
+    return bool(levels >= _LEAST_LEVELS and width**2 <= _WIDEST * graph.n)
 
 
 # All rows, ms on two cores of an AMD EPYC: dense; random graphs of 2, 4, 8 and 30 edges each; a

@@ -170,9 +170,9 @@ class SparseSolver:
         engines.choose(graph.device)  # which raises if no kernel can run
         self._components: SparseComponents | None = None
         self._reweighted: Reweighted | None = None
-        # Predecessors of rounded distances with negative weights need potentials.
-        exact = not (plan.options.predecessors and graph.dtype.is_floating_point)
-        self.sweeps = _sweeps_of(graph, plan) if exact or graph.lowest == 0 else None
+        # Predecessors beside negative weights need potentials.
+        direct = graph.lowest == 0 or not plan.options.predecessors
+        self.sweeps = _sweeps_of(graph, plan) if direct else None
         if graph.lowest < 0 and self.sweeps is None:
             allowance = allowance_of(graph.by_source.weights, graph.n)
             while (reweighted := reweight(graph, allowance)) is None:

@@ -1,14 +1,14 @@
 """Nested dissection of a sparse graph, in Numba: an order of elimination with little fill-in.
 
-    eliminate vertices of degree 1, 2 and 3 as long as there are any       # reduce
+    eliminate vertices of degree 1, 2 and 3, in rounds                     # reduce
     dissect(part of the rest):
-        if it has at most 64 vertices: order them by minimum degree        # _order_leaf
+        if it has few vertices: order them by minimum degree               # _order_leaf
         else: find a small separator of two halves                         # bisect
               order: dissect(one half), dissect(other half), separator
 
-A separator is found on several scales: vertices are merged in pairs until about 60 are left, these
-are separated in the best of several ways, and the separator is refined each time that the pairs are
-undone.
+A separator is found on several scales: vertices are merged in pairs until few are left; these are
+separated, and the separator is refined each time that pairs are taken apart. On the coarser scales
+this is done several times, and the best separator is kept.
 
 Sources: nested dissection: George, Nested Dissection of a Regular Finite Element Mesh, 1973; the
 scales: Karypis, Kumar, A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs,
@@ -22,30 +22,27 @@ import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
 
-# A leaf of the dissection has at most as many vertices as a word has bits.
-LEAF = 120
-# Vertices are merged until at most this many are left.
-_COARSEST = 80
-# The share of edges that a bisection cuts: random graphs with mean degree d have 1 / 2 - 0.76 /
-# sqrt(d) (Dembo, Montanari, Sen, Extremal Cuts of Sparse Random Graphs, 2017); little is assumed on
-# the first scales, where a graph may have many edges to near vertices.
-_CUT, _CUT_EARLY = 0.3, 0.1
-# Merging ends if a step leaves more than this share of the vertices.
-_STALLED = 0.9
-# Tries on a scale with a fraction of the vertices, and those on the coarsest scale in each.
-_TRIES, _FRACTION, _GROWN = 6, 4, 1
+# The most vertices of a leaf of the dissection.
+_LEAF = 120
+# Vertices are merged until at most this many are left, or a step leaves more than this share.
+_COARSEST, _STALLED = 80, 0.9
 # The vertices among which the next one to be merged is chosen at random, less one.
 _SHUFFLED = 255
+# The tries of a bisection, which share the scales with more than 1 / _SHARED of the vertices.
+_TRIES, _SHARED = 3, 4
+# The share of edges that a bisection cuts: random graphs with mean degree d have 1 / 2 - 0.76 /
+# sqrt(d) (Dembo, Montanari, Sen, Extremal Cuts of Sparse Random Graphs, 2017). Less is assumed on
+# the first scales, where a graph may have many edges to near vertices.
+_CUT, _CUT_EARLY = 0.3, 0.1
 # The largest share of the vertices that one half may have.
 _LARGEST_HALF = 0.6
 # Passes of the refinement on each scale, and the moves without improvement that end a pass.
-_PASSES, _FUTILE_MOVES = 3, 80
-# Degrees of vertices that are eliminated first, and rounds for degree 1 and for others: the height
-# of the tree is as large as the number of rounds.
-_REDUCED_DEGREE, _LEAF_ROUNDS, _ROUNDS = 3, 16, 64
+_PASSES, _FUTILE_MOVES = 6, 80
+# Vertices of degrees up to this are eliminated first, in at most so many rounds for degree 1 and
+# for each further degree: a round can add 1 to the height of the tree.
+_REDUCED_DEGREE, _LEAF_ROUNDS, _ROUNDS = 3, 16, 32
 # Vertices are not searched for in lists longer than this.
 _LONG = 32
-_LOCKED = -(1 << 30)
 # Of the type int64: Numba would compile functions once more for literals.
 _SIDE_0, _NO_MOVES, _COARSEST_SCALE = np.int64(0), np.int64(0), np.int64(_COARSEST)
 
@@ -262,8 +259,8 @@ def _match(graph, heaviest, seed):  # type: ignore[no-untyped-def]
         heaviest: the largest weight of a pair.
         seed: of the order in which vertices are visited.
 
-    Returns the number of pairs and single vertices; for each vertex its pair (n,); for each pair
-    its vertices (pairs,), the second -1 if there is none.
+    Returns for each vertex its pair (n,); for each pair, or single vertex, its vertices (pairs,) in
+    two arrays, in the second -1 if there is none.
     """
     offsets, neighbours, weights, sizes = graph
     n = len(sizes)
@@ -272,7 +269,7 @@ def _match(graph, heaviest, seed):  # type: ignore[no-untyped-def]
     count = 0
     visits = np.arange(n)
     for i in range(n):
-        # A shuffle of neighbours in memory: matchings in the given order follow its pattern.
+        # At random, since matchings in the given order follow its pattern; but near in memory.
         seed = _next(seed)
         j = min(i + ((seed >> 8) & _SHUFFLED), n - 1)
         v = visits[j]
@@ -326,36 +323,33 @@ def _contract(graph, pair, ones, others):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _join(graph, cut, v):  # type: ignore[no-untyped-def]
-    """Add v to the list of the separator, with its gains.
+def _join(graph, cut, v, to):  # type: ignore[no-untyped-def]
+    """Add v to the list of the separator, with the gain of a move to a side: how much lighter it
+    makes the separator.
 
     Args:
         cut: side (n,) of int8: 0, 1 or 2 for the separator; slot (n,) of int32, the place in the
-            list; the list, and the gains of a move to each side (2, n); total: [4] of int64, the
-            weights of the sides and of the separator, and the length of the list.
+            list; the list, and the gains (n,); total: [4] of int64, the weights of the sides and of
+            the separator, and the length of the list.
     """
     offsets, neighbours, _, sizes = graph
     side, slot, separator, gains, total = cut
-    to_0 = to_1 = sizes[v]
+    gain = sizes[v]
     for e in range(offsets[v], offsets[v + 1]):
-        u = neighbours[e]
-        if side[u] == 0:
-            to_1 -= sizes[u]
-        elif side[u] == 1:
-            to_0 -= sizes[u]
+        if side[neighbours[e]] == 1 - to:
+            gain -= sizes[neighbours[e]]
     k = total[3]
-    slot[v] = k
-    separator[k], gains[0, k], gains[1, k] = v, to_0, to_1
+    slot[v], separator[k], gains[k] = k, v, gain
     total[3] = k + 1
 
 
 @_inner
-def _move(graph, cut, v, to, locked, moves, done):  # type: ignore[no-untyped-def]
+def _move(graph, cut, v, to, moves, done):  # type: ignore[no-untyped-def]
     """Move v from the separator to a side; its neighbours on the other side join the separator.
 
     Args:
-        locked: (n,) of bool, vertices that moved before, which do not move again.
-        moves: a log of moved vertices: v, and ~u for each u that joins; `done` entries are in use.
+        moves: a log: each vertex that moved, and then ~u for each u that joined the separator;
+            `done` entries are in use.
 
     Returns the entries in use.
     """
@@ -364,8 +358,7 @@ def _move(graph, cut, v, to, locked, moves, done):  # type: ignore[no-untyped-de
     other = 1 - to
     k = total[3] - 1
     place, last = slot[v], separator[k]
-    separator[place], slot[last] = last, place
-    gains[0, place], gains[1, place] = gains[0, k], gains[1, k]
+    separator[place], gains[place], slot[last] = last, gains[k], place
     total[3] = k
     side[v] = to
     total[to] += sizes[v]
@@ -374,9 +367,7 @@ def _move(graph, cut, v, to, locked, moves, done):  # type: ignore[no-untyped-de
     done += 1
     for e in range(offsets[v], offsets[v + 1]):
         u = neighbours[e]
-        if side[u] == 2:
-            gains[other, slot[u]] -= sizes[v]
-        elif side[u] == other:
+        if side[u] == other:
             side[u] = 2
             total[other] -= sizes[u]
             total[2] += sizes[u]
@@ -384,153 +375,22 @@ def _move(graph, cut, v, to, locked, moves, done):  # type: ignore[no-untyped-de
             done += 1
             for f in range(offsets[u], offsets[u + 1]):
                 if side[neighbours[f]] == 2:
-                    gains[to, slot[neighbours[f]]] += sizes[u]
-            _join(graph, cut, u)
-            if locked[u]:
-                gains[0, slot[u]] = gains[1, slot[u]] = _LOCKED
+                    gains[slot[neighbours[f]]] += sizes[u]
+            _join(graph, cut, u, to)
     return done
 
 
 @_inner
-def _best_move(gains, k):  # type: ignore[no-untyped-def]
-    """Return the last place of the largest of the first k gains: vertices that joined last are
-    moved first, which moves clusters.
+def _best_move(cut):  # type: ignore[no-untyped-def]
+    """Return the vertex of the separator with the largest gain; of several the last, which moves
+    clusters.
     """
+    _, _, separator, gains, total = cut
     best = 0
-    for i in range(1, k):
+    for i in range(1, total[3]):
         if gains[i] >= gains[best]:
             best = i
-    return best
-
-
-@_inner
-def _refine(graph, cut, largest, passes):  # type: ignore[no-untyped-def]
-    """Make the separator lighter by moves of its vertices; side and total are set before and after.
-
-    Each pass moves the vertex with the largest gain, whether that is positive or not, and returns
-    to the best state that it met.
-    """
-    side, slot, separator, gains, total = cut
-    n = len(side)
-    locked = np.zeros(n, np.bool_)
-    moves = np.empty(4 * n + 16, np.int32)
-    members = np.empty(n, np.int32)
-    count = 0
-    for v in range(n):
-        if side[v] == 2:
-            members[count] = v
-            count += 1
-    for _ in range(passes):
-        total[3] = 0
-        for i in range(count):
-            _join(graph, cut, members[i])
-        excess = max(0, max(total[0], total[1]) - largest)
-        best, best_gap = total[2] + excess, abs(total[0] - total[1])
-        begun_with = best
-        done = kept = futile = 0
-        while total[3] > 0 and futile < _FUTILE_MOVES:
-            k = total[3]
-            one, two = _best_move(gains[0], k), _best_move(gains[1], k)
-            to, place = 0, one
-            gain, gain_1 = gains[0, one], gains[1, two]
-            if gain_1 > gain or (gain_1 == gain and total[1] < total[0]):
-                to, place = 1, two
-            if total[to] + graph[3][separator[place]] > largest:
-                to = 1 - to
-                place = two if to == 1 else one
-                if total[to] + graph[3][separator[place]] > largest:
-                    break
-            v = separator[place]
-            if gains[to, place] <= _LOCKED // 2:
-                break
-            locked[v] = True
-            done = _move(graph, cut, v, to, locked, moves, done)
-            futile += 1
-            value = total[2] + max(0, max(total[0], total[1]) - largest)
-            gap = abs(total[0] - total[1])
-            if value < best or (value == best and gap < best_gap):
-                best, best_gap, kept, futile = value, gap, done, 0
-        # Undo the moves after the best state; the new separator is among those that took part.
-        count = 0
-        for i in range(total[3]):
-            members[count] = separator[i]
-            count += 1
-        for i in range(kept, done):
-            if moves[i] >= 0 and side[moves[i]] != 2:
-                members[count] = moves[i]
-                count += 1
-        _undo(graph, cut, moves, kept, done)
-        old, count = count, 0
-        for i in range(old):
-            v = members[i]
-            locked[v] = False
-            if side[v] == 2:
-                members[count] = v
-                count += 1
-        for i in range(done):
-            locked[max(moves[i], ~moves[i])] = False
-        if best >= begun_with:
-            break
-
-
-@_inner
-def _undo(graph, cut, moves, kept, done):  # type: ignore[no-untyped-def]
-    """Undo the entries of a log from its end down to `kept`."""
-    side, total, sizes = cut[0], cut[4], graph[3]
-    # The vertices that joined are logged after the one that moved, which has their old side's
-    # opposite.
-    end = done
-    while end > kept:
-        begin = end - 1
-        while moves[begin] < 0:
-            begin -= 1
-        v = moves[begin]
-        to = side[v]
-        for i in range(begin + 1, end):
-            side[~moves[i]] = 1 - to
-            total[1 - to] += sizes[~moves[i]]
-            total[2] -= sizes[~moves[i]]
-        side[v] = 2
-        total[to] -= sizes[v]
-        total[2] += sizes[v]
-        end = begin
-
-
-@_inner
-def _grow(graph, cut, start):  # type: ignore[no-untyped-def]
-    """Grow side 0 of a new cut from a vertex, always by the vertex of the separator with the largest gain, until
-    it is as heavy as side 1.
-    """
-    side, _, separator, gains, total = cut
-    n, sizes = len(side), graph[3]
-    for v in range(n):
-        side[v] = 1
-        total[1] += sizes[v]
-    locked = np.zeros(n, np.bool_)
-    moves = np.empty(4 * n + 16, np.int32)
-    v = start
-    while total[0] < total[1]:
-        if total[3] == 0:
-            while side[v] != 1:
-                v = v + 1 if v + 1 < n else 0
-            side[v] = 2
-            total[1] -= sizes[v]
-            total[2] += sizes[v]
-            _join(graph, cut, v)
-        place = _best_move(gains[0], total[3])
-        _move(graph, cut, separator[place], _SIDE_0, locked, moves, _NO_MOVES)
-
-
-@_inner
-def _new_cut(n):  # type: ignore[no-untyped-def]
-    """Return memory for a cut of n vertices, see _join()."""
-    return (
-        np.empty(n, np.int8),
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty((2, n), np.int32),
-        np.zeros(4, np.int64),
-    )
+    return separator[best]
 
 
 @_inner
@@ -543,21 +403,106 @@ def _value(total, largest):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _separate_coarsest(graph, largest, seed):  # type: ignore[no-untyped-def]
-    """Return the sides of the best of several separators that are grown and refined."""
-    n = len(graph[3])
-    cut = _new_cut(n)
-    best_side = cut[0]
-    best = (np.int64(-1), np.int64(0))
-    for _ in range(_GROWN):
-        seed = _next(seed)
-        cut = _new_cut(n)
-        _grow(graph, cut, (seed >> 8) % n)
-        _refine(graph, cut, largest, _PASSES)
-        value = _value(cut[4], largest)
-        if best[0] < 0 or value < best:
-            best, best_side = value, cut[0]
-    return best_side
+def _refine(graph, cut, largest):  # type: ignore[no-untyped-def]
+    """Make the separator lighter by moves of its vertices; side and total are set before and after.
+
+    Each pass moves vertices to one side, first to the heavier one and then in turn: the best moves,
+    whether their gains are positive or not. It returns to the best state that it met.
+    """
+    side, _, separator, _, total = cut
+    n = len(side)
+    moves, members = np.empty(2 * n, np.int32), np.empty(n, np.int32)
+    count = 0
+    for v in range(n):
+        if side[v] == 2:
+            members[count] = v
+            count += 1
+    to, useless = (1 if total[0] < total[1] else 0), 0
+    for _ in range(_PASSES):
+        total[3] = 0
+        for i in range(count):
+            _join(graph, cut, members[i], to)
+        best = before = _value(total, largest)
+        done = kept = futile = 0
+        while total[3] > 0 and futile < _FUTILE_MOVES:
+            v = _best_move(cut)
+            if total[to] + graph[3][v] > largest:
+                break
+            done = _move(graph, cut, v, to, moves, done)
+            futile += 1
+            value = _value(total, largest)
+            if value < best:
+                best, kept, futile = value, done, 0
+        # The best separator is among the present one and the vertices that moved since.
+        candidates = total[3]
+        for i in range(candidates):
+            members[i] = separator[i]
+        for i in range(kept, done):
+            if moves[i] >= 0:
+                members[candidates] = moves[i]
+                candidates += 1
+        _undo(graph, cut, moves, kept, done, to)
+        count = 0
+        for i in range(candidates):
+            if side[members[i]] == 2:
+                members[count] = members[i]
+                count += 1
+        useless = useless + 1 if best[0] >= before[0] else 0
+        if useless == 2:
+            break
+        to = 1 - to
+
+
+@_inner
+def _undo(graph, cut, moves, kept, done, to):  # type: ignore[no-untyped-def]
+    """Undo the moves to a side in a log, see _move(), from its end down to `kept`."""
+    side, total, sizes = cut[0], cut[4], graph[3]
+    for i in range(done - 1, kept - 1, -1):
+        v = max(moves[i], ~moves[i])
+        other = 1 - to
+        if moves[i] >= 0:
+            side[v] = 2
+            total[to] -= sizes[v]
+            total[2] += sizes[v]
+        else:
+            side[v] = other
+            total[other] += sizes[v]
+            total[2] -= sizes[v]
+
+
+@_inner
+def _grow(graph, cut, start):  # type: ignore[no-untyped-def]
+    """Grow side 0 of a new cut from a vertex until it is as heavy as side 1, always by the vertex
+    of the separator with the largest gain.
+    """
+    side, total = cut[0], cut[4]
+    n, sizes = len(side), graph[3]
+    for v in range(n):
+        side[v] = 1
+        total[1] += sizes[v]
+    moves = np.empty(2 * n, np.int32)
+    v = start
+    while total[0] < total[1]:
+        if total[3] == 0:
+            while side[v] != 1:
+                v = v + 1 if v + 1 < n else 0
+            side[v] = 2
+            total[1] -= sizes[v]
+            total[2] += sizes[v]
+            _join(graph, cut, v, _SIDE_0)
+        _move(graph, cut, _best_move(cut), _SIDE_0, moves, _NO_MOVES)
+
+
+@_inner
+def _new_cut(n):  # type: ignore[no-untyped-def]
+    """Return memory for a cut of n vertices, see _join()."""
+    return (
+        np.empty(n, np.int8),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.zeros(4, np.int64),
+    )
 
 
 @_inner
@@ -597,8 +542,8 @@ def _uncoarsen(graphs, pairs, side, largest, stop):  # type: ignore[no-untyped-d
         for v in range(len(graph[3])):
             cut[0][v] = side[v if scale == len(graphs) - 1 else pairs[scale + 1][v]]
             cut[4][cut[0][v]] += graph[3][v]
-        if scale < len(graphs) - 1 and not stop[0]:
-            _refine(graph, cut, largest, _PASSES)
+        if not stop[0]:
+            _refine(graph, cut, largest)
         side = cut[0]
     return cut
 
@@ -621,7 +566,7 @@ def bisect(offsets, neighbours, most, seed, stop):  # type: ignore[no-untyped-de
     graph = (offsets, neighbours, np.ones(len(neighbours), np.int32), np.ones(n, np.int32))
     largest = max(int(_LARGEST_HALF * n), n // 2 + 1)
     heaviest = 3 * n // (2 * _COARSEST) + 1
-    fewest = max(n // _FRACTION, _COARSEST)
+    fewest = max(n // _SHARED, _COARSEST)
     graphs, pairs, separable = _coarsen(graph, fewest, heaviest, most, seed, stop)
     if not separable:
         return np.full(n, 2, np.int8), np.array([0, 0, n, 0])
@@ -630,8 +575,10 @@ def bisect(offsets, neighbours, most, seed, stop):  # type: ignore[no-untyped-de
     for _ in range(_TRIES):
         seed = _next(seed)
         scales, merged, _ = _coarsen(graphs[-1], _COARSEST_SCALE, heaviest, n * n, seed, stop)
-        side = _separate_coarsest(scales[-1], largest, seed)
-        cut = _uncoarsen(scales, merged, side, largest, stop)
+        coarsest = scales[-1]
+        cut = _new_cut(len(coarsest[3]))
+        _grow(coarsest, cut, (seed >> 8) % len(coarsest[3]))
+        cut = _uncoarsen(scales, merged, cut[0], largest, stop)
         value = _value(cut[4], largest)
         if best[0] < 0 or value < best:
             best, best_side = value, cut[0]
@@ -757,7 +704,7 @@ def _order_leaf(rest, vertices, end, order, local):  # type: ignore[no-untyped-d
                     degree += _count_bits(adjacent[u, w])
                 adjacent[u, v >> 6] &= ~(one << np.uint64(v & 63))
                 adjacent[u, u >> 6] &= ~(one << np.uint64(u & 63))
-                key[u] = (degree - 2) << 16
+                key[u] = (degree - 2) << 16 | done
     return fill
 
 
@@ -769,17 +716,18 @@ def dissect(rest, part, order, most, stop):  # type: ignore[no-untyped-def]
         rest: offsets and neighbours of all vertices that nested dissection orders.
         part: offsets, neighbours, vertices, end; see split().
         order: (vertices of rest,) of int32, receives those of the part.
-        most: the most edges that the filled graph may have at them.
+        most: the most edges that the filled graph may have at them; more end this.
         stop: [1] of bool; another thread may set it, which ends this.
 
-    Returns the number of these edges, at least, or one above `most`.
+    Returns the estimated number of these edges: those at vertices of leaves, and those between the
+    vertices of each separator.
     """
     local = np.full(len(rest[0]) - 1, -1, np.int32)
     parts = [part]
     fill = 0
     while len(parts) > 0 and fill <= most and not stop[0]:
         offsets, neighbours, vertices, end = parts.pop()
-        if len(vertices) <= LEAF:
+        if len(vertices) <= _LEAF:
             fill += _order_leaf(rest, vertices, end, order, local)
             continue
         side, total = bisect(offsets, neighbours, most, end, stop)

@@ -340,6 +340,42 @@ def search(offsets, targets, other_offsets, others, start, most_levels, most_ver
 
 
 @kernel
+def narrowest_level(offsets, targets, other_offsets, others, start):  # type: ignore[no-untyped-def]
+    """Search breadth first from `start` along the edges of two lists. Return the levels, and the
+    vertices of the smallest level before and behind which there is a quarter of those found; 0 if
+    there is no such level.
+
+    Args:
+        offsets, targets, other_offsets, others: as for search.
+    """
+    n = len(offsets) - 1
+    seen, queue, begins = np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n + 2, np.int32)
+    queue[0], seen[start] = start, True
+    begins[0], begins[1], levels, count = 0, 1, 0, 1
+    while begins[levels] < count:
+        for index in range(begins[levels], begins[levels + 1]):
+            u = queue[index]
+            for e in range(offsets[u], offsets[u + 1]):
+                if not seen[targets[e]]:
+                    seen[targets[e]] = True
+                    queue[count] = targets[e]
+                    count += 1
+            for e in range(other_offsets[u], other_offsets[u + 1]):
+                if not seen[others[e]]:
+                    seen[others[e]] = True
+                    queue[count] = others[e]
+                    count += 1
+        levels += 1
+        begins[levels + 1] = count
+    smallest = 0
+    for level in range(levels):
+        before, width = begins[level], begins[level + 1] - begins[level]
+        if 4 * before >= count and 4 * (count - begins[level + 1]) >= count:
+            smallest = width if smallest == 0 else min(smallest, width)
+    return levels, smallest
+
+
+@kernel
 def is_in_order(offsets, targets):  # type: ignore[no-untyped-def]
     """Return whether every edge leads to a later vertex; `targets` ascend in each list."""
     for u in range(len(offsets) - 1):

@@ -26,6 +26,7 @@ Shared memory, at the address of `global_smem`, since this is the only allocatio
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
@@ -63,6 +64,7 @@ class SweepConstants:
     SHARED: Any
 
 
+@cache
 def sweep_constants(
     dtype: str, counts_amounts: bool, wide: bool, lanes: int, warps: int, words: int
 ) -> SweepConstants:
@@ -327,7 +329,8 @@ def _kept(x, limit, missing, CLAMPS: gl.constexpr):
         return x
 
 
-@gluon.jit
+# Nothing is faster for multiples of 16, so there is one variant for all sizes.
+@gluon.jit(do_not_specialize=["first_task", "slots", "lanes", "width", "stride"])
 def _sweep_kernel(
     out_ptr,  # (n, lanes) by vertex, of row stride `stride`: "rows"
     sums_ptr,  # (lanes,) of SUM, where float64 and int64 are: "totals" and "within"

@@ -22,7 +22,7 @@ import triton.language as tl
 from tri_apsp.kernels.portable.tiles import tile_of_program
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width"])
 def _climb_kernel(
     labels_ptr,  # (lanes, width)
     path_ptr,  # int32 (lanes, width)
@@ -81,7 +81,7 @@ def _climb_kernel(
         p, begin, end, parent = parent, next_begin, next_end, next_parent
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_task", "slots", "lanes", "width", "stride"])
 def _sweep_kernel(
     out_ptr,  # (n, lanes) by vertex, of row stride `stride`: "rows"
     sums_ptr,  # (lanes,) of float64, or of int64 for "totals" of integers: "totals" and "within"
@@ -234,8 +234,8 @@ def _predecessors_kernel(
     EXACT: slab[u, s] + w = slab[v, s]; else that is the least sum, since sums differ by rounding.
     Of several such u, this is the source, or else the first. A program owns a tile.
     """
-    # Program id to tile [VERTICES, LANES]. Vertices are a column and lanes a row from the start: the
-    # compilers of Triton 3.6 and 3.7 fail where 1-D tensors become these.
+    # Program id to tile [VERTICES, LANES]. Vertices are a column and lanes a row from the start:
+    # Triton 3.6 and 3.7 fail to choose layouts if they are 1-D tensors first.
     v = (tl.program_id(0) * VERTICES + tl.arange(0, VERTICES))[:, None]
     s = (tl.program_id(1) * LANES + tl.arange(0, LANES))[None, :]
     in_v, in_s = v < n, s < lanes
@@ -329,7 +329,7 @@ def _table_kernel(
     tl.store(ptrs, best, mask=in_s[:, None] & in_t[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["pairs", "width"])
 def _pairs_kernel(
     out_ptr,  # (pairs,)
     sources_ptr,
