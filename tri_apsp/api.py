@@ -203,9 +203,9 @@ def prepare(
     found = sparse_graph(
         graph, dtype=dtype, device=None if device is None else resolve(str(device))
     )
-    if isinstance(found, PreparedGraph) and found.tree is not None and directed:
-        if isinstance(order, str) and order == "auto":
-            return found
+    is_auto = isinstance(order, str) and order == "auto"
+    if isinstance(found, PreparedGraph) and found.tree is not None and directed and is_auto:
+        return found
     return ordered(found if directed else found.both_ways(), order, directed=directed)
 
 

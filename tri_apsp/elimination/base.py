@@ -47,6 +47,10 @@ class Sweeps(ABC):
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
         """Return the distances from each source to each vertex, (sources, n)."""
 
+    def all_rows(self) -> torch.Tensor:
+        """Return all distances, (n, n)."""
+        return self.rows(torch.arange(self.elimination.tree.n), float("inf"))
+
     @abstractmethod
     def rows_with_predecessors(
         self, sources: torch.Tensor, limit: float, graph: SparseGraph

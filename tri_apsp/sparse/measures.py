@@ -7,7 +7,6 @@ import torch
 from tri_apsp import engines
 from tri_apsp.arguments import check_flags, check_tensor, limit_of
 from tri_apsp.elimination.base import Totals
-from tri_apsp.elimination.weights import fits_all
 from tri_apsp.engines.cpu_tasks import CpuTask, run_tasks, thread_count
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_components
@@ -214,8 +213,8 @@ def accessibility(
         [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
     )
     solver = SparseSolver(given, plan_sparse(given, reason="rows are compared in blocks"))
-    if solver.sweeps is not None and solver.is_direct and fits_all(given):
-        found = solver.sweeps.within(most, amounts, from_source=not to_vertex)
+    if solver.direct_sweeps is not None:
+        found = solver.direct_sweeps.within(most, amounts, from_source=not to_vertex)
     else:
         found = _within(solver, given, most, amounts, to_vertex=to_vertex)
     return found if isinstance(limits, Sequence) else found[0]
@@ -323,8 +322,8 @@ def _weighted_totals(
 ) -> Totals:
     n = given.n
     solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
-    if solver.sweeps is not None and solver.is_direct and fits_all(given):
-        return solver.sweeps.totals(from_source=from_source)
+    if solver.direct_sweeps is not None:
+        return solver.direct_sweeps.totals(from_source=from_source)
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     add = _add_on_cpu if given.device.type == "cpu" else _add
     for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from tri_apsp.arguments import Vertices, sources_of
-from tri_apsp.elimination.weights import fits_all
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.paths.following import Paths, find_paths
@@ -52,8 +51,8 @@ def paired_distances(graph: GraphLike, sources: Vertices, targets: Vertices) -> 
     """
     given, starts, ends = _checked(graph, sources, targets)
     solver, rows, of_pair = _solver(given, starts, predecessors=False)
-    if solver.sweeps is not None and solver.is_direct and fits_all(given):
-        return solver.sweeps.pairs(starts, ends)
+    if solver.direct_sweeps is not None:
+        return solver.direct_sweeps.pairs(starts, ends)
     result = torch.empty(len(starts), dtype=given.dtype, device=given.device)
     for part, solved in solver.blocks(rows):
         chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
@@ -90,8 +89,8 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
     """
     given, starts, ends = _checked(graph, sources, targets)
     solver, rows, of_pair = _solver(given, starts, predecessors=True)
-    if solver.sweeps is not None and solver.is_direct and fits_all(given):
-        return solver.sweeps.paths(starts, ends)
+    if solver.direct_sweeps is not None:
+        return solver.direct_sweeps.paths(starts, ends)
     vertices, lengths, order = list[Any](), list[Any](), list[Any]()
     for part, solved in solver.blocks(rows):
         assert solved.predecessors is not None

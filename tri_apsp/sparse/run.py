@@ -61,10 +61,11 @@ def _rows(
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
     most = _ROWS if plan.targets is None else max(1, min(_ROWS, _PER_BLOCK // max(1, graph.n)))
-    # Only a GPU, potentials, columns and progress need blocks, whose rows must be copied.
-    whole = plan.targets is None and graph.device.type == "cpu" and graph.lowest == 0
+    solver = SparseSolver(graph, plan)
+    # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
+    on_cpu = graph.device.type == "cpu" and graph.lowest == 0
+    whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
     if count <= most or (whole and progress is None):
-        solver = SparseSolver(graph, plan)
         distances, pred = solver.solve(solver.sources)
         if progress is not None:
             progress(1.0)
@@ -73,7 +74,6 @@ def _rows(
             distances = torch.empty(count, columns, dtype=graph.dtype, device=graph.device)
             wanted = plan.options.predecessors
             pred = torch.empty_like(distances, dtype=torch.int32) if wanted else None
-        solver = SparseSolver(graph, plan)
         for rows, block in solver.blocks(most):
             distances[rows] = block.distances
             if pred is not None:
@@ -196,9 +196,11 @@ class SparseSolver:
             )
 
     @property
-    def is_direct(self) -> bool:
-        """Whether the graph is solved as it is, not with potentials."""
-        return self._reweighted is None
+    def direct_sweeps(self) -> Sweeps | None:
+        """The sweeps, if the graph is solved by them without potentials, and its dtype holds the
+        weight of any path; else None.
+        """
+        return self.sweeps if self._reweighted is None and fits_all(self._graph) else None
 
     def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:
         """Yield `rows` rows at a time, from `first` on: which these are, and what solve returns."""
@@ -260,7 +262,8 @@ class SparseSolver:
         if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
             return Rows(sweeps.table(sources, columns, limit), None)
         if not self._plan.options.predecessors:
-            found = sweeps.rows(sources, limit)
+            whole = self._plan.sources is None and len(sources) == self._solved.n
+            found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
             return Rows(found if columns is None else found[:, columns.to(found.device)], None)
         found, pred, again = sweeps.rows_with_predecessors(sources, limit, self._solved)
         if len(again):  # along edges of weight 0, say
