@@ -42,8 +42,8 @@ class Result:
             negative cycle then have the distance minus infinity, `-no_edge(dtype)` for integers,
             and no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
-        nearest: (n,) of int64 with `min_only` and `predecessors`, else None: the source nearest to
-            each vertex, -1 without a path.
+        nearest: (n,) of int64 with `min_only`, else None: the source nearest to each vertex, -1
+            without a path; of several, any.
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
         no_path: what `distances` hold where there is no path; None: `no_edge`.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense

@@ -257,3 +257,19 @@ def test_pairs_with_and_without_an_order(order: str) -> None:
     assert torch.equal(found, expected[sources, targets])
     paths = tri_apsp.paired_paths(prepared, sources.tolist(), targets.tolist())
     check_paths(graph, paths, torch.tensor(sources), torch.tensor(targets), expected)
+
+
+def test_hops_by_elimination() -> None:
+    """With weights of 1; also in a graph that was not prepared, if there are many sources."""
+    graph = road_grid(24, directed=True)
+    prepared = prepare(graph)
+    assert prepared.has_long_hops
+    plain = prepare(graph, order="none")
+    few = range(0, 576, 50)
+    for dtype in (torch.int16, torch.int32, torch.uint8):
+        expected = tri_apsp.hops(plain, few, dtype=dtype)
+        assert torch.equal(tri_apsp.hops(prepared, few, dtype=dtype), expected)
+    assert torch.equal(tri_apsp.hops(plain, dtype=torch.int16)[::50], tri_apsp.hops(plain, few))
+    assert torch.equal(tri_apsp.closeness(prepared), tri_apsp.closeness(graph))
+    with pytest.raises(tri_apsp.DistanceRangeError, match="hops must be at most 254"):
+        tri_apsp.hops(prepare(tri_apsp.graphs.generate("chain", 300)), dtype=torch.uint8)

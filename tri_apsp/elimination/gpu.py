@@ -21,11 +21,14 @@ from tri_apsp.paths.following import Paths
 
 # Records of a chunk, which a program copies ahead to shared memory, and of an unrolled iteration.
 _CHUNK, _UNROLL = 128, 4
+# Records that are read ahead.
+_AHEAD = 2
 # Narrow records have slots below this, and vertices below that; see kernels.nvidia.sweeps.
 _NARROW_SLOTS, _NARROW_VERTICES = (1 << 12) - 2, 1 << 19
-# Cycles in which a warp takes a record, if it need not wait for others, and instructions of a
-# record by lanes per thread: so a multiprocessor is busy with about ten warps.
-_RECORD_CYCLES, _INSTRUCTIONS = 55, {1: 15, 2: 20}
+# Cycles for which a warp waits per record for its own results; by lanes per thread the instructions
+# of a record, and of the end of a position, of which a scheduler issues one per cycle.
+_STALLS, _INSTRUCTIONS = 20, {1: (13, 20), 2: (18, 26)}
+_SCHEDULERS = 4
 # Programs per multiprocessor from which lanes alone keep a GPU busy. With fewer, the tree is
 # divided into subtrees of at most these shares of its vertices, one launch for each share.
 _PROGRAMS_PER_UNIT = 4
@@ -459,30 +462,43 @@ class GpuSweeps(Sweeps):
     def _shared_bytes(self, shape: _Shape) -> int:
         record = 32 if self._wide else 16
         slots = self._tree.slot_count + 1
-        return 2 * _CHUNK * record + slots * shape.block * self._dtype.itemsize
+        return 2 * (_CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
 
     def _shape(self, lanes: int) -> _Shape | None:
-        """Return the shape of programs with which a multiprocessor is likely to take most lanes per
-        second; None: none fits shared memory.
+        """Return the shape of programs that is likely to take least time for some lanes; None: no
+        shape fits shared memory.
         """
         if not self._in_shared:
             return None
-        most = describe(self.device).shared_memory
-        best, found = 0.0, None
+        least, found = float("inf"), None
         for per_thread in (2, 1) if self._dtype.itemsize == 4 else (1,):
             for warps in (4, 2, 1):
                 shape = _Shape(per_thread, warps)
                 # Two lanes of a thread must both exist; and few lanes need no wide program.
-                too_wide = shape.block > (lanes if per_thread == 2 else max(32, 2 * lanes - 1))
-                size = self._shared_bytes(shape)
-                if too_wide or size > most:
+                is_too_wide = shape.block > (lanes if per_thread == 2 else max(32, 2 * lanes - 1))
+                if is_too_wide or self._shared_bytes(shape) > describe(self.device).shared_memory:
                     continue
-                programs = min(32, (most + 1024) // (size + 1024))  # 1 KiB each for the system
-                cycles = programs * warps / 4 * _INSTRUCTIONS[per_thread]
-                rate = programs * shape.block / max(_RECORD_CYCLES, cycles)
-                if rate > best:
-                    best, found = rate, shape
+                cycles = self._cycles(shape, lanes)
+                if cycles < least:
+                    least, found = cycles, shape
         return found
+
+    def _cycles(self, shape: _Shape, lanes: int) -> float:
+        """Return the cycles per record of the schedule that the last lane ends after."""
+        facts, tree = describe(self.device), self._tree
+        each, end = _INSTRUCTIONS[shape.lanes]
+        instructions = each + end * tree.n / max(tree.n, tree.edges / 2)
+        kibibyte = 1024  # which the system takes for each program
+        size = self._shared_bytes(shape) + kibibyte
+        together = max(1, min(32, (facts.shared_memory + kibibyte) // size))
+
+        def wave(programs: int) -> float:
+            """Cycles of as many programs on one multiprocessor."""
+            issued = programs * shape.warps / _SCHEDULERS * instructions
+            return max(_STALLS + instructions, issued) if programs else 0
+
+        full, rest = divmod(-(-lanes // shape.block), together * facts.units)
+        return full * wave(together) + wave(-(-rest // facts.units))
 
     def _levels(self, groups: int) -> tuple[int, ...]:
         """Return the most vertices of subtrees that are tasks, one number for each launch but the

@@ -42,6 +42,8 @@ from tri_apsp.messages import counted, shown
 # Luxembourg have 2, a triangulation of 65 536 points 25, a grid of 316 x 316 28; random graphs of 4
 # edges at each vertex have thousands.
 _MOST_FILL = 32
+LEAST_LEVELS = 27
+"""The levels of a breadth-first search from which on numbers of edges are found by elimination."""
 # Written into files; another version is refused.
 _VERSION = 1
 _COLD = "it has no small separators, as road networks have"
@@ -114,6 +116,19 @@ class PreparedGraph(SparseGraph):
         lists = self.by_source
         ones = torch.ones_like(lists.weights, dtype=torch.int32)
         return replace(self, by_source=EdgeLists(lists.offsets, lists.vertices, ones))
+
+    @cached_property
+    def has_long_hops(self) -> bool:
+        """Whether a breadth-first search has many levels."""
+        return search_levels(self)[0] >= LEAST_LEVELS
+
+    def without_isolated(self) -> tuple[SparseGraph, torch.Tensor]:
+        """Return the graph of the vertices that have an edge, and these; with an order, all of
+        them: the others cost no more than themselves.
+        """
+        if self.tree is None:
+            return super().without_isolated()
+        return self, torch.arange(self.n, device=self.device)
 
     def to(self, device: torch.device) -> PreparedGraph:
         """Return the graph on a device; itself if that is its own."""
@@ -324,6 +339,19 @@ def ordered(graph: SparseGraph, order: Any, *, directed: bool = True) -> Prepare
     vertices = _permutation(order, graph.n)
     tree = elimination_tree(on_cpu, vertices, graph.n * graph.n)
     return replace(given, tree=tree, reason="as given")
+
+
+def search_levels(graph: SparseGraph) -> tuple[int, int]:
+    """Return the levels of a breadth-first search in both directions from the vertex with the most
+    edges, and the vertices of the smallest level in the middle; 0 if there is none.
+    """
+    from tri_apsp.kernels.cpu.sparse import narrowest_level
+
+    if not graph.edges:
+        return 0, 0
+    lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
+    levels, width = narrowest_level(*lists, np.diff(lists[0]).argmax())
+    return int(levels), int(width)
 
 
 def _found(graph: SparseGraph) -> EliminationTree | None:

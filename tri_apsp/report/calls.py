@@ -5,6 +5,7 @@ programs, each checked before it is timed; and the tables and plots of their col
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.console.output import duration
+from tri_apsp.device import free_memory
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.markdown import section, table
@@ -37,6 +39,8 @@ _DEGREE = 6
 _LONG_SECONDS = 2.0
 _MIN_RUNS, _MAX_RUNS, _MILLISECONDS = 3, 11, 300.0
 _IDLE_SECONDS = 0.2  # a GPU that was idle for less keeps its clock
+# The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
+_COPIED_BYTES = 4 << 30
 
 
 class CallMeasurer(Measurer):
@@ -133,6 +137,19 @@ def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:
     while len(samples) < _MIN_RUNS or (len(samples) < _MAX_RUNS and sum(samples) < _MILLISECONDS):
         samples.append(1000 * timed(call, device)[1])
     return samples
+
+
+def copied(device: torch.device) -> Outcome:
+    """Measure a copy from memory to memory: its bytes are read once and written once."""
+    count = min(_COPIED_BYTES, free_memory(device) // 4)
+    source = torch.zeros(count, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    copy = partial(target.copy_, source)
+    warm_up(copy, device)
+    times = Times.of(runs_of(copy, device))
+    return Outcome(
+        OutcomeKind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0}
+    )
 
 
 def to_float64(matrix: torch.Tensor) -> np.ndarray:

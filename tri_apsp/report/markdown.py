@@ -28,6 +28,7 @@ _ORDER = (
     "What do products by exponents gain?",
     "What do paths and negative cycles cost?",
     "How fast are sparse graphs?",
+    "How fast are road networks?",
     "How much energy does it take?",
     "What does tuning gain?",
 )

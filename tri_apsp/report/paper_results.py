@@ -94,3 +94,8 @@ BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {
 That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core that assists it
 (section 4.6).
 """
+
+PATHPACK_SECONDS = {126_146: 0.139}
+"""All distances of a road network by its vertices: the best time that is published, of PATHPACK.jl on
+one NVIDIA B200; without integers, predecessors and Python.
+"""

@@ -20,6 +20,7 @@ from tri_apsp.report.exponents import EXPONENTS_STUDY
 from tri_apsp.report.fields import FIELD_STUDIES
 from tri_apsp.report.markdown import section, table, write_index, write_page, writing
 from tri_apsp.report.measuring import measure, missing
+from tri_apsp.report.roads import ROADS_STUDY
 from tri_apsp.report.rows import ORIGIN, StudyRows, origin_of
 from tri_apsp.report.sparse import SPARSE_STUDY
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
@@ -33,6 +34,7 @@ STUDIES: dict[str, Study] = {
         *VARIANT_STUDIES,
         EXPONENTS_STUDY,
         SPARSE_STUDY,
+        ROADS_STUDY,
         *FIELD_STUDIES,
         *SYSTEM_STUDIES,
     )

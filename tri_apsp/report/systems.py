@@ -12,10 +12,10 @@ import torch
 from tri_apsp.api import direct_products, shortest_paths
 from tri_apsp.bench.cases import solve_by_scipy
 from tri_apsp.bench.measure import bound, solve_by
-from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.bench.timing import timed
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.console.output import amount, duration, number
-from tri_apsp.device import Device, free_memory
+from tri_apsp.device import Device
 from tri_apsp.methods import METHODS
 from tri_apsp.papers import SYSTEMS
 from tri_apsp.report import plots
@@ -25,8 +25,8 @@ from tri_apsp.report.calls import (
     SolveCall,
     by_label,
     complete_weights,
+    copied,
     rate_lines,
-    runs_of,
     seconds_of,
     table_of,
     times_section,
@@ -49,7 +49,7 @@ from tri_apsp.report.study import (
     solve_cases,
 )
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
+from tri_apsp.tune.outcome import Outcome
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tuned.records import Values
 
@@ -90,8 +90,6 @@ _PAPERS = {
     ("8800 Ultra", "Core 2 Duo"): BULUC_SECONDS,
 }
 _BEST = ("staged_load, C1060", "recursive_tuned, 8800 Ultra")  # of each paper
-# The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
-_COPIED_BYTES = 4 << 30
 
 
 def _point(name: str, parameter: int | None = None) -> Point:
@@ -208,25 +206,12 @@ class _Rooflines(CallMeasurer):
     def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         name, end = str(point.values["implementation"]), time.monotonic() + seconds
         if name == _COPY:
-            return _copy(self.device)
+            return copied(self.device)
         outcome = super().measure(task, point, seconds)
         if (task, name) not in self._counted:  # one process counts the bytes of all systems
             found = counted_traffic(task, _systems(task), self.device, end - time.monotonic())
             self._counted |= {(task, each): traffic for each, traffic in found.items()}
         return dataclasses.replace(outcome, metrics=self._counted[task, name])
-
-
-def _copy(device: torch.device) -> Outcome:
-    """Measure a copy from memory to memory: its bytes are read once and written once."""
-    count = min(_COPIED_BYTES, free_memory(device) // 4)
-    source = torch.zeros(count, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    copy = partial(target.copy_, source)
-    warm_up(copy, device)
-    times = Times.of(runs_of(copy, device))
-    return Outcome(
-        OutcomeKind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0}
-    )
 
 
 def _roofline_page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:

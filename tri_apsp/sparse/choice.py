@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.elimination.base import Sweeps
+from tri_apsp.elimination.prepared import LEAST_LEVELS, PreparedGraph, ordered, search_levels
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
 
@@ -57,15 +58,17 @@ _SOURCES_PER_DEGREE = 2
 _LEAST_REACHED, _LEAST_REACHED_IN_ORDER, _MOST_REACHED, _SAMPLES = 0.15, 0.05, 0.25, 32
 # Paths are long for fewer than so many sources from so many levels on.
 _LONG = ((16, 9), (64, 17), (float("inf"), 23))
-# Elimination: the least levels, and the square of the narrowest of those in the middle, as a
+# Elimination: LEAST_LEVELS, and the square of the narrowest of those in the middle, as a
 # multiple of n, up to which a graph is taken to stay sparse. Roads have less than 1, a grid 0.5, a
 # triangulation of 65 536 points 8, a cube of 30 x 30 x 30 has 13.
-_LEAST_LEVELS, _WIDEST = 27, 10
+_WIDEST = 10
 # An order of elimination takes as long as Dijkstra's algorithm from so many sources, on these two
 # cores: for chains in one direction; for roads, of which larger ones need fewer, this over the
 # square root of n; for grids and meshes. More edges at each vertex are not tried.
 _CHAIN_DEGREE, _ROAD_DEGREE, _MOST_DEGREE = 1.5, 2.45, 12
 _CHAIN_SOURCES, _ROAD_SOURCES, _MESH_SOURCES = 600, 4000, 128
+# For numbers of edges, a search takes many sources together, so more of them.
+_HOP_SHARE = 2
 # On an H200 with 16 cores: for roads, and of meshes this share of n.
 _ROAD_SOURCES_ON_GPU, _MESH_SHARE_ON_GPU = 128, 1 / 8
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
@@ -109,14 +112,14 @@ def choose(
     levels = _levels(graph)
     is_long = levels >= next(long for most, long in _LONG if rows < most)
     method = "dijkstra" if is_long else "many_sources"
-    pays = levels >= _LEAST_LEVELS and rows >= _least_eliminated(graph)
+    pays = levels >= LEAST_LEVELS and rows >= _least_eliminated(graph)
     return method, pays and _has_small_separators(graph)
 
 
 def _least_eliminated(graph: SparseGraph) -> float:
     """Return the least rows for which an order of elimination pays on a CPU."""
-    degree = graph.edges / graph.n
-    if degree > _MOST_DEGREE:
+    degree = graph.edges / max(1, graph.n)
+    if not 0 < degree <= _MOST_DEGREE:
         return float("inf")
     if _CHAIN_DEGREE < degree <= _ROAD_DEGREE:
         return max(_LEAST_SOURCES, _ROAD_SOURCES / float(graph.n**0.5))
@@ -167,18 +170,31 @@ def _levels(graph: SparseGraph) -> int:
 
     lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
     hub = np.diff(graph.by_source.arrays()[0]).argmax()
-    return int(search(*lists, hub, _LEAST_LEVELS, graph.n)[0])
+    return int(search(*lists, hub, LEAST_LEVELS, graph.n)[0])
+
+
+def hop_sweeps(graph: SparseGraph, rows: int) -> Sweeps | None:
+    """Return the sweeps of a graph whose weights are 1 where they take less time than a
+    breadth-first search from `rows` sources; else None.
+
+    Numbers of edges, of 256 sources on two cores: Luxembourg 4700 ms by search and 160 with an
+    order; a grid of 316 x 316 3200 and 170; a triangulation of 65 536 points 470 and 72.
+    """
+    if isinstance(graph, PreparedGraph) and graph.tree is not None:
+        return graph.unweighted.sweeps if graph.has_long_hops else None
+    on_cpu = graph.device.type == "cpu"
+    least = _least_eliminated(graph) if on_cpu else _least_eliminated_on_gpu(graph)
+    if rows < _HOP_SHARE * least or not _has_small_separators(graph):
+        return None
+    return ordered(graph, "auto").unweighted.sweeps
 
 
 def _has_small_separators(graph: SparseGraph) -> bool:
     """Return whether the graph is likely to stay sparse while its vertices are eliminated: a
     breadth-first search in both directions has many levels, of which one in the middle is narrow.
     """
-    from tri_apsp.kernels.cpu.sparse import narrowest_level
-
-    lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
-    levels, width = narrowest_level(*lists, np.diff(lists[0]).argmax())
-    return bool(levels >= _LEAST_LEVELS and width**2 <= _WIDEST * graph.n)
+    levels, width = search_levels(graph)
+    return levels >= LEAST_LEVELS and width**2 <= _WIDEST * graph.n
 
 
 # All rows, ms on two cores of an AMD EPYC: dense; random graphs of 2, 4, 8 and 30 edges each; a

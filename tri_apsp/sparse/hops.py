@@ -4,20 +4,23 @@ once.
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
 from tri_apsp import engines
 from tri_apsp.arguments import sources_of
-from tri_apsp.elimination.base import Totals
+from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, error_for
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.sparse.choice import hop_sweeps
 
+# Distances of elimination that are converted at a time.
+_PER_BLOCK = 1 << 26
 # Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
 _WORDS = 8
 
@@ -99,6 +102,9 @@ def _hops(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) ->
     """Return the hops from vertices `starts`, of int64 on the CPU; see hops."""
     n, device = given_graph.n, given_graph.device
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
+    sweeps = hop_sweeps(given_graph, len(starts))
+    if sweeps is not None:
+        return _swept(sweeps, given_graph, starts, dtype)
     if device.type != "cpu":
         from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
@@ -113,11 +119,33 @@ def _hops(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) ->
             lists = given_graph.by_destination
             too_long = result.numel() > 0 and hops_on_gpu(lists, starts, result, unreachable)
     if too_long:
-        wider = "int16" if dtype == torch.uint8 else "int32"
-        raise DistanceRangeError(
-            f"hops must be at most {unreachable - 1} to fit {dtype_name(dtype)}, but a path has "
-            f"more edges; use a wider dtype, such as {wider}."
-        )
+        _raise_too_long(dtype)
+    return result
+
+
+def _raise_too_long(dtype: torch.dtype) -> NoReturn:
+    wider = "int16" if dtype == torch.uint8 else "int32"
+    raise DistanceRangeError(
+        f"hops must be at most {UNREACHABLE[dtype] - 1} to fit {dtype_name(dtype)}, but a path has "
+        f"more edges; use a wider dtype, such as {wider}."
+    )
+
+
+def _swept(
+    sweeps: Sweeps, graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype
+) -> torch.Tensor:
+    """Return the hops from `starts` by elimination, in blocks of rows."""
+    n, missing = graph.n, no_edge(torch.int32)
+    size = len(starts) * n * dtype.itemsize
+    with memory_for(_result_of(starts, graph), size, graph.device, "give fewer sources"):
+        result = torch.empty((len(starts), n), dtype=dtype, device=graph.device)
+    step = max(1, _PER_BLOCK // max(1, n))
+    for first in range(0, len(starts), step):
+        rows = sweeps.rows(starts[first : first + step], missing - 1)
+        none = rows == missing
+        if bool((rows.masked_fill_(none, 0) >= UNREACHABLE[dtype]).any()):
+            _raise_too_long(dtype)
+        result[first : first + step] = rows.masked_fill_(none, UNREACHABLE[dtype])
     return result
 
 
@@ -161,6 +189,9 @@ def hop_totals(
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
+    sweeps = hop_sweeps(graph, graph.n)
+    if sweeps is not None:
+        return sweeps.totals(from_source=from_source)
     to, from_ = (
         (graph.by_source, graph.by_destination)
         if from_source

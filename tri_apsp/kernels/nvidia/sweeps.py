@@ -22,7 +22,7 @@ a whole chunk; so the last task is followed by a chunk of other words.
 
 Shared memory, at the address of `global_smem`, since this is the only allocation:
 
-    two chunks of records | values [slots, threads, lanes of a thread]
+    two chunks of records, each with AHEAD empty ones | values [slots, threads, lanes of a thread]
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 
+AHEAD = gl.constexpr(2)  # records that are read ahead, at the end of a chunk for nothing
 CHUNK = gl.constexpr(128)  # records: four warps copy 16 bytes of a narrow one per thread
 
 
@@ -128,7 +129,9 @@ def _wait_for_copies():
 
 @gluon.jit
 def _load_record(address, C: gl.constexpr):
-    """Return the slots of both edges, their weights, the code and the row of a record."""
+    """Return the words of a record with the slots of both edges, their weights, and the words with
+    code and row. What takes them apart is called later, so that nothing waits for this load.
+    """
     if C.WIDE:
         a, b, code, row = gl.inline_asm_elementwise(
             "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];",
@@ -156,17 +159,33 @@ def _load_record(address, C: gl.constexpr):
             False,
             1,
         )
-        # A slot takes two instructions to its address, "and" or shift here and one of
-        # _slot_address, if the compiler does not see them together.
-        a, b = gl.inline_asm_elementwise(
-            "and.b32 $0, $2, 0xFFFF; shr.u32 $1, $2, 16;",
-            "=r,=r,r",
-            [slots],
+        return slots, slots, w_a, w_b, tail, tail
+
+
+@gluon.jit
+def _slots_of(a, b, C: gl.constexpr):
+    """Return the slots of both edges of a record."""
+    if C.WIDE:
+        return a, b
+    else:
+        # In PTX, since the compiler would merge this with _slot_address to more instructions.
+        first, second = gl.inline_asm_elementwise(
+            "and.b32 $0, $2, 0xFFFF; shr.u32 $1, $3, 16;",
+            "=r,=r,r,r",
+            [a, b],
             (gl.int32, gl.int32),
             True,
             1,
         )
-        return a, b, w_a, w_b, tail & 0xFFF, tail >> 12
+        return first, second
+
+
+@gluon.jit
+def _code_and_row(code, row, C: gl.constexpr):
+    if C.WIDE:
+        return code, row
+    else:
+        return code & 0xFFF, row >> 12
 
 
 @gluon.jit
@@ -223,6 +242,14 @@ def _store_slot(address, x0, x1, C: gl.constexpr):
             False,
             1,
         )
+
+
+@gluon.jit
+def _store_zero(address):
+    """Store a word of shared memory."""
+    gl.inline_asm_elementwise(
+        "st.shared.b32 [$1], 0; mov.u32 $0, 0;", "=r,r", [address], gl.int32, False, 1
+    )
 
 
 @gluon.jit
@@ -376,11 +403,15 @@ def _sweep_kernel(
     TYPE: gl.constexpr = C.TYPE
     RECORD: gl.constexpr = 32 if C.WIDE else 16
     CHUNK_BYTES: gl.constexpr = CHUNK * RECORD
+    BUFFER: gl.constexpr = CHUNK_BYTES + AHEAD * RECORD
     memory = gl.allocate_shared_memory(gl.int32, [C.WORDS], C.SHARED)
     memory.slice(0, 32 * C.WARPS).store(gl.full([32 * C.WARPS], 0, gl.int32, layout=C.LAYOUT))
     buffers = _shared_address()
-    values = buffers + 2 * CHUNK_BYTES + thread * (C.LANES * C.BITS // 8)
+    values = buffers + 2 * BUFFER + thread * (C.LANES * C.BITS // 8)
     barrier()
+    last_records = buffers + CHUNK_BYTES + thread % (AHEAD * RECORD // 4) * 4
+    _store_zero(last_records)
+    _store_zero(last_records + BUFFER)
     _store_slot(_slot_address(slots - 1, values, C), missing, missing, C)
 
     # The task: its first chunk of records, and the values that it reads.
@@ -415,34 +446,49 @@ def _sweep_kernel(
         # When all threads are here, so are the records of this chunk, and the other buffer is free.
         _wait_for_copies()
         barrier()
-        address = buffers + chunk % 2 * CHUNK_BYTES
+        address = buffers + chunk % 2 * BUFFER
         records_ptr += CHUNK_BYTES // 4
         if (chunk + 1) * CHUNK < records:
-            _copy_chunk(buffers + (chunk + 1) % 2 * CHUNK_BYTES, records_ptr, thread, C)
+            _copy_chunk(buffers + (chunk + 1) % 2 * BUFFER, records_ptr, thread, C)
+        # Two stages ahead of the record that is dealt with: the next one with its values, and the
+        # record after that.
         a, b, w_a, w_b, code, row = _load_record(address, C)
+        a, b = _slots_of(a, b, C)
+        a0, a1 = _load_slot(_slot_address(a, values, C), C)
+        b0, b1 = _load_slot(_slot_address(b, values, C), C)
+        a, b, next_w_a, next_w_b, next_code, next_row = _load_record(address + RECORD, C)
         for _ in range(gl.minimum(CHUNK, records - chunk * CHUNK) // UNROLL):
             for i in gl.static_range(UNROLL):
+                a, b = _slots_of(a, b, C)
+                next_a0, next_a1 = _load_slot(_slot_address(a, values, C), C)
+                next_b0, next_b1 = _load_slot(_slot_address(b, values, C), C)
+                c, d, w_c, w_d, code_after, row_after = _load_record(address + (i + 2) * RECORD, C)
+                code, row = _code_and_row(code, row, C)
                 # Two edges of one position.
-                a0, a1 = _load_slot(_slot_address(a, values, C), C)
-                b0, b1 = _load_slot(_slot_address(b, values, C), C)
                 x0 = gl.minimum(gl.minimum(x0, a0 + w_a), b0 + w_b)
                 x1 = gl.minimum(gl.minimum(x1, a1 + w_a), b1 + w_b)
-                is_last, slot, own = code != 0, code - 1, row
-                # The next record is on its way while the last one of a position is dealt with;
-                # after the last of a chunk, that is some other words, which nothing uses.
-                a, b, w_a, w_b, code, row = _load_record(address + (i + 1) * RECORD, C)
-                if is_last:
-                    if (own == met0) | (own == met1):
+                if code != 0:
+                    if (row == met0) | (row == met1):
                         x0, place0, met0, label0, after0 = _meet(
-                            own, x0, place0, met0, label0, after0, path_ptr, labels_ptr, C
+                            row, x0, place0, met0, label0, after0, path_ptr, labels_ptr, C
                         )
                         if C.LANES == 2:
                             x1, place1, met1, label1, after1 = _meet(
-                                own, x1, place1, met1, label1, after1, path_ptr, labels_ptr, C
+                                row, x1, place1, met1, label1, after1, path_ptr, labels_ptr, C
                             )
+                    # The next record may read this slot; its values were loaded before.
+                    slot = code - 1
                     _store_slot(_slot_address(slot, values, C), x0, x1, C)
+                    next_a0, next_b0 = (
+                        gl.where(a == slot, x0, next_a0),
+                        gl.where(b == slot, x0, next_b0),
+                    )
+                    next_a1, next_b1 = (
+                        gl.where(a == slot, x1, next_a1),
+                        gl.where(b == slot, x1, next_b1),
+                    )
                     if MODE == "rows":
-                        ptr = _row_address(out_ptr, own, stride, C)
+                        ptr = _row_address(out_ptr, row, stride, C)
                         _store(ptr, _kept(x0, limit, missing, CLAMPS), LETTER, TYPE)
                         if C.LANES == 2:
                             _store(
@@ -463,6 +509,16 @@ def _sweep_kernel(
                         amounts_ptr += 1
                         amount = gl.load(amounts_ptr)
                     x0, x1 = missing, missing
+                a0, a1, b0, b1 = next_a0, next_a1, next_b0, next_b1
+                w_a, w_b, code, row = next_w_a, next_w_b, next_code, next_row
+                a, b, next_w_a, next_w_b, next_code, next_row = (
+                    c,
+                    d,
+                    w_c,
+                    w_d,
+                    code_after,
+                    row_after,
+                )
             address += UNROLL * RECORD
 
     # Epilogue: totals of the lanes.
