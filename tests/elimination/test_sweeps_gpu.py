@@ -25,6 +25,7 @@ from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.semirings import no_edge
 
 INF = float("inf")
+PIECES = 16384, 8192, 2048, 256
 
 
 def grid(side: int, seed: int, *, symmetric: bool = True) -> np.ndarray:
@@ -215,7 +216,9 @@ def test_machine_code_of_the_sweep(dtype: torch.dtype, mode: str) -> None:
     from tri_apsp.kernels.nvidia import sweeps as kernels
 
     name, lanes = str(dtype).removeprefix("torch."), 2 if dtype.itemsize == 4 else 1
-    constants = kernels.sweep_constants(name, mode == "within", dtype.itemsize == 8, lanes, 2, 8192)
+    constants = kernels.sweep_constants(
+        name, mode == "within", dtype.itemsize == 8, lanes, 2, PIECES
+    )
     given = {"MODE": mode, "CLAMPS": name[0] == "i", "PRELOADS": mode == "rows", "UNROLL": 4}
     pointer = {"float32": "*fp32", "float64": "*fp64", "int32": "*i32", "int64": "*i64"}[name]
     types = dict.fromkeys(("reached", "records", "tasks", "preloads", "path"), "*i32")
@@ -227,7 +230,7 @@ def test_machine_code_of_the_sweep(dtype: torch.dtype, mode: str) -> None:
         if name not in (*given, "C")
     }
     compiled = Variant(kernel, signature, given | {"C": constants}, 90, num_warps=2).compile()
-    assert compiled.shared == 4 * 8192
+    assert compiled.shared == 4 * sum(PIECES)
     assert compiled.spills == 0
     assert compiled.registers <= 64
     loop = compiled.main_loop()

@@ -253,7 +253,6 @@ class GpuSweeps(Sweeps):
             sources: the vertices to or from which distances count, in this order; None: all.
         """
         sums = torch.float64 if self._dtype.is_floating_point else torch.int64
-        largest = float("inf")
         with current(self.device):
             # Lanes by position; a vertex finds its own by its position.
             positions = self._by_position if sources is None else self._positions_of(sources)
@@ -261,7 +260,7 @@ class GpuSweeps(Sweeps):
             total = torch.empty(count, dtype=sums, device=device)
             reached = torch.empty(count, dtype=torch.int32, device=device)
             farthest = torch.empty(count, dtype=self._dtype, device=device)
-            limits = self._limits_of(largest, finite=True)
+            limits = self._limits_of(float("inf"), finite=True)
             for first, labels, path in self._label_blocks(positions, from_source=from_source):
                 part = slice(first, first + len(labels))
                 into = total[part], reached[part], farthest[part]
@@ -450,9 +449,8 @@ class GpuSweeps(Sweeps):
         from tri_apsp.kernels.nvidia import sweeps as kernels
 
         name = str(self._dtype).removeprefix("torch.")
-        words = self._shared_bytes(shape) // 4
         of_kernel = kernels.sweep_constants(
-            name, constants["MODE"] == "within", self._wide, *shape, words
+            name, constants["MODE"] == "within", self._wide, *shape, self._pieces(shape)
         )
         launcher = cached_launcher(
             kernels._sweep_kernel, **constants, UNROLL=_UNROLL, C=of_kernel, num_warps=shape.warps
@@ -460,9 +458,18 @@ class GpuSweeps(Sweeps):
         launcher((tasks, groups, 1), *arguments)
 
     def _shared_bytes(self, shape: _Shape) -> int:
+        return 4 * sum(self._pieces(shape))
+
+    def _pieces(self, shape: _Shape) -> tuple[int, int, int, int]:
+        """Return the words of shared memory of a program as four powers of two."""
         record = 32 if self._wide else 16
         slots = self._tree.slot_count + 1
-        return 2 * (_CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
+        size = 2 * (_CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
+        words, least, pieces = -(-size // 4), 32 * shape.warps, list[int]()
+        for _ in range(3):
+            pieces.append(max(least, 1 << max(0, words.bit_length() - 1)))
+            words = max(0, words - pieces[-1])
+        return pieces[0], pieces[1], pieces[2], max(least, 1 << max(0, words - 1).bit_length())
 
     def _shape(self, lanes: int) -> _Shape | None:
         """Return the shape of programs that is likely to take least time for some lanes; None: no

@@ -39,7 +39,7 @@ _DEGREE = 6
 _LONG_SECONDS = 2.0
 _MIN_RUNS, _MAX_RUNS, _MILLISECONDS = 3, 11, 300.0
 _IDLE_SECONDS = 0.2  # a GPU that was idle for less keeps its clock
-# The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
+# The copied buffer: far larger than any cache, and long enough beside the start of a copy.
 _COPIED_BYTES = 4 << 30
 
 
@@ -141,7 +141,7 @@ def runs_of(call: Callable[[], object], device: torch.device) -> list[float]:
 
 def copied(device: torch.device) -> Outcome:
     """Measure a copy from memory to memory: its bytes are read once and written once."""
-    count = min(_COPIED_BYTES, free_memory(device) // 4)
+    count = min(_COPIED_BYTES, free_memory(device) // 16)
     source = torch.zeros(count, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     copy = partial(target.copy_, source)

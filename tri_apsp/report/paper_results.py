@@ -96,6 +96,6 @@ That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core th
 """
 
 PATHPACK_SECONDS = {126_146: 0.139}
-"""All distances of a road network by its vertices: the best time that is published, of PATHPACK.jl on
-one NVIDIA B200; without integers, predecessors and Python.
+"""All distances of a road network, by its vertices: the best published time, of PATHPACK.jl on one
+NVIDIA B200, without integers, predecessors and Python.
 """

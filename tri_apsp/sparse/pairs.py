@@ -24,7 +24,8 @@ def paired_distances(graph: GraphLike, sources: Vertices, targets: Vertices) -> 
 
     Args:
         graph: as for `shortest_paths`, without a batch.
-        sources, targets: vertices, as many of each; each may occur more than once.
+        sources: vertices; one may occur more than once.
+        targets: as many vertices, the ends of the pairs.
 
     Returns:
         (pairs,) of the dtype and on the device of the weights; `no_edge` without a path.
@@ -66,7 +67,9 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
     """Return a shortest path from sources[i] to targets[i] for each i.
 
     Args:
-        graph, sources, targets: as for `paired_distances`.
+        graph: as for `shortest_paths`, without a batch.
+        sources: vertices; one may occur more than once.
+        targets: as many vertices, the ends of the paths.
 
     Returns:
         The paths, on the device of the graph; one is empty where there is none. Of several shortest

@@ -20,7 +20,8 @@ A position without edges reads the last slot, which holds no_edge before.
 A schedule is divided into tasks of a multiple of UNROLL records. What follows is copied too, up to
 a whole chunk; so the last task is followed by a chunk of other words.
 
-Shared memory, at the address of `global_smem`, since this is the only allocation:
+Shared memory, at the address of `global_smem`, since nothing else is allocated. Triton 3.6 takes
+sizes that are powers of two, so there are four of them, all in use at the same time:
 
     two chunks of records, each with AHEAD empty ones | values [slots, threads, lanes of a thread]
 """
@@ -46,7 +47,8 @@ class SweepConstants:
         WIDE: whether records are.
         LANES: lanes of a thread, 1 or 2.
         WARPS: warps of a program.
-        WORDS: shared memory, in words of 4 bytes.
+        PIECES: shared memory, as four numbers of words of 4 bytes, powers of two, each at least one
+            for each thread.
         LAYOUT: of a word of each thread.
         SHARED: of words in shared memory, one after another.
     """
@@ -60,14 +62,19 @@ class SweepConstants:
     WIDE: bool
     LANES: int
     WARPS: int
-    WORDS: int
+    PIECES: tuple[int, int, int, int]
     LAYOUT: Any
     SHARED: Any
 
 
 @cache
 def sweep_constants(
-    dtype: str, counts_amounts: bool, wide: bool, lanes: int, warps: int, words: int
+    dtype: str,
+    counts_amounts: bool,
+    wide: bool,
+    lanes: int,
+    warps: int,
+    pieces: tuple[int, int, int, int],
 ) -> SweepConstants:
     """Return the constants for values of a dtype by its name, whose sums are float64 or int64;
     `counts_amounts`: sums are of amounts, which are float64.
@@ -89,7 +96,7 @@ def sweep_constants(
         WIDE=wide,
         LANES=lanes,
         WARPS=warps,
-        WORDS=words,
+        PIECES=pieces,
         LAYOUT=gl.BlockedLayout([1], [32], [warps], [0]),
         SHARED=gl.SwizzledSharedLayout(1, 1, 1, [0]),
     )
@@ -404,8 +411,15 @@ def _sweep_kernel(
     RECORD: gl.constexpr = 32 if C.WIDE else 16
     CHUNK_BYTES: gl.constexpr = CHUNK * RECORD
     BUFFER: gl.constexpr = CHUNK_BYTES + AHEAD * RECORD
-    memory = gl.allocate_shared_memory(gl.int32, [C.WORDS], C.SHARED)
-    memory.slice(0, 32 * C.WARPS).store(gl.full([32 * C.WARPS], 0, gl.int32, layout=C.LAYOUT))
+    piece0 = gl.allocate_shared_memory(gl.int32, [C.PIECES[0]], C.SHARED)
+    piece1 = gl.allocate_shared_memory(gl.int32, [C.PIECES[1]], C.SHARED)
+    piece2 = gl.allocate_shared_memory(gl.int32, [C.PIECES[2]], C.SHARED)
+    piece3 = gl.allocate_shared_memory(gl.int32, [C.PIECES[3]], C.SHARED)
+    words = gl.full([32 * C.WARPS], 0, gl.int32, layout=C.LAYOUT)
+    piece0.slice(0, 32 * C.WARPS).store(words)
+    piece1.slice(0, 32 * C.WARPS).store(words)
+    piece2.slice(0, 32 * C.WARPS).store(words)
+    piece3.slice(0, 32 * C.WARPS).store(words)
     buffers = _shared_address()
     values = buffers + 2 * BUFFER + thread * (C.LANES * C.BITS // 8)
     barrier()
