@@ -131,6 +131,12 @@ class GpuSweeps(Sweeps):
                 part = out[:, first : first + len(labels)]
                 self._sweep("rows", labels, path, from_source=False, out=part)
 
+    def all_rows(self) -> torch.Tensor:
+        n = self._tree.n
+        out = torch.empty(n, n, dtype=self._dtype, device=self.device)
+        self.write_all(out)
+        return out
+
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
         return self._rows(sources, limit, None)[0]
 
@@ -389,7 +395,8 @@ class GpuSweeps(Sweeps):
         into = [labels if out is None else out, *((labels, path, labels) if sums is None else sums)]
         lists = [records, schedule.tasks, schedule.preloads, path, labels, limits]
         lists.append(limits if amounts is None else amounts)
-        clamps = not self._dtype.is_floating_point and self.elimination.limit < self._missing - 1
+        is_integer = not self._dtype.is_floating_point
+        clamps = bool(is_integer and self.elimination.limit < self._missing - 1)
         constants: dict[str, Any] = {"MODE": mode, "CLAMPS": clamps}
         for level, (task, tasks) in enumerate(schedule.launches):
             constants["PRELOADS"] = level > 0

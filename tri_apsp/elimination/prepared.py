@@ -262,8 +262,9 @@ class PreparedGraph(SparseGraph):
             InputError: a file that `save` of this version did not write, or that is damaged.
             FileNotFoundError: there is none.
 
-        Cost: as the file is read, the filled graph is found anew, without ordering: 50 ms for the
-        114 599 vertices of Luxembourg.
+        Cost:
+            The file is read, and the filled graph is found anew, without ordering: 50 ms for the
+            114 599 vertices of Luxembourg.
         """
         _check_ending(path)
         try:

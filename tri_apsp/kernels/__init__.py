@@ -4,15 +4,27 @@ Every kernel computes on min-plus matrices: a sum takes the place of a product, 
 of a sum. One folder per engine, one file per kernel:
 
     portable/   plain Triton: products, closure, panels
-    nvidia/     Gluon: products, closure, a whole solve in one launch, many small graphs
+    nvidia/     Gluon: products, closure, a whole solve in one launch, many small graphs, and the
+                sweep of an eliminated graph
     shared/     plain Triton: what both GPU engines launch (matrices, value ranges, paths,
-                gradients, bits), the kernels of sparse graphs, and the encoding of products by
-                exponents
+                gradients, bits), the kernels of sparse graphs and of eliminated graphs, and the
+                encoding of products by exponents
     cpu/        Numba
 
 A reader who knows Triton's tutorial of the matrix product begins with portable/product.py and
 portable/tiles.py. In nvidia/ follow product.py, tiles.py, tile_closure.py, closure.py and solve.py;
 then small_graphs.py and exponents.py, in any order.
+
+The kernels of elimination, in the order in which a call needs them, each with its loop nest as
+pseudo-code at the top:
+
+    cpu/dissection.py         an order of elimination
+    cpu/elimination_tree.py   its tree, and the edges of the filled graph
+    cpu/customization.py      the weights of these edges
+    cpu/sweeps.py             rows, nearest sources and totals
+    cpu/labels.py             tables, pairs and paths
+    shared/sweeps.py          climbs, sweeps, tables and pairs on a GPU
+    nvidia/sweeps.py          the sweep with live values in shared memory, and what a schedule is
 
 Arguments are pointers, then sizes, then strides (`stride_am` is that of A from row to row,
 `stride_ab` from graph to graph of a batch), then constexprs in capitals; a kernel for two products

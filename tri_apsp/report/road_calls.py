@@ -130,8 +130,8 @@ def ordered(case: RoadCase) -> Array:
 
 
 def _ordered_by_metis(case: RoadCase) -> Array:
-    offsets, neighbours = symmetric_structure(case.on_cpu)
-    order, _ = import_module("pymetis").nested_dissection(xadj=offsets, adjncy=neighbours)
+    metis = import_module("pymetis")
+    order, _ = metis.nested_dissection(metis.CSRAdjacency(*symmetric_structure(case.on_cpu)))
     return np.asarray(order, np.int32)
 
 

@@ -76,7 +76,9 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         paths, any.
 
     Raises:
-        As `paired_distances`.
+        InputError: as `paired_distances`.
+        NegativeCycleError: a source leads to a negative cycle.
+        DistanceRangeError: a distance does not fit the dtype.
 
     Cost:
         As `paired_distances`, and a step for each vertex of a path; without an order also the
