@@ -296,7 +296,7 @@ CALLS: dict[str, RoadCall] = {
         lambda n: n,
     ),
     "closeness": RoadCall(
-        lambda case: partial(closeness, case.graph, weighted=True),
+        lambda case: partial(closeness, case.graph, weighted=True, improved=False),
         lambda case: (case.n - 1) / case.row.sum()[None],
         lambda n: n * n,
     ),
