@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,27 +11,22 @@ import torch
 
 from tri_apsp.device import current, describe, free_memory
 from tri_apsp.elimination.base import Sweeps, Totals
-from tri_apsp.elimination.tree import EliminationTree
+from tri_apsp.elimination.schedule import CHUNK, UNROLL, Schedule, schedule_of
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import is_small, memory_for
 from tri_apsp.paths.following import Paths
 
-# Records of a chunk, which a program copies ahead to shared memory, and of an unrolled iteration.
-_CHUNK, _UNROLL = 128, 4
-# Records that are read ahead.
+# Records that a program reads ahead.
 _AHEAD = 2
 # Narrow records have slots below this, and vertices below that; see kernels.nvidia.sweeps.
 _NARROW_SLOTS, _NARROW_VERTICES = (1 << 12) - 2, 1 << 19
-# Cycles for which a warp waits per record for its own results; by lanes per thread the instructions
-# of a record, and of the end of a position, of which a scheduler issues one per cycle.
-_STALLS, _INSTRUCTIONS = 20, {1: (13, 20), 2: (18, 26)}
-_SCHEDULERS = 4
 # Programs per multiprocessor from which lanes alone keep a GPU busy. With fewer, the tree is
-# divided into subtrees of at most these shares of its vertices, one launch for each share.
+# divided into subtrees of at most these shares of its vertices, one launch for each share: for few
+# lanes, and for so many that the first launch alone keeps it busy.
 _PROGRAMS_PER_UNIT = 4
-_SHARES = (1 / 20, 1 / 400)
+_FEW_SHARES, _MANY_SHARES = (1 / 8, 1 / 64, 1 / 512), (1 / 20,)
 # Vertices of a subtree that is worth a task of its own, and of a tree that is worth dividing.
 _SMALLEST_PART, _SMALLEST_TREE = 64, 4096
 # Bytes of labels, and of the distances of a slab, at a time; a slab takes this share of the free
@@ -46,32 +40,11 @@ _SPILLED_LANES = 64
 _CLIMB_EDGES, _DENSE = (32, 128), 8
 # Tiles of the kernels that write rows and predecessors, and of tables and pairs.
 _ROWS_TILE = {"VERTICES": 64, "LANES": 64}
-_PREDECESSORS_TILE = {"VERTICES": 32, "LANES": 64, "num_warps": 8}
+_PREDECESSORS_TILE = {"VERTICES": 32, "LANES": 32, "num_warps": 4}
 _TABLE_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "GROUP_M": 8}
 _PAIRS_TILE = {"PAIRS": 16, "DEPTHS": 32}
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class _Schedule:
-    """What programs of a sweep do, without weights; on a device. See kernels.nvidia.sweeps.
-
-    Attributes:
-        words: (records, words of a record) of int32, where weights are 0.
-        edges: (2, records) of int64, the edges of each record; tree.edges: none.
-        tasks: (tasks, 8) of int32.
-        preloads: (preloads, 2) of int32.
-        launches: the first task of each launch, and their number.
-        slots: with the one that nobody reads.
-    """
-
-    words: torch.Tensor
-    edges: torch.Tensor
-    tasks: torch.Tensor
-    preloads: torch.Tensor
-    launches: list[tuple[int, int]]
-    slots: int
 
 
 class _Shape(NamedTuple):
@@ -84,6 +57,14 @@ class _Shape(NamedTuple):
     def block(self) -> int:
         """Lanes of a program."""
         return 32 * self.lanes * self.warps
+
+
+# By the bytes of a value, widest first: Luxembourg takes 30 ms on an H200 by 256 lanes, 37 by 128
+# and 50 by 64, since the values of a row that are written together are so many.
+_SHAPES = {
+    4: (_Shape(2, 4), _Shape(2, 2), _Shape(2, 1), _Shape(1, 1)),
+    8: (_Shape(1, 4), _Shape(1, 2), _Shape(1, 1)),
+}
 
 
 class GpuSweeps(Sweeps):
@@ -408,7 +389,7 @@ class GpuSweeps(Sweeps):
 
     def _sweep_spilled(
         self,
-        schedule: _Schedule,
+        schedule: Schedule,
         into: list[torch.Tensor],
         lists: list[torch.Tensor],
         sizes: list[int],
@@ -460,7 +441,7 @@ class GpuSweeps(Sweeps):
             name, constants["MODE"] == "within", self._wide, *shape, self._pieces(shape)
         )
         launcher = cached_launcher(
-            kernels._sweep_kernel, **constants, UNROLL=_UNROLL, C=of_kernel, num_warps=shape.warps
+            kernels._sweep_kernel, **constants, UNROLL=UNROLL, C=of_kernel, num_warps=shape.warps
         )
         launcher((tasks, groups, 1), *arguments)
 
@@ -471,7 +452,7 @@ class GpuSweeps(Sweeps):
         """Return the words of shared memory of a program as four powers of two."""
         record = 32 if self._wide else 16
         slots = self._tree.slot_count + 1
-        size = 2 * (_CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
+        size = 2 * (CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
         words, least, pieces = -(-size // 4), 32 * shape.warps, list[int]()
         for _ in range(3):
             pieces.append(max(least, 1 << max(0, words.bit_length() - 1)))
@@ -479,40 +460,14 @@ class GpuSweeps(Sweeps):
         return pieces[0], pieces[1], pieces[2], max(least, 1 << max(0, words - 1).bit_length())
 
     def _shape(self, lanes: int) -> _Shape | None:
-        """Return the shape of programs that is likely to take least time for some lanes; None: no
-        shape fits shared memory.
-        """
+        """Return the widest shape for some lanes that fits shared memory; None: none fits."""
         if not self._in_shared:
             return None
-        least, found = float("inf"), None
-        for per_thread in (2, 1) if self._dtype.itemsize == 4 else (1,):
-            for warps in (4, 2, 1):
-                shape = _Shape(per_thread, warps)
-                # Two lanes of a thread must both exist; and few lanes need no wide program.
-                is_too_wide = shape.block > (lanes if per_thread == 2 else max(32, 2 * lanes - 1))
-                if is_too_wide or self._shared_bytes(shape) > describe(self.device).shared_memory:
-                    continue
-                cycles = self._cycles(shape, lanes)
-                if cycles < least:
-                    least, found = cycles, shape
-        return found
-
-    def _cycles(self, shape: _Shape, lanes: int) -> float:
-        """Return the cycles per record of the schedule that the last lane ends after."""
-        facts, tree = describe(self.device), self._tree
-        each, end = _INSTRUCTIONS[shape.lanes]
-        instructions = each + end * tree.n / max(tree.n, tree.edges / 2)
-        kibibyte = 1024  # which the system takes for each program
-        size = self._shared_bytes(shape) + kibibyte
-        together = max(1, min(32, (facts.shared_memory + kibibyte) // size))
-
-        def wave(programs: int) -> float:
-            """Cycles of as many programs on one multiprocessor."""
-            issued = programs * shape.warps / _SCHEDULERS * instructions
-            return max(_STALLS + instructions, issued) if programs else 0
-
-        full, rest = divmod(-(-lanes // shape.block), together * facts.units)
-        return full * wave(together) + wave(-(-rest // facts.units))
+        *wide, narrow = _SHAPES[self._dtype.itemsize]
+        most = describe(self.device).shared_memory
+        # Two lanes of a thread must both exist.
+        shapes = [*(shape for shape in wide if shape.block <= lanes), narrow]
+        return next((shape for shape in shapes if self._shared_bytes(shape) <= most), None)
 
     def _levels(self, groups: int) -> tuple[int, ...]:
         """Return the most vertices of subtrees that are tasks, one number for each launch but the
@@ -521,19 +476,17 @@ class GpuSweeps(Sweeps):
         wanted = _PROGRAMS_PER_UNIT * describe(self.device).units
         if groups >= wanted or self._tree.n < _SMALLEST_TREE:
             return ()
-        sizes = [max(_SMALLEST_PART, int(share * self._tree.n)) for share in _SHARES]
-        return tuple(sizes[: 1 if groups * 20 >= wanted else 2])
+        shares = _MANY_SHARES if groups >= wanted * _MANY_SHARES[0] else _FEW_SHARES
+        return tuple(max(_SMALLEST_PART, int(share * self._tree.n)) for share in shares)
 
     # What lies on the device
 
-    def _records(
-        self, levels: tuple[int, ...], from_source: bool
-    ) -> tuple[_Schedule, torch.Tensor]:
+    def _records(self, levels: tuple[int, ...], from_source: bool) -> tuple[Schedule, torch.Tensor]:
         """Return a schedule, and its records with the weights of a sweep."""
         tree = self._tree
         schedule = self._kept(
             ("schedule", levels, self._wide),
-            lambda: _schedule(tree, levels, wide=self._wide, device=self.device),
+            lambda: schedule_of(tree, levels, wide=self._wide, device=self.device),
         )
         is_to = not from_source or self.elimination.is_symmetric
         key = is_to, levels
@@ -614,61 +567,3 @@ class GpuSweeps(Sweeps):
                 getattr(kernels, f"_{name}_kernel"), **{"num_warps": 4} | constants
             )
             launcher((programs, groups, 1), *[x for part in arguments for x in part])
-
-
-def _schedule(
-    tree: EliminationTree, levels: tuple[int, ...], *, wide: bool, device: torch.device
-) -> _Schedule:
-    """Return the schedule of a sweep in tasks: the vertices above subtrees of levels[0] vertices,
-    then in each of those the vertices above subtrees of levels[1], and so on.
-    """
-    n, unused = tree.n, tree.slot_count
-    positions = np.arange(n)
-    sizes, parents = tree.ends - positions, tree.parents
-    level = sum((sizes <= most).astype(np.int64) for most in levels)
-    level = np.zeros(n, np.int64) if isinstance(level, int) else level
-    # Of each position the root of its task, by doubling.
-    is_root = (parents < 0) | (level != level[parents])
-    root = np.where(is_root, positions, parents)
-    while not np.array_equal(root, further := root[root]):
-        root = further
-    if not levels:  # all trees together
-        root = np.zeros(n, np.int64)
-    order = np.lexsort((positions, root, level))
-    begins = np.flatnonzero(np.diff(root[order], prepend=-1))
-    roots = root[order[begins]]
-    # Records: two edges each, at least one for a position; the last ones of a task may do nothing.
-    degrees = np.diff(tree.offsets)[order]
-    needed = np.maximum(1, (degrees + 1) // 2)
-    counts, totals = needed.copy(), np.add.reduceat(needed, begins)
-    more = -totals % _UNROLL
-    counts[np.append(begins[1:], n) - 1] += more
-    firsts = np.cumsum(counts) - counts
-    owner = np.repeat(np.arange(n), counts)
-    place = np.arange(len(owner)) - firsts[owner]
-    p, left = order[owner], degrees[owner] - 2 * place
-    a = np.where(left > 0, tree.offsets[p] + 2 * place, tree.edges)
-    b = np.where(left > 1, a + 1, a)
-    slots = np.append(tree.slots[tree.ancestors], np.int32(unused))
-    kept = np.where(tree.slots < 0, unused, tree.slots)
-    code = np.where(place == needed[owner] - 1, 1 + kept[p], 0)
-    words = np.zeros((len(owner) + _CHUNK, 8 if wide else 4), np.int32)
-    into, vertex = words[: len(owner)], tree.vertices[p]
-    if wide:
-        into[:, 0], into[:, 1], into[:, 2], into[:, 3] = slots[a], slots[b], code, vertex
-    else:
-        into[:, 0], into[:, 3] = slots[a] | slots[b] << 16, vertex << 12 | code
-    # Values that tasks read: of the ancestors of their roots, in fours.
-    lists = [tree.ancestors[tree.offsets[r] : tree.offsets[r + 1]] for r in roots if levels]
-    lists = [np.append(x, np.repeat(x[:1], -len(x) % 4)) for x in lists]
-    read = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int64)
-    ends = np.cumsum([len(x) for x in lists] if lists else np.zeros(len(roots), np.int64))
-    tasks = np.zeros((len(roots), 8), np.int32)
-    tasks[:, 0], tasks[:, 1] = firsts[begins], totals + more
-    tasks[1:, 2], tasks[:, 3], tasks[:, 4] = ends[:-1], ends, tree.depths[roots]
-    preloads = np.stack((tree.slots[read], tree.vertices[read]), axis=1).astype(np.int32)
-    numbers = np.searchsorted(level[roots], np.arange(len(levels) + 2))
-    found = zip(numbers[:-1].tolist(), np.diff(numbers).tolist(), strict=True)
-    arrays = words, np.stack((a, b)), tasks, preloads
-    w, e, t, r = (torch.from_numpy(x).to(device) for x in arrays)
-    return _Schedule(w, e, t, r, [*found], unused + 1)

@@ -357,10 +357,11 @@ def search_levels(graph: SparseGraph) -> tuple[int, int]:
 
 def _found(graph: SparseGraph) -> EliminationTree | None:
     """Return the tree of an order with little fill-in, None if none is known."""
-    order = nested_dissection(*symmetric_structure(graph), _MOST_FILL)
+    structure = symmetric_structure(graph)
+    order = nested_dissection(*structure, _MOST_FILL)
     if order is None:
         return None
-    return elimination_tree(graph, order, int(2 * _MOST_FILL * graph.n))
+    return elimination_tree(graph, order, int(2 * _MOST_FILL * graph.n), structure)
 
 
 def _permutation(order: Any, n: int) -> Array:

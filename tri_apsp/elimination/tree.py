@@ -134,18 +134,24 @@ class EliminationTree:
         return [*map(np.concatenate, joined), np.flatnonzero(~is_part)]
 
 
-def elimination_tree(graph: SparseGraph, order: Array, most_edges: int) -> EliminationTree | None:
+def elimination_tree(
+    graph: SparseGraph,
+    order: Array,
+    most_edges: int,
+    structure: tuple[Array, Array] | None = None,
+) -> EliminationTree | None:
     """Return the elimination tree of a graph on the CPU; None if the filled graph has more than
     `most_edges` edges.
 
     Args:
         order: (n,), the vertices in the order of elimination.
+        structure: what symmetric_structure returns, if it is known.
 
     Cost: a few operations for each edge of the filled graph.
     """
     from tri_apsp.kernels.cpu import elimination_tree as kernels
 
-    structure = symmetric_structure(graph)
+    structure = structure or symmetric_structure(graph)
     positions, parents, ends = kernels.tree_positions(*structure, order.astype(np.int32))
     is_whole, offsets, ancestors, *descents = run_apart(
         kernels.filled_edges, *structure, positions, ends, most_edges

@@ -297,7 +297,7 @@ CALLS: dict[str, RoadCall] = {
     ),
     "closeness": RoadCall(
         lambda case: partial(closeness, case.graph, weighted=True, improved=False),
-        lambda case: (case.n - 1) / case.row.sum()[None],
+        lambda case: torch.tensor([(case.n - 1) / float(case.row.sum())], dtype=torch.float64),
         lambda n: n * n,
     ),
     "accessibility": RoadCall(

@@ -197,7 +197,7 @@ def _calls(known: Mapping[str, StudyRow], n: int, copy: float) -> str:
 
 
 def _lines(known: Mapping[str, StudyRow], n: int) -> list[Line]:
-    """Return the ms per row of each series against the rows of a call."""
+    """Return the ms per row against the rows of a call, of each series of several and of others."""
     times: Columns = {}
     for name, call in CALLS.items():
         if call.series and name in known:
@@ -206,6 +206,7 @@ def _lines(known: Mapping[str, StudyRow], n: int) -> list[Line]:
     return [
         Line(series, list(found), list(found.values()), reference=series in OTHERS)
         for series, found in times.items()
+        if len(found) > 1 or series in OTHERS
     ]
 
 
