@@ -195,7 +195,7 @@ class Request:
         if columns is not None and self.options.predecessors:
             raise InputError(
                 "`predecessors` must not be given with `targets`, since paths pass through other "
-                "vertices; leave `targets` out."
+                "vertices; leave `targets` out, or take paired_paths."
             )
         return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 

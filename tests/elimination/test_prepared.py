@@ -248,3 +248,35 @@ def test_measures_by_elimination() -> None:
         lambda g, weighted: torch.tensor(tri_apsp.mean_distance(g, weighted=weighted)),
     ):
         assert torch.equal(measure(prepared, weighted=True), measure(plain, weighted=True))
+
+
+def test_nearest_and_betweenness_of_a_prepared_graph() -> None:
+    """The further vertex of the first has no place in the order, and the second needs equal sums."""
+    graph = road_grid(14)
+    tenths = graph.with_weights(graph.by_source.weights.to(torch.float64) * 0.1)
+    prepared, plain = prepare(tenths), prepare(tenths, order="none")
+    found, expected = (
+        tri_apsp.shortest_paths(g, sources=[3, 77, 190], min_only=True, predecessors=True)
+        for g in (prepared, plain)
+    )
+    assert found.method == expected.method == "dijkstra"
+    assert torch.equal(found.predecessors, expected.predecessors)  # type: ignore[arg-type]
+    measures = (tri_apsp.betweenness(g, weighted=True) for g in (prepared, plain))
+    assert torch.equal(*measures)
+
+
+def test_limits_of_any_form() -> None:
+    graph = prepare(road_grid(9))
+    expected = tri_apsp.accessibility(graph, [50, 100])
+    for limits in ((50, 100), torch.tensor([50.0, 100.0]), np.array([50, 100])):
+        assert torch.equal(tri_apsp.accessibility(graph, limits), expected)  # type: ignore[arg-type]
+    assert torch.equal(tri_apsp.accessibility(graph, 50), expected[0])
+    for wrong in (-1, "far", [None]):
+        with pytest.raises(InputError, match="`limits` must be a number that is not negative"):
+            tri_apsp.accessibility(graph, wrong)  # type: ignore[arg-type]
+    for values, message in (
+        (torch.ones(3), r"must have one value for each of the 81 vertices, .* shape \(3,\)"),
+        (torch.full((81,), torch.nan), "must be finite, but that of vertex 0 is nan"),
+    ):
+        with pytest.raises(InputError, match=message):
+            tri_apsp.accessibility(graph, 50, values)

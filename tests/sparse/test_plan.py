@@ -41,8 +41,8 @@ def test_methods_of_rows_on_a_gpu(edges: int, rows: int, method: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "rows", "eliminated"),
     [
-        ("roads", 127, False),
-        ("roads", 128, True),
+        ("roads", 191, False),
+        ("roads", 192, True),
         ("grid", 1249, False),
         ("grid", 1250, True),
         ("erdos_renyi", 10_000, False),

@@ -1,7 +1,9 @@
 """Sweeps on the CPU: tasks of a vector of lanes each, on every thread."""
 
-from functools import cached_property
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,12 +12,28 @@ from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.paths.following import Paths
+from tri_apsp.paths.following import Paths, in_order
 
+# Bytes of a slab that is kept for the next one.
+_KEPT_BYTES = 64 << 20
 # Rows that each thread takes one by one at most, instead of a vector of lanes.
 _SINGLE_ROWS = 3
-# Labels of the targets of a table, and pairs of a task.
-_LABELS, _PAIRS = 1 << 24, 1 << 12
+# Values of labels that are held at a time, and of those by depth of the targets of a table.
+_LABEL_VALUES, _COLUMN_VALUES = 1 << 28, 1 << 24
+# Rows of a table, and pairs, of a task.
+_ROWS, _PAIRS = 16, 1 << 12
+
+
+class _Labels(NamedTuple):
+    """Labels of some positions, one after another.
+
+    Attributes:
+        values: of the dtype of the weights.
+        begins: (n,) of int64, where the label of each of those positions begins.
+    """
+
+    values: Array
+    begins: Array
 
 
 class CpuSweeps(Sweeps):
@@ -25,6 +43,8 @@ class CpuSweeps(Sweeps):
         super().__init__(elimination, torch.device("cpu"))
         tree = elimination.tree
         self._tree = tree.offsets, tree.ancestors, tree.parents
+        # Memory of finished tasks: the system takes longer to clear new memory than a sweep takes.
+        self._slabs = list[Array]()
 
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
         from tri_apsp.kernels.cpu import sweeps as kernels
@@ -43,14 +63,21 @@ class CpuSweeps(Sweeps):
 
             self._run(solve_one, [(s,) for s in range(len(starts))], 1)
             return torch.from_numpy(d)
-        lanes = kernels.lanes_of(d.dtype)
+        # Few lanes leave no thread without any.
+        is_few = len(starts) < thread_count() * kernels.lanes_of(d.dtype, kernels.MANY)
+        width = kernels.FEW if is_few else kernels.MANY
+        lanes = kernels.lanes_of(d.dtype, width)
         order = np.argsort(starts, kind="stable")  # lanes near each other have common ancestors
 
         def solve(first: int) -> None:
             part = order[first : first + lanes]
-            x = np.empty((tree.n, lanes), d.dtype)
-            kernels.sweep_rows(self._tree, *lists[3:], starts[part], missing, x)
+            x = self._slabs.pop() if self._slabs else np.empty(0, d.dtype)
+            if x.shape != (tree.n, lanes):
+                x = np.empty((tree.n, lanes), d.dtype)
+            kernels.sweep_rows(self._tree, *lists[3:], starts[part], missing, x, width)
             kernels.write_rows(x, tree.positions, most, missing, d, part)
+            if x.nbytes <= _KEPT_BYTES:
+                self._slabs.append(x)
 
         self._run(solve, [(first,) for first in range(0, len(starts), lanes)], lanes)
         return torch.from_numpy(d)
@@ -79,23 +106,32 @@ class CpuSweeps(Sweeps):
         starts, ends = tree.positions[sources.numpy()], tree.positions[targets.numpy()]
         order, missing = np.argsort(ends, kind="stable"), elimination.missing
         d = np.empty((len(starts), len(ends)), elimination.dtype)
-        up = self._labels(starts, elimination.to)
-        step = max(1, _LABELS // max(1, tree.height))
+        step = max(1, _COLUMN_VALUES // max(1, tree.height))
+        rows = [slice(s, s + _ROWS) for s in range(0, len(starts), _ROWS)]
         for first in range(0, len(ends), step):
             part = order[first : first + step]
-            down = self._labels(ends[part], elimination.back).T.copy()
+            up, down = self._labels(starts, ends[part])
+            columns = np.empty((tree.height, len(part)), d.dtype)
+            lengths = tree.depths[ends[part]] + 1
+            kernels.by_depth(down.values, down.begins[ends[part]], lengths, missing, columns)
             before = np.searchsorted(ends[part], np.arange(tree.n + 1))
             found = np.empty((len(starts), len(part)), d.dtype)
-            rows = [slice(s, s + 16) for s in range(0, len(starts), 16)]
-            limits = missing, self._limit(limit)
-            self._run(
-                kernels.table,
-                [
-                    (self._depths, tree.ends, up[r], starts[r], down, before, *limits, found[r])
-                    for r in rows
-                ],
-                len(part) / 64,
-            )
+            of_tree, limits = (tree.parents, tree.depths, tree.ends), self._limit(limit)
+            tasks: list[CpuTask] = [
+                (
+                    *of_tree,
+                    up.values,
+                    up.begins[starts[r]],
+                    starts[r],
+                    columns,
+                    before,
+                    missing,
+                    limits,
+                    found[r],
+                )
+                for r in rows
+            ]
+            self._run(kernels.table, tasks, len(part) / 64)
             d[:, part] = found
         return torch.from_numpy(d)
 
@@ -103,39 +139,43 @@ class CpuSweeps(Sweeps):
         from tri_apsp.kernels.cpu import labels as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        starts, ends = tree.positions[sources.numpy()], tree.positions[targets.numpy()]
-        order = np.lexsort((ends, starts))
-        starts, ends = starts[order], ends[order]
-        d = np.empty(len(starts), elimination.dtype)
-        lists = self._depths, tree.ends, elimination.to, elimination.back
-        limits = elimination.missing, elimination.limit, tree.height
-        parts = [slice(i, i + _PAIRS) for i in range(0, len(d), _PAIRS)]
-        tasks: list[CpuTask] = [(*lists, starts[p], ends[p], *limits, d[p]) for p in parts]
-        self._run(kernels.pairs, tasks, 64)
-        result = np.empty_like(d)
-        result[order] = d
-        return torch.from_numpy(result)
+        limits = elimination.missing, elimination.limit
+        d = np.empty(len(sources), elimination.dtype)
+        for part, starts, ends in self._parts_of_pairs(sources, targets):
+            up, down = self._labels(starts, ends)
+            found = np.empty(len(starts), d.dtype)
+            begins = up.begins[starts], down.begins[ends]
+            lists = tree.depths, tree.depth_minima, up.values, down.values
+            parts = [slice(i, i + _PAIRS) for i in range(0, len(starts), _PAIRS)]
+            tasks: list[CpuTask] = [
+                (*lists, starts[p], ends[p], *(x[p] for x in begins), *limits, found[p])
+                for p in parts
+            ]
+            self._run(kernels.pairs, tasks, 1)
+            d[part] = found
+        return torch.from_numpy(d)
 
     def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
         from tri_apsp.kernels.cpu import labels as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        starts, ends = tree.positions[sources.numpy()], tree.positions[targets.numpy()]
-        lists = self._depths, tree.ends, elimination.to, elimination.back, elimination.middles
-        limits = elimination.missing, elimination.limit, tree.height
-        parts = [slice(i, i + _PAIRS) for i in range(0, len(starts), _PAIRS)]
-        found = dict[int, tuple[Array, Array]]()
+        weights = elimination.to, elimination.back, elimination.middles
+        limits = elimination.missing, elimination.limit
+        # Of each task: the pairs, the vertices of their paths, and the lengths.
+        found = list[tuple[Array, Array, Array]]()
 
-        def solve(i: int) -> None:
-            found[i] = kernels.paths_of_pairs(*lists, starts[parts[i]], ends[parts[i]], *limits)
+        def solve(part: Array, up: _Labels, down: _Labels, starts: Array, ends: Array) -> None:
+            lists = self._depths, tree.depth_minima, up, down, *weights
+            vertices, offsets = kernels.paths_of_pairs(*lists, starts, ends, *limits)
+            found.append((part, tree.vertices[vertices], np.diff(offsets)))
 
-        self._run(solve, [(i,) for i in range(len(parts))], 64)
-        lengths = [np.diff(found[i][1]) for i in range(len(parts))]
-        offsets = np.concatenate(([0], *lengths)).cumsum()
-        positions = np.concatenate(
-            [np.empty(0, np.int32), *(found[i][0] for i in range(len(parts)))]
+        for part, starts, ends in self._parts_of_pairs(sources, targets):
+            up, down = self._labels(starts, ends)
+            parts = [slice(i, i + _PAIRS) for i in range(0, max(1, len(starts)), _PAIRS)]
+            self._run(solve, [(part[p], up, down, starts[p], ends[p]) for p in parts], 64)
+        return in_order(
+            *([torch.from_numpy(x) for x in column] for column in zip(*found, strict=True))
         )
-        return Paths(torch.from_numpy(tree.vertices[positions]), torch.from_numpy(offsets))
 
     def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         from tri_apsp.kernels.cpu import sweeps as kernels
@@ -154,7 +194,7 @@ class CpuSweeps(Sweeps):
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype)
+        dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype, kernels.MANY)
         sums = np.float64 if dtype.kind == "f" else np.int64
         found = np.empty((3, tree.n))
 
@@ -181,7 +221,7 @@ class CpuSweeps(Sweeps):
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype)
+        dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype, kernels.MANY)
         found = np.empty((len(limits), tree.n))
         most, by_position = np.minimum(limits.numpy(), elimination.limit), amounts.numpy()
 
@@ -209,19 +249,49 @@ class CpuSweeps(Sweeps):
         weights = (climb, sweep) if from_source else (sweep, climb)
         return self._tree, tree.slots, tree.edge_slots, *weights
 
-    @cached_property
+    @property
     def _depths(self) -> tuple[Array, ...]:
-        return *self._tree, self.elimination.tree.depths
+        return *self._tree[:2], self.elimination.tree.depths
 
-    def _labels(self, starts: Array, weights: Array) -> Array:
-        from tri_apsp.kernels.cpu import labels as kernels
+    def _parts_of_pairs(
+        self, sources: torch.Tensor, targets: torch.Tensor
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the numbers and the positions of pairs whose labels fit the memory together."""
+        positions = self.elimination.tree.positions
+        starts, ends = positions[sources.numpy()], positions[targets.numpy()]
+        waiting = [np.argsort(starts, kind="stable")]
+        while waiting:
+            part = waiting.pop()
+            sizes = (self._touched(x[part])[1][-1] for x in (starts, ends))
+            if len(part) > 1 and max(sizes) > _LABEL_VALUES:
+                waiting += np.array_split(part, 2)
+            else:
+                yield part, starts[part], ends[part]
 
-        x = np.empty((len(starts), self.elimination.tree.height), weights.dtype)
-        parts = [slice(s, s + 32) for s in range(0, len(starts), 32)]
-        missing = self.elimination.missing
-        tasks: list[CpuTask] = [(self._depths, weights, starts[p], missing, x[p]) for p in parts]
-        self._run(kernels.labels, tasks, 8)
-        return x
+    def _touched(self, positions: Array) -> tuple[Array, Array]:
+        """Return some positions with their ancestors, ascending, and where labels of all begin."""
+        from tri_apsp.kernels.cpu.sweeps import touched_positions
+
+        tree = self.elimination.tree
+        touched = touched_positions(tree.parents, positions, np.zeros(tree.n, np.bool_))
+        return touched, np.concatenate(([0], (tree.depths[touched] + 1).cumsum(dtype=np.int64)))
+
+    def _labels(self, starts: Array, ends: Array) -> tuple[_Labels, _Labels]:
+        """Return the labels up of starts, and down of ends."""
+        from tri_apsp.kernels.cpu.labels import labels
+
+        elimination, tree = self.elimination, self.elimination.tree
+        tasks, found = list[CpuTask](), list[_Labels]()
+        weights = elimination.to, elimination.back
+        for positions, own in zip((starts, ends), weights, strict=True):
+            touched, offsets = self._touched(positions)
+            begins = np.empty(tree.n, np.int64)  # of touched positions alone
+            begins[touched] = offsets[:-1]
+            values = np.empty(offsets[-1], own.dtype)
+            found.append(_Labels(values, begins))
+            tasks.append((self._depths, own, touched, offsets[:-1], elimination.missing, values))
+        self._run(labels, tasks, 64)
+        return found[0], found[1]
 
     def _limit(self, limit: float) -> Any:
         """Return a limit as the kernels compare it."""

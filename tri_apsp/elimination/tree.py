@@ -81,6 +81,19 @@ class EliminationTree:
         depths: Array = tree_depths(self.parents)
         return depths
 
+    @cached_property
+    def depth_minima(self) -> Array:
+        """(levels, n) of int32: the smallest of 2^level depths from each position on, for as many
+        as there are.
+        """
+        rows = [self.depths]
+        while 2 << (len(rows) - 1) <= self.n:
+            step, before = 1 << (len(rows) - 1), rows[-1]
+            row = before.copy()
+            np.minimum(before[:-step], before[step:], out=row[:-step])
+            rows.append(row)
+        return np.stack(rows)
+
     @property
     def height(self) -> int:
         """The most vertices on a path of the tree; 0 without vertices."""

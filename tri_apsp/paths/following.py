@@ -50,6 +50,27 @@ class Paths:
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 
+def in_order(
+    numbers: list[torch.Tensor], vertices: list[torch.Tensor], lengths: list[torch.Tensor]
+) -> Paths:
+    """Return the paths of parts in the order of their numbers.
+
+    Args:
+        numbers: of the paths of each part; together 0, 1, ... in any order.
+        vertices: of the paths of each part, one after another.
+        lengths: of the paths of each part.
+    """
+    length, place, given = torch.cat(lengths), torch.cat(numbers), torch.cat(vertices)
+    sizes = torch.empty_like(length)
+    sizes[place] = length
+    offsets = torch.cat((sizes.new_zeros(1), sizes.cumsum(0)))
+    # Each vertex moves as far as the first of its path does.
+    moved = (offsets[:-1][place] - (length.cumsum(0) - length)).repeat_interleave(length)
+    result = torch.empty_like(given)
+    result[moved + torch.arange(len(given), device=given.device)] = given
+    return Paths(result, offsets)
+
+
 def find_paths(
     predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
 ) -> Paths:

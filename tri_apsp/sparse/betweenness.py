@@ -150,8 +150,10 @@ def _weighted(graph: SparseGraph, starts: torch.Tensor) -> Rows:
             f"along edges of weight 0, but one is {lightest}; give weighted=False, or add a small "
             "weight."
         )
-    # By equal sums: elimination adds up the floats of a path in another order.
-    choice = choose(graph, len(starts), starts)[0] if graph.dtype.is_floating_point else "auto"
+    choice = "auto"
+    if graph.dtype.is_floating_point:
+        # By equal sums: elimination adds up the floats of a path in another order.
+        choice = choose(SparseGraph(graph.n, graph.by_source), len(starts), starts)[0]
     plan = plan_sparse(graph, reason="rows in blocks", choice=choice, sources=starts)
     solver = SparseSolver(graph, plan)
     return lambda block: solver.solve(block).distances.cpu()

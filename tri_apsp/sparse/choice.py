@@ -70,7 +70,7 @@ _CHAIN_SOURCES, _ROAD_SOURCES, _MESH_SOURCES = 600, 4000, 128
 # For numbers of edges, a search takes many sources together, so more of them.
 _HOP_SHARE = 2
 # On an H200 with 16 cores: for roads, and of meshes this share of n.
-_ROAD_SOURCES_ON_GPU, _MESH_SHARE_ON_GPU = 128, 1 / 8
+_ROAD_SOURCES_ON_GPU, _MESH_SHARE_ON_GPU = 192, 1 / 8
 # For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a
 # GPU.
 _LEAST_GPU_EDGES = 100_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
 from tri_apsp import engines
@@ -167,7 +168,7 @@ def mean_distance(graph: GraphLike, *, weighted: bool = False) -> float:
 
 def accessibility(
     graph: GraphLike,
-    limits: Sequence[float] | float,
+    limits: float | Sequence[float] | torch.Tensor,
     values: torch.Tensor | None = None,
     *,
     to_vertex: bool = False,
@@ -177,7 +178,8 @@ def accessibility(
 
     Args:
         graph: as for `shortest_paths`, without a batch; distances are sums of weights.
-        limits: one or several distances, not negative, in the unit of the weights.
+        limits: one or several distances, not negative, in the unit of the weights; a list, a tensor
+            or an array.
         values: (n,), such as the jobs at each vertex; None: 1 for each, so that vertices are
             counted, the vertex itself included.
         to_vertex: sum over the vertices that reach each vertex, instead of those that it reaches.
@@ -208,7 +210,8 @@ def accessibility(
     given = sparse_graph(graph)
     engines.choose(given.device)  # which raises if no kernel can run
     amounts = _amounts(values, given.n)
-    several: Sequence[float] = limits if isinstance(limits, Sequence) else [limits]
+    asked = limits.tolist() if isinstance(limits, (torch.Tensor, np.ndarray)) else limits
+    several: Sequence[float] = asked if isinstance(asked, Sequence) else [asked]
     most = torch.tensor(
         [limit_of(limit, given.dtype, "limits") for limit in several], dtype=given.dtype
     )
@@ -217,7 +220,7 @@ def accessibility(
         found = solver.direct_sweeps.within(most, amounts, from_source=not to_vertex)
     else:
         found = _within(solver, given, most, amounts, to_vertex=to_vertex)
-    return found if isinstance(limits, Sequence) else found[0]
+    return found if isinstance(asked, Sequence) else found[0]
 
 
 def _within(

@@ -9,7 +9,7 @@ import torch
 from tri_apsp.arguments import Vertices, sources_of
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
-from tri_apsp.paths.following import Paths, find_paths
+from tri_apsp.paths.following import Paths, find_paths, in_order
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.plan import plan_sparse
@@ -106,31 +106,8 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         found = find_paths(solved.predecessors, row, target, exists)
         vertices.append(found.vertices)
         lengths.append(found.offsets.diff())
-        order.append(chosen)
-    return _in_order(vertices, lengths, order, given.device)
-
-
-def _in_order(
-    vertices: list[torch.Tensor],
-    lengths: list[torch.Tensor],
-    order: list[torch.Tensor],
-    device: torch.device,
-) -> Paths:
-    """Return the paths of blocks in the order of their pairs."""
-    if not order:
-        none = torch.zeros(1, dtype=torch.int64, device=device)
-        return Paths(torch.empty(0, dtype=torch.int32, device=device), none)
-    length, place = torch.cat(lengths), torch.cat(order).to(device)
-    sizes = torch.empty_like(length)
-    sizes[place] = length
-    offsets = torch.cat((sizes.new_zeros(1), sizes.cumsum(0)))
-    # Each vertex moves as far as the first of its path does.
-    begins = length.cumsum(0) - length
-    moved = (offsets[:-1][place] - begins).repeat_interleave(length)
-    given = torch.cat(vertices)
-    result = torch.empty_like(given)
-    result[moved + torch.arange(len(given), device=device)] = given
-    return Paths(result, offsets)
+        order.append(chosen.to(given.device))
+    return in_order(order, vertices, lengths)
 
 
 def _checked(

@@ -23,8 +23,9 @@ from tri_apsp.memory import memory_for
 from tri_apsp.messages import counted
 from tri_apsp.result import Result
 from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.plan import SparsePlan
+from tri_apsp.sparse.plan import SparsePlan, engine_name
 from tri_apsp.values import raise_out_of_range
 
 # Rows that are solved at a time, of more.
@@ -110,10 +111,19 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         ran = dataclasses.replace(plan, method="elimination")
         return Result(distances, ran, sources=vertices, nearest=nearest)
     options = plan.options._replace(predecessors=True)
+    with_source, method = graph.with_source(vertices), plan.method
+    if isinstance(graph, PreparedGraph):  # whose order does not have the further vertex
+        method = choose(with_source, 1)[0]
     further = dataclasses.replace(
-        plan, sources=torch.tensor([n]), targets=None, min_only=False, options=options
+        plan,
+        method=method,
+        engine=engine_name(graph.device, method),
+        sources=torch.tensor([n]),
+        targets=None,
+        min_only=False,
+        options=options,
     )
-    result = _rows(graph.with_source(vertices), further)
+    result = _rows(with_source, further)
     assert result.predecessors is not None
     distances, pred = (x[:, :n].contiguous() for x in (result.distances, result.predecessors))
     pred.masked_fill_(pred == n, -1)

@@ -4,6 +4,7 @@ Numba.
 The label of a vertex v has a value for each position on the path from the root to v, by depth: the
 lightest path that only climbs from v to that position, or only descends to v. Then
 
+    label(v)[k] = min over edges e from v to ancestors a of depth >= k:  weight[e] + label(a)[k]
     d(s, t) = min over common ancestors a of s and t:  up(s, a) + down(a, t)
 
 Source: Dibbelt, Strasser, Wagner, Customizable Contraction Hierarchies, 2016, section 8; Abraham et
@@ -16,47 +17,49 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
-def label(tree, weights, start, missing, x):  # type: ignore[no-untyped-def]
-    """x[k] <- the value of the ancestor of depth k of the position `start`, itself included.
+def labels(tree, weights, touched, begins, missing, x):  # type: ignore[no-untyped-def]
+    """x[begins[i] + k] <- the value of the label of touched[i] at depth k, up to its own.
 
     Args:
-        tree: offsets, ancestors, parents and depths of the elimination tree.
-        weights: [edges], `to` for paths from `start`, `back` for paths to it.
+        tree: offsets, ancestors and depths of the elimination tree.
+        weights: [edges], `to` for paths from a vertex, `back` for paths to it.
+        touched: positions, ascending, with all of their ancestors in the tree.
     """
-    offsets, ancestors, parents, depths = tree
-    p, depth = start, depths[start]
-    x[: depth + 1] = missing
-    x[depth] = 0
-    while p >= 0:
-        own = x[depth]
-        if own < missing:
-            for e in range(offsets[p], offsets[p + 1]):
-                k = depths[ancestors[e]]
-                x[k] = min(x[k], own + weights[e])
-        p = parents[p]
-        depth -= 1
+    offsets, ancestors, depths = tree
+    place = np.empty(len(depths), np.int32)
+    for i in range(len(touched)):
+        p = touched[i]
+        place[p] = i
+        own = x[begins[i] : begins[i] + depths[p] + 1]
+        own[:] = missing
+        own[depths[p]] = 0
+        for e in range(offsets[p], offsets[p + 1]):
+            w, begin = weights[e], begins[place[ancestors[e]]]
+            if w < missing:
+                other = x[begin : begin + depths[ancestors[e]] + 1]
+                for k in range(len(other)):  # LLVM vectorizes this loop
+                    own[k] = min(own[k], other[k] + w)
 
 
 @kernel
-def labels(tree, weights, starts, missing, x):  # type: ignore[no-untyped-def]
-    """x [starts, height] <- the labels of some positions."""
-    for s in range(len(starts)):
-        label(tree, weights, starts[s], missing, x[s])
+def by_depth(x, begins, lengths, missing, columns):  # type: ignore[no-untyped-def]
+    """columns[k, i] <- x[begins[i] + k], `missing` from lengths[i] on."""
+    for i in range(len(begins)):
+        for k in range(len(columns)):
+            columns[k, i] = x[begins[i] + k] if k < lengths[i] else missing
 
 
 @kernel
-def table(tree, ends, up, starts, down, before, missing, limit, d):  # type: ignore[no-untyped-def]
+def table(parents, depths, ends, up, begins, starts, down, before, missing, limit, d):  # type: ignore[no-untyped-def]
     """d [starts, targets] <- the distances from each start to each target, `missing` beyond the
     limit.
 
     Args:
-        tree: see label.
-        ends: [n], of the subtrees.
-        up: [starts, height], the labels of the starts.
+        parents, depths, ends: [n], of the tree.
+        up, begins: the labels of the starts, and where each begins.
         down: [height, targets], those of the targets, whose positions ascend.
         before: [n + 1], the number of targets before each position.
     """
-    _, _, parents, depths = tree
     path = np.empty(len(down) + 1, np.int32)
     for s in range(len(starts)):
         row, p = d[s], starts[s]
@@ -69,8 +72,9 @@ def table(tree, ends, up, starts, down, before, missing, limit, d):  # type: ign
             first, end = before[path[k]], before[ends[path[k]]]
             if first == end:
                 break  # the subtrees of deeper ones are parts of this
-            if up[s, k] < missing:
-                own, others = up[s, k], down[k]
+            own = up[begins[s] + k]
+            if own < missing:
+                others = down[k]
                 for t in range(first, end):  # LLVM vectorizes this loop
                     row[t] = min(row[t], own + others[t])
         for t in range(len(row)):
@@ -78,59 +82,82 @@ def table(tree, ends, up, starts, down, before, missing, limit, d):  # type: ign
 
 
 @kernel
-def pairs(tree, ends, to, back, starts, targets, missing, limit, height, d):  # type: ignore[no-untyped-def]
+def _common(depths, minima, s, t):  # type: ignore[no-untyped-def]
+    """Return the number of common ancestors of two positions, themselves included.
+
+    Of a preorder, it is the smallest depth behind the first of them, up to the other.
+
+    Args:
+        minima: [levels, n], the smallest of 2^level depths from each position on.
+    """
+    if s == t:
+        return depths[s] + 1
+    first, last = min(s, t) + 1, max(s, t)
+    level = 0
+    while (2 << level) <= last - first + 1:
+        level += 1
+    return min(minima[level, first], minima[level, last - (1 << level) + 1])
+
+
+@kernel
+def _least(depths, minima, up, down, s, t, s_begin, t_begin, missing):  # type: ignore[no-untyped-def]
+    """Return the distance from s to t, and the depth of the ancestor that has it; -1 without."""
+    best, top = missing, -1
+    for k in range(_common(depths, minima, s, t)):
+        total = up[s_begin + k] + down[t_begin + k]
+        if total < best:
+            best, top = total, k
+    return best, top
+
+
+@kernel
+def pairs(  # type: ignore[no-untyped-def]
+    depths, minima, up, down, starts, targets, up_begins, down_begins, missing, limit, d
+):
     """d [pairs] <- the distance of each pair, `missing` beyond the limit.
 
     Args:
-        tree, ends: see table.
-        to, back: [edges] of the filled graph.
-        starts, targets: [pairs], positions; equal ones beside each other share a label.
+        depths, minima: see _common.
+        up, down, up_begins, down_begins: labels, and where those of each pair begin.
+        starts, targets: [pairs], positions.
     """
-    up, down = np.empty(height, to.dtype), np.empty(height, to.dtype)
     for i in range(len(starts)):
-        if i == 0 or starts[i] != starts[i - 1]:
-            label(tree, to, starts[i], missing, up)
-        if i == 0 or targets[i] != targets[i - 1]:
-            label(tree, back, targets[i], missing, down)
-        best = missing
-        for k in range(_common(tree, ends, starts[i], targets[i])):
-            best = min(best, up[k] + down[k])
+        best, _ = _least(
+            depths,
+            minima,
+            up,
+            down,
+            starts[i],
+            targets[i],
+            up_begins[i],
+            down_begins[i],
+            missing,
+        )
         d[i] = best if best <= limit else missing
 
 
 @kernel
-def _common(tree, ends, s, t):  # type: ignore[no-untyped-def]
-    """Return the number of common ancestors of two positions, themselves included."""
-    _, _, parents, depths = tree
-    while s >= 0 and not s <= t < ends[s]:
-        s = parents[s]
-    return depths[s] + 1 if s >= 0 else 0
-
-
-@kernel
 def paths_of_pairs(  # type: ignore[no-untyped-def]
-    tree, ends, to, back, middles, starts, targets, missing, limit, height
+    tree, minima, up, down, to, back, middles, starts, targets, missing, limit
 ):
     """Return the positions on a shortest path of each pair, both ends included and no position
     twice, one path after another, and their offsets [pairs + 1]; none beyond the limit.
 
     Args:
-        tree, ends, to, back, starts, targets: see pairs.
+        tree, minima: see labels and _common.
+        up, down: labels, each as values, where the label of each position begins [n].
+        to, back: [edges] of the filled graph.
         middles: [2, edges], through which position the path of each edge leads, to an ancestor and
             back; below 0 for edges of the graph.
+        starts, targets: [pairs], positions.
     """
-    up, down = np.empty(height, to.dtype), np.empty(height, to.dtype)
-    last = np.empty(len(ends), np.int32)
+    last = np.empty(len(tree[2]), np.int32)
     found, offsets = np.empty(1024, np.int32), np.zeros(len(starts) + 1, np.int64)
     count = 0
     for i in range(len(starts)):
         s, t = starts[i], targets[i]
-        label(tree, to, s, missing, up)
-        label(tree, back, t, missing, down)
-        best, top = missing, -1
-        for k in range(_common(tree, ends, s, t)):
-            if up[k] + down[k] < best:
-                best, top = up[k] + down[k], k
+        begins = up[1][s], down[1][t]
+        best, top = _least(tree[2], minima, up[0], down[0], s, t, begins[0], begins[1], missing)
         if top >= 0 and best <= limit:
             # A path of the filled graph, then one of the graph.
             climbed, descended = _climbed(tree, to, up, s, top), _climbed(tree, back, down, t, top)
@@ -152,34 +179,25 @@ def paths_of_pairs(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _climbed(tree, weights, x, start, top):  # type: ignore[no-untyped-def]
-    """Return the positions by which the value at depth `top` of a label x came about, from `start`
-    to the ancestor of that depth.
+def _climbed(tree, weights, labels, p, depth):  # type: ignore[no-untyped-def]
+    """Return the positions by which the value at a depth of the label of p came about, from p to
+    the ancestor of that depth.
     """
-    offsets, ancestors, parents, depths = tree
-    depth = depths[start]
-    path = np.empty(depth + 1, np.int32)
-    p = start
-    for k in range(depth, -1, -1):
-        path[k] = p
-        p = parents[p]
-    found, count = np.empty(depth + 1, np.int32), 0
-    k = top
-    while True:
-        found[count] = path[k]
-        count += 1
-        if k == depth:
-            break
-        # A deeper position with an edge to this one whose sum is exactly the value.
-        following = -1
-        for deeper in range(k + 1, depth + 1):
-            q = path[deeper]
-            e = _edge(offsets, ancestors, q, path[k])
-            if e >= 0 and x[deeper] + weights[e] == x[k]:
-                following = deeper
+    offsets, ancestors, depths = tree
+    x, begins = labels
+    found, count = np.empty(depths[p] - depth + 1, np.int32), 1
+    found[0] = p
+    while depths[p] > depth:
+        value = x[begins[p] + depth]
+        for e in range(offsets[p], offsets[p + 1]):
+            a = ancestors[e]
+            # The sum is the same as in labels(), so that it is exactly the value.
+            if depths[a] >= depth and x[begins[a] + depth] + weights[e] == value:
+                p = a
                 break
-        k = following
-    return found[:count][::-1].copy()
+        found[count] = p
+        count += 1
+    return found[:count].copy()
 
 
 @kernel
@@ -198,7 +216,7 @@ def _edge(offsets, ancestors, p, a):  # type: ignore[no-untyped-def]
 @kernel
 def _unpacked(tree, middles, hops):  # type: ignore[no-untyped-def]
     """Return the path of the graph along the edges of the filled graph between `hops`."""
-    offsets, ancestors, _, _ = tree
+    offsets, ancestors, _ = tree
     result, count = np.empty(64, np.int32), 1
     result[0] = hops[0]
     # The ends of edges that are still to be unpacked, the next one last.

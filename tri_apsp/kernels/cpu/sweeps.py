@@ -25,23 +25,29 @@ from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
-# Vectors of lanes: the row of a position stays in so many registers while edges lower it.
-_VECTORS = 4
+FEW, MANY = (0,), (0, 0, 0, 0)
+"""Widths of a sweep: a tuple of as many items as there are vectors of lanes, since Numba knows the
+length of a tuple when it compiles. The row of a position stays in so many registers while edges
+lower it.
+"""
+
 _TILE_ROWS = 16
 
 
-def lanes_of(dtype: np.dtype[Any]) -> int:
+def lanes_of(dtype: np.dtype[Any], width: tuple[int, ...]) -> int:
     """Return the lanes of a sweep."""
-    return _VECTORS * VECTOR_BYTES // dtype.itemsize
+    return len(width) * VECTOR_BYTES // dtype.itemsize
 
 
 @intrinsic
-def _lower(typing_context, x, place, initial, first, places, weights, begin, end):  # type: ignore[no-untyped-def]
+def _lower(typing_context, x, place, initial, first, places, weights, begin, end, width):  # type: ignore[no-untyped-def]
     """x[place] <- min(initial[first], min over e in [begin, end) of x[places[e]] + weights[e]).
 
     Args:
         x, initial: [rows, lanes], contiguous.
+        width: see MANY.
     """
+    vectors = width.count
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code, index = VectorCode(context, builder, x.dtype), ir.IntType(64)
@@ -49,14 +55,14 @@ def _lower(typing_context, x, place, initial, first, places, weights, begin, end
         x_base, initial_base, places_base, weights_base = addresses(
             context, builder, *zip(*arrays, strict=True)
         )
-        row_bytes = ir.Constant(index, _VECTORS * VECTOR_BYTES)
+        row_bytes = ir.Constant(index, vectors * VECTOR_BYTES)
 
         def row(base: Any, number: Any, kind: Any) -> Any:
             number = context.cast(builder, number, kind, types.int64)
             return builder.add(base, builder.mul(number, row_bytes))
 
         own = row(initial_base, args[3], first)
-        acc = [cgutils.alloca_once_value(builder, code.load(own, i)) for i in range(_VECTORS)]
+        acc = [cgutils.alloca_once_value(builder, code.load(own, i)) for i in range(vectors)]
         bounds = (context.cast(builder, args[i], signature.args[i], types.int64) for i in (6, 7))
         with cgutils.for_range_slice(builder, *bounds, ir.Constant(index, 1)) as (e, _):
 
@@ -68,20 +74,20 @@ def _lower(typing_context, x, place, initial, first, places, weights, begin, end
 
             other = row(x_base, item(places_base, places.dtype), places.dtype)
             weight = code.broadcast(item(weights_base, weights.dtype))
-            for i in range(_VECTORS):
+            for i in range(vectors):
                 total = code.add(code.load(other, i), weight)
                 _, least = code.less_and_lesser(total, builder.load(acc[i]))
                 builder.store(least, acc[i])
         out = row(x_base, args[1], place)
-        for i in range(_VECTORS):
+        for i in range(vectors):
             code.store(builder.load(acc[i]), out, i)
         return context.get_dummy_value()
 
-    return types.void(x, place, initial, first, places, weights, begin, end), emit
+    return types.void(x, place, initial, first, places, weights, begin, end, width), emit
 
 
 @intrinsic
-def _add(typing_context, x, place, limit, total, reached, farthest):  # type: ignore[no-untyped-def]
+def _add(typing_context, x, place, limit, total, reached, farthest, width):  # type: ignore[no-untyped-def]
     """Add the values x[place] that are at most `limit` to the totals of their lanes.
 
     Args:
@@ -89,7 +95,9 @@ def _add(typing_context, x, place, limit, total, reached, farthest):  # type: ig
         total: [lanes] of float64, of integers int64.
         reached: [lanes] of int32, how many values.
         farthest: [lanes], the largest.
+        width: see MANY.
     """
+    vectors = width.count
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code, index = VectorCode(context, builder, x.dtype), ir.IntType(64)
@@ -98,7 +106,7 @@ def _add(typing_context, x, place, limit, total, reached, farthest):  # type: ig
             context, builder, *zip(*arrays, strict=True)
         )
         number = context.cast(builder, args[1], place, types.int64)
-        row = builder.add(x_base, builder.mul(number, ir.Constant(index, _VECTORS * VECTOR_BYTES)))
+        row = builder.add(x_base, builder.mul(number, ir.Constant(index, vectors * VECTOR_BYTES)))
         most, count = code.broadcast(args[2]), code.type.count
         wide = ir.VectorType(context.get_data_type(total.dtype), count)
         numbers = ir.VectorType(ir.IntType(32), count)
@@ -109,7 +117,7 @@ def _add(typing_context, x, place, limit, total, reached, farthest):  # type: ig
             before = builder.load(pointer, align=size)
             builder.store(combine(before, vector), pointer, align=size)
 
-        for i in range(_VECTORS):
+        for i in range(vectors):
             value = code.load(row, i)
             kept = builder.not_(code.less(most, value))
             value = builder.select(kept, value, code.zero)
@@ -127,7 +135,7 @@ def _add(typing_context, x, place, limit, total, reached, farthest):  # type: ig
             )
         return context.get_dummy_value()
 
-    return types.void(x, place, limit, total, reached, farthest), emit
+    return types.void(x, place, limit, total, reached, farthest, width), emit
 
 
 @kernel
@@ -182,8 +190,8 @@ def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def
 
 
 @kernel
-def sweep_rows(tree, climb_weights, weights, starts, missing, x):  # type: ignore[no-untyped-def]
-    """x [n, lanes] <- the values of all positions for the lanes of `starts`."""
+def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):  # type: ignore[no-untyped-def]
+    """x [n, lanes] <- the values of all positions for the lanes of `starts`; `width`: see MANY."""
     offsets, ancestors = tree[0], tree[1]
     touched, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
     k = 0
@@ -192,7 +200,7 @@ def sweep_rows(tree, climb_weights, weights, starts, missing, x):  # type: ignor
         if k < len(touched) and touched[k] == p:
             first = k
             k += 1
-        _lower(x, p, initial, first, ancestors, weights, offsets[p], offsets[p + 1])
+        _lower(x, p, initial, first, ancestors, weights, offsets[p], offsets[p + 1], width)
 
 
 @kernel
@@ -217,8 +225,8 @@ def sweep_totals(  # type: ignore[no-untyped-def]
             first = k
             k += 1
         place = slots[p] if slots[p] >= 0 else scratch
-        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1])
-        _add(x, place, limit, total, reached, farthest)
+        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
+        _add(x, place, limit, total, reached, farthest, MANY)
 
 
 @kernel
@@ -242,7 +250,7 @@ def sweep_within(  # type: ignore[no-untyped-def]
             first = k
             k += 1
         place = slots[p] if slots[p] >= 0 else scratch
-        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1])
+        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
         row, amount = x[place], amounts[p]
         for i in range(len(limits)):
             into, limit = found[i], limits[i]
