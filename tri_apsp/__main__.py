@@ -1,4 +1,4 @@
-"""python -m tri_apsp solve | path | sssp | table | nearest | hops | generate | bench | tune | ..."""
+"""python -m tri_apsp solve | path | sssp | table | nearest | hops | generate | bench | tune"""
 
 import sys
 

@@ -7,11 +7,12 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.configs import Config
+from tri_apsp.configs import SWEEP_FIELDS, Config
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
+from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph, write_distances
 from tri_apsp.memory import fits_memory
@@ -151,14 +152,18 @@ def _reason_for_sparse(request: Request) -> str | None:
         return "for chosen rows" if request.method == "auto" else BY_NAME
     if request.needs_dense or request.method != "auto" or request.is_batch:
         return None
-    # A configuration is for dense methods, unless it only names the engine of sparse graphs too.
-    if request.dtype not in SPARSE_DTYPES or not _only_names(
-        tuned.with_forced(request.config), engine_name(request.device)
-    ):
+    # A configuration is for dense methods, unless it only names the engine of sparse graphs too, or
+    # forces fields of sweeps.
+    config = tuned.with_forced(request.config)
+    if config is not None and (request.config is None or _sets_no_sweeps(request.config)):
+        config = dataclasses.replace(config, **dict.fromkeys(SWEEP_FIELDS))
+    if request.dtype not in SPARSE_DTYPES or not _only_names(config, engine_name(request.device)):
         return None
     n, rows, device = request.n, request.rows, request.device
     size, too_large = n * n * request.dtype.itemsize, "no dense matrix fits the memory"
     if request.graph is not None:
+        if isinstance(request.graph, PreparedGraph) and request.graph.sweeps is not None:
+            return "rows of a prepared graph"
         if not _holds_dense(request.graph):
             return "a dense solve does not hold these integers"
         reason = reason_for_sparse(n, request.graph.edges, rows, device, has_lists=True)
@@ -206,6 +211,10 @@ def _require_sparse(request: Request) -> None:
             f"`config` may only name the engine {engine!r} with `{option}`, but sets {fields}; "
             "leave it out, or choose a dense method."
         )
+
+
+def _sets_no_sweeps(config: Config) -> bool:
+    return all(getattr(config, name) is None for name in SWEEP_FIELDS)
 
 
 def _only_names(config: Config | None, engine: str) -> bool:

@@ -187,7 +187,7 @@ def test_graphs_without_small_separators() -> None:
 def test_select_explains_the_order() -> None:
     plan = tri_apsp.select(prepare(road_grid(20)), sources=3)
     assert plan.method == "elimination"
-    assert "by the order of elimination of the prepared graph" in plan.reason
+    assert plan.reason == "rows of a prepared graph; by its order of elimination"
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_measures_by_elimination() -> None:
 
 
 def test_nearest_and_betweenness_of_a_prepared_graph() -> None:
-    """The further vertex of the first has no place in the order, and the second needs equal sums."""
+    """The further vertex of the first has no place in the order; the second needs equal sums."""
     graph = road_grid(14)
     tenths = graph.with_weights(graph.by_source.weights.to(torch.float64) * 0.1)
     prepared, plain = prepare(tenths), prepare(tenths, order="none")

@@ -5,6 +5,7 @@ them can run.
 from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (
     METHOD_NAMES,
+    SWEEP_FIELDS,
     TILE_FIELDS,
     USED_FIELDS,
     CompleteConfig,
@@ -38,6 +39,7 @@ __all__ = [
     "EXPONENT_DTYPES",
     "METHOD_NAMES",
     "SMALL_GRAPHS",
+    "SWEEP_FIELDS",
     "TILE_FIELDS",
     "USED_FIELDS",
     "CompleteConfig",

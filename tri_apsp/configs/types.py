@@ -24,6 +24,9 @@ not import methods.
 TILE_FIELDS = ("product", "small_product", "exponents")
 """The fields of Config that are tiles."""
 
+SWEEP_FIELDS = ("sweep_lanes", "sweep_warps", "sweep_unroll")
+"""The fields of Config that sweeps over an elimination tree read, and no dense method."""
+
 
 @dataclass(frozen=True)
 class CpuTiles:
@@ -116,10 +119,16 @@ class Config:
             graph (nvidia).
         batch_programs: programs of the closure on one multiprocessor where each has a graph of its
             own (nvidia).
+        sweep_lanes: lanes of a thread of a sweep over an elimination tree, 1 or 2, where a lane is
+            a source or a target; of 64-bit values always 1 (nvidia).
+        sweep_warps: most warps of a program of a sweep, 1, 2 or 4; fewer where there are fewer
+            lanes, or where their values do not fit the shared memory (nvidia).
+        sweep_unroll: records of an iteration of a sweep, 4, 8 or 16 (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (portable).
         panel_warps: warps of such a program (portable).
 
-    A field that the engine or the method does not use is refused, by the call that gets it.
+    A field that the engine or the method does not use is refused, by the call that gets it. The
+    fields of sweeps come from tuned files, or from tri_apsp.tuned.using.
 
     Examples:
         >>> import torch
@@ -142,6 +151,9 @@ class Config:
     closure_warps: int | None = None
     closure_programs: int | None = None
     batch_programs: int | None = None
+    sweep_lanes: int | None = None
+    sweep_warps: int | None = None
+    sweep_unroll: int | None = None
     panel: int | None = None
     panel_warps: int | None = None
 
@@ -213,7 +225,7 @@ class PortableConfig(GpuConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class NvidiaConfig(GpuConfig):
-    """What the nvidia engine reads."""
+    """What the nvidia engine reads, and sweeps over an elimination tree."""
 
     engine: str = "nvidia"
     small_product: GpuTiles
@@ -221,6 +233,9 @@ class NvidiaConfig(GpuConfig):
     closure_tile: int
     closure_programs: int
     batch_programs: int
+    sweep_lanes: int
+    sweep_warps: int
+    sweep_unroll: int
 
 
 USED_FIELDS: dict[str, frozenset[str]] = {

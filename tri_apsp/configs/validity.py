@@ -89,6 +89,10 @@ def _broken_rules_of_nvidia(config: Config, device: Device) -> Iterator[str]:
             yield from _broken_rules_of_products(name, tiles, device)
     if config.exponents is not None:
         yield from _broken_rules_of_exponents(config.exponents, device)
+    for name, allowed in _SWEEPS.items():
+        value = getattr(config, name)
+        if value is not None and value not in allowed:
+            yield f"{name} must be {_either(allowed)}, but is {value}; choose one of these."
     tile, warps = config.closure_tile, config.closure_warps
     if tile is not None:
         if not 32 <= tile <= 128:
@@ -133,6 +137,15 @@ def _broken_rules_of_products(name: str, tiles: GpuTiles, device: Device) -> Ite
         )
     needed = tiles.num_stages * (tiles.block_m + tiles.block_n) * tiles.block_k * _WORD
     yield from _too_large(name, needed, device)
+
+
+# Records of an iteration divide the 128 of a chunk; at most four warps copy a chunk.
+_SWEEPS = {"sweep_lanes": (1, 2), "sweep_warps": (1, 2, 4), "sweep_unroll": (4, 8, 16)}
+
+
+def _either(allowed: Sequence[int]) -> str:
+    *others, last = map(str, allowed)
+    return f"{', '.join(others)} or {last}"
 
 
 _EXPONENTS: dict[str, Sequence[int]] = {

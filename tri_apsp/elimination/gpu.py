@@ -9,14 +9,17 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 
+from tri_apsp import tuned
+from tri_apsp.configs import NvidiaConfig, default_config
 from tri_apsp.device import current, describe, free_memory
 from tri_apsp.elimination.base import Sweeps, Totals
-from tri_apsp.elimination.schedule import CHUNK, UNROLL, Schedule, schedule_of
+from tri_apsp.elimination.schedule import CHUNK, Schedule, schedule_of
 from tri_apsp.elimination.weights import Elimination
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import is_small, memory_for
 from tri_apsp.paths.following import Paths
+from tri_apsp.semirings import dtype_name, no_edge
 
 # Records that a program reads ahead.
 _AHEAD = 2
@@ -59,12 +62,74 @@ class _Shape(NamedTuple):
         return 32 * self.lanes * self.warps
 
 
-# By the bytes of a value, widest first: Luxembourg takes 30 ms on an H200 by 256 lanes, 37 by 128
-# and 50 by 64, since the values of a row that are written together are so many.
-_SHAPES = {
-    4: (_Shape(2, 4), _Shape(2, 2), _Shape(2, 1), _Shape(1, 1)),
-    8: (_Shape(1, 4), _Shape(1, 2), _Shape(1, 1)),
-}
+def _shapes_of(config: NvidiaConfig, itemsize: int) -> list[_Shape]:
+    """Return the shapes for values of some bytes, widest first: that of the configuration, those of
+    fewer warps, and the narrowest.
+    """
+    lanes = 1 if itemsize == 8 else config.sweep_lanes
+    shapes = [_Shape(lanes, warps) for warps in (4, 2, 1) if warps <= config.sweep_warps]
+    return [*dict.fromkeys([*shapes, _Shape(1, 1)])]
+
+
+def _pieces_of(shape: _Shape, slots: int, itemsize: int, wide: bool) -> tuple[int, int, int, int]:
+    """Return the words of shared memory of a program as four powers of two."""
+    record = 32 if wide else 16
+    size = 2 * (CHUNK + _AHEAD) * record + slots * shape.block * itemsize
+    words, least, pieces = -(-size // 4), 32 * shape.warps, list[int]()
+    for _ in range(3):
+        pieces.append(max(least, 1 << max(0, words.bit_length() - 1)))
+        words = max(0, words - pieces[-1])
+    return pieces[0], pieces[1], pieces[2], max(least, 1 << max(0, words - 1).bit_length())
+
+
+def kernel_constants(
+    name: str, dtype: torch.dtype, *, wide: bool = False, is_dense: bool = False
+) -> dict[str, Any]:
+    """Return the constants and the warps of a kernel of kernels.shared.sweeps by its name; of
+    "sweep" those that do not depend on the call.
+
+    Args:
+        name: without "_kernel".
+        dtype: of values.
+        wide: whether records are.
+        is_dense: whether the tree has many edges per vertex.
+    """
+    step = 4 if dtype.itemsize == 8 or not wide else 8
+    known: dict[str, dict[str, Any]] = {
+        "climb": {"NO_EDGE": no_edge(dtype), "EDGES": _CLIMB_EDGES[is_dense], "num_warps": 1},
+        "sweep": {
+            "WORDS": 8 if wide else 4,
+            "VALUES": step // 2 if wide else 1,
+            "STEP": step,
+            "BLOCK": _SPILLED_LANES,
+            "num_warps": 1,
+        },
+        "rows": _ROWS_TILE,
+        "predecessors": {"EXACT": not dtype.is_floating_point, **_PREDECESSORS_TILE},
+        "table": _TABLE_TILE,
+        "pairs": _PAIRS_TILE,
+    }
+    return {"num_warps": 4} | known[name]
+
+
+def sweep_constants(
+    mode: str, dtype: torch.dtype, shape: _Shape, slots: int, unroll: int, *, wide: bool
+) -> dict[str, Any]:
+    """Return the constants and the warps of the sweep of kernels.nvidia, but CLAMPS and PRELOADS.
+
+    Args:
+        mode: "rows", "totals" or "within".
+        dtype: of values.
+        shape: of a program.
+        slots: with the one that nobody reads.
+        unroll: records of an iteration.
+        wide: whether records are.
+    """
+    from tri_apsp.kernels.nvidia import sweeps as kernels
+
+    pieces = _pieces_of(shape, slots, dtype.itemsize, wide)
+    of_kernel = kernels.sweep_constants(dtype_name(dtype), mode == "within", wide, *shape, pieces)
+    return {"MODE": mode, "UNROLL": unroll, "C": of_kernel, "num_warps": shape.warps}
 
 
 class GpuSweeps(Sweeps):
@@ -73,6 +138,7 @@ class GpuSweeps(Sweeps):
 
     Args:
         in_shared_memory: None: wherever possible.
+        config: its fields of sweeps; None: those tuned for the device, else the default.
     """
 
     def __init__(
@@ -81,11 +147,12 @@ class GpuSweeps(Sweeps):
         device: torch.device,
         *,
         in_shared_memory: bool | None = None,
+        config: NvidiaConfig | None = None,
     ) -> None:
         super().__init__(elimination, device)
         self._tree = elimination.tree
         self._dtype = torch.from_numpy(elimination.to[:0]).dtype
-        capability = describe(device).capability if device.type == "cuda" else None
+        capability = None if device.type == "cpu" else describe(device).capability
         can_use = capability is not None and capability >= (8, 0)
         self._in_shared = can_use if in_shared_memory is None else in_shared_memory
         self._wide = (
@@ -95,6 +162,18 @@ class GpuSweeps(Sweeps):
         )
         self._schedules: dict[tuple[bool, tuple[int, ...]], torch.Tensor] = {}
         self._limits: dict[Any, torch.Tensor] = {}
+        if config is not None:
+            self._config = config
+
+    @cached_property
+    def _config(self) -> NvidiaConfig:
+        """Found when it is first needed, since that may read files."""
+        if self._in_shared:
+            found = tuned.find("nvidia", self.device, self._dtype, n=self._tree.n, sweep=True)
+        else:
+            found = default_config("nvidia", self._dtype)
+        assert isinstance(found, NvidiaConfig)
+        return found
 
     def rows_together(self) -> int:
         # Time grows from where lanes alone keep the GPU busy; half of that costs about as much.
@@ -161,7 +240,7 @@ class GpuSweeps(Sweeps):
                 rows = [d, slab, order_[part]]
                 if graph is None:
                     grid = self._tiles(slab, _ROWS_TILE)
-                    self._launch("rows", *grid, rows, [limits, *slab.shape], **_ROWS_TILE)
+                    self._launch("rows", *grid, rows, [limits, *slab.shape])
                 else:
                     lists = graph.to(self.device).by_destination
                     self._launch(
@@ -169,8 +248,6 @@ class GpuSweeps(Sweeps):
                         *self._tiles(slab, _PREDECESSORS_TILE),
                         [d, pred, not_closer, slab, order_[part], vertices[part]],
                         [lists.offsets, lists.vertices, lists.weights, limits, *slab.shape],
-                        EXACT=not self._dtype.is_floating_point,
-                        **_PREDECESSORS_TILE,
                     )
         return d, pred, not_closer
 
@@ -203,7 +280,6 @@ class GpuSweeps(Sweeps):
                         1,
                         [part, x, x_path, x_depths[row:], y, y_path, self._depths(down)[column:]],
                         [limits, *part.shape, n],
-                        **_TABLE_TILE,
                     )
         return out
 
@@ -229,7 +305,6 @@ class GpuSweeps(Sweeps):
                     -(-count // _PAIRS_TILE["PAIRS"]),
                     1,
                     [out[part], *places, *up, *down, limits, count, self._width],
-                    **_PAIRS_TILE,
                 )
         return out
 
@@ -322,16 +397,12 @@ class GpuSweeps(Sweeps):
         labels = torch.empty(shape, dtype=self._dtype, device=self.device)
         path = torch.empty(shape, dtype=torch.int32, device=self.device)
         weights = self._weights["to" if from_source else "back"]
-        is_dense = self._tree.edges > _DENSE * self._tree.n
         names = "depths", "parents", "vertices", "offsets", "places"
         self._launch(
             "climb",
             len(positions),
             1,
             [labels, path, positions, *(lists[name] for name in names), weights, self._width],
-            NO_EDGE=self._missing,
-            EDGES=_CLIMB_EDGES[is_dense],
-            num_warps=1,
         )
         return labels, path
 
@@ -401,10 +472,6 @@ class GpuSweeps(Sweeps):
         lane_bytes = schedule.slots * self._dtype.itemsize
         step = max(1, _SPILLED_BYTES // (groups * _SPILLED_LANES * lane_bytes))
         records, *others = lists
-        words, steps = (8, 8) if self._wide else (4, 4)
-        first = 4 if self._wide else 1
-        if self._dtype.itemsize == 8:
-            first, steps = 2, 4
         for done in range(0, tasks, step):
             count = min(step, tasks - done)
             kept = torch.empty(
@@ -419,11 +486,6 @@ class GpuSweeps(Sweeps):
                 [*into, kept, records, records.view(self._dtype), *others],
                 [sizes[0] + done, *sizes[1:]],
                 **constants,
-                WORDS=words,
-                VALUES=first,
-                STEP=steps,
-                BLOCK=_SPILLED_LANES,
-                num_warps=1,
             )
 
     def _launch_shared(
@@ -436,34 +498,26 @@ class GpuSweeps(Sweeps):
     ) -> None:
         from tri_apsp.kernels.nvidia import sweeps as kernels
 
-        name = str(self._dtype).removeprefix("torch.")
-        of_kernel = kernels.sweep_constants(
-            name, constants["MODE"] == "within", self._wide, *shape, self._pieces(shape)
+        of_shape = sweep_constants(
+            constants["MODE"],
+            self._dtype,
+            shape,
+            self._tree.slot_count + 1,
+            self._config.sweep_unroll,
+            wide=self._wide,
         )
-        launcher = cached_launcher(
-            kernels._sweep_kernel, **constants, UNROLL=UNROLL, C=of_kernel, num_warps=shape.warps
-        )
+        launcher = cached_launcher(kernels._sweep_kernel, **constants | of_shape)
         launcher((tasks, groups, 1), *arguments)
 
     def _shared_bytes(self, shape: _Shape) -> int:
-        return 4 * sum(self._pieces(shape))
-
-    def _pieces(self, shape: _Shape) -> tuple[int, int, int, int]:
-        """Return the words of shared memory of a program as four powers of two."""
-        record = 32 if self._wide else 16
         slots = self._tree.slot_count + 1
-        size = 2 * (CHUNK + _AHEAD) * record + slots * shape.block * self._dtype.itemsize
-        words, least, pieces = -(-size // 4), 32 * shape.warps, list[int]()
-        for _ in range(3):
-            pieces.append(max(least, 1 << max(0, words.bit_length() - 1)))
-            words = max(0, words - pieces[-1])
-        return pieces[0], pieces[1], pieces[2], max(least, 1 << max(0, words - 1).bit_length())
+        return 4 * sum(_pieces_of(shape, slots, self._dtype.itemsize, self._wide))
 
     def _shape(self, lanes: int) -> _Shape | None:
         """Return the widest shape for some lanes that fits shared memory; None: none fits."""
         if not self._in_shared:
             return None
-        *wide, narrow = _SHAPES[self._dtype.itemsize]
+        *wide, narrow = _shapes_of(self._config, self._dtype.itemsize)
         most = describe(self.device).shared_memory
         # Two lanes of a thread must both exist.
         shapes = [*(shape for shape in wide if shape.block <= lanes), narrow]
@@ -483,10 +537,10 @@ class GpuSweeps(Sweeps):
 
     def _records(self, levels: tuple[int, ...], from_source: bool) -> tuple[Schedule, torch.Tensor]:
         """Return a schedule, and its records with the weights of a sweep."""
-        tree = self._tree
+        tree, unroll = self._tree, self._config.sweep_unroll
         schedule = self._kept(
-            ("schedule", levels, self._wide),
-            lambda: schedule_of(tree, levels, wide=self._wide, device=self.device),
+            ("schedule", levels, self._wide, unroll),
+            lambda: schedule_of(tree, levels, wide=self._wide, unroll=unroll, device=self.device),
         )
         is_to = not from_source or self.elimination.is_symmetric
         key = is_to, levels
@@ -555,15 +609,14 @@ class GpuSweeps(Sweeps):
         vertices, lanes = slab.shape
         return -(-vertices // tile["VERTICES"]), -(-lanes // tile["LANES"])
 
-    @staticmethod
     def _launch(
-        name: str, programs: int, groups: int, *arguments: list[Any], **constants: Any
+        self, name: str, programs: int, groups: int, *arguments: list[Any], **constants: Any
     ) -> None:
         """Launch a kernel of kernels.shared.sweeps, if there is anything to do."""
         from tri_apsp.kernels.shared import sweeps as kernels
 
         if programs and groups:
-            launcher = cached_launcher(
-                getattr(kernels, f"_{name}_kernel"), **{"num_warps": 4} | constants
-            )
+            is_dense = self._tree.edges > _DENSE * self._tree.n
+            constants |= kernel_constants(name, self._dtype, wide=self._wide, is_dense=is_dense)
+            launcher = cached_launcher(getattr(kernels, f"_{name}_kernel"), **constants)
             launcher((programs, groups, 1), *[x for part in arguments for x in part])

@@ -12,10 +12,6 @@ from tri_apsp.elimination.tree import EliminationTree
 CHUNK = 128
 """Records that a program copies to shared memory at a time."""
 
-UNROLL = 8
-"""Records of an iteration. A triangulation of 65 536 points takes 142 ms on an H200 by 8, 160 by 4;
-the roads of Luxembourg 30 ms by both."""
-
 
 @dataclass(frozen=True)
 class Schedule:
@@ -39,10 +35,16 @@ class Schedule:
 
 
 def schedule_of(
-    tree: EliminationTree, levels: tuple[int, ...], *, wide: bool, device: torch.device
+    tree: EliminationTree,
+    levels: tuple[int, ...],
+    *,
+    wide: bool,
+    unroll: int,
+    device: torch.device,
 ) -> Schedule:
     """Return the schedule of a sweep in tasks: the vertices above subtrees of levels[0] vertices,
-    then in each of those the vertices above subtrees of levels[1], and so on.
+    then in each of those the vertices above subtrees of levels[1], and so on. The records of a task
+    are a multiple of `unroll`.
     """
     from tri_apsp.kernels.cpu import schedule as kernels
 
@@ -51,7 +53,7 @@ def schedule_of(
         tree.parents, tree.ends, np.array(levels, np.int64)
     )
     lists = tree.offsets, tree.edge_slots, tree.slots, tree.vertices
-    words, edges, firsts = kernels.records_of(order, begins, *lists, unused, UNROLL, CHUNK, wide)
+    words, edges, firsts = kernels.records_of(order, begins, *lists, unused, unroll, CHUNK, wide)
     # Values that tasks read: of the ancestors of their roots, in fours.
     read = [tree.ancestors[tree.offsets[r] : tree.offsets[r + 1]] for r in roots if levels]
     read = [np.append(x, np.repeat(x[:1], -len(x) % 4)) for x in read]

@@ -1,6 +1,6 @@
 """The dense methods by name, as the API, the command line, the tests and the tuner know them."""
 
-from tri_apsp.configs import USED_FIELDS, Config
+from tri_apsp.configs import SWEEP_FIELDS, USED_FIELDS, Config
 from tri_apsp.errors import InputError
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
@@ -38,6 +38,12 @@ def require_used(name: str, method: Method | None, config: Config | None) -> Non
         getattr(config, field) is not None for field in every_field - {"method"}
     ):
         return
+    for field in SWEEP_FIELDS:
+        if getattr(config, field) is not None:
+            raise InputError(
+                f"{field} must be left out of `config`, since no dense method uses it, but is "
+                f"{getattr(config, field)!r}; leave it out, or force it with tuned.using."
+            )
     if method is None:
         name, method = str(config.method), METHODS.get(str(config.method))
     elif config.method not in (None, name):

@@ -58,7 +58,7 @@ def plan_sparse(
     if choice == "auto":
         method, may_eliminate = choose(graph, rows, sources, limit)
     if method == "elimination" and choice == "auto":
-        reason += "; by the order of elimination of the prepared graph"
+        reason += "; by its order of elimination"
     elif may_eliminate:
         reason += "; by elimination if the graph stays sparse"
     columns = graph.n if targets is None else len(targets)

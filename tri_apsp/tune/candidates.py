@@ -115,6 +115,7 @@ def _used(task: TuningTask, device: torch.device, given: Config | None) -> Compl
         batch=task.batch,
         nonnegative=task.nonnegative,
         product=task.record.workload == "product",
+        sweep=task.record.workload == "sweep",
     )
 
 

@@ -9,17 +9,24 @@ finite summands, and shortest paths have many edges.
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import torch
 
 from tri_apsp.arguments import DenseBatch
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, NvidiaConfig
 from tri_apsp.dense import run as dense
 from tri_apsp.dense.exponents import with_exponents_threshold
 from tri_apsp.dense.plan import plan_with
+from tri_apsp.elimination.cpu import CpuSweeps
+from tri_apsp.elimination.gpu import GpuSweeps
+from tri_apsp.elimination.prepared import ordered
+from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.engines import Block, Engine, MakeEngine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.graphs import generate
+from tri_apsp.graphs.sparse import sparse_graph
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.tune.tasks import TuningTask
@@ -318,6 +325,42 @@ class _BlocksWorkload(_DistancesWorkload):
         )
 
 
+class _SweepWorkload(Workload):
+    """All distances of a road network, by sweeps over its elimination tree. Those of the CPU are
+    the expected result.
+    """
+
+    def _make_operands(self) -> None:
+        self._elimination = _eliminated_roads(self.n, self.dtype)
+        self._sweeps: dict[tuple[int, ...], GpuSweeps] = {}
+
+        def define(expected: torch.Tensor) -> None:
+            expected.copy_(CpuSweeps(self._elimination).all_rows())
+
+        shape, poison = (1, self.n, self.n), floor(self.dtype)
+        values = torch.full(shape, poison, dtype=self.dtype, device=self.device)
+        self._d = self._output(values, define)[0]
+
+    def operation(self, config: CompleteConfig, make: MakeEngine) -> WorkloadOperation:
+        assert isinstance(config, NvidiaConfig)
+        # The first sweep makes the schedule, which is not timed.
+        key = config.sweep_lanes, config.sweep_warps, config.sweep_unroll
+        if key not in self._sweeps:
+            self._sweeps[key] = GpuSweeps(self._elimination, self.device, config=config)
+        sweeps = self._sweeps[key]
+        return WorkloadOperation(lambda: sweeps.write_all(self._d))
+
+
+@lru_cache(maxsize=4)  # of a task: its size, and two small ones
+def _eliminated_roads(n: int, dtype: torch.dtype) -> Elimination:
+    """Return the elimination of a road network, on the CPU."""
+    graph = ordered(sparse_graph(generate("roads", n, seed=0), dtype=dtype), "auto")
+    assert graph.tree is not None
+    elimination = customize(graph.tree, graph)
+    assert elimination is not None
+    return elimination
+
+
 def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
     """C <- min(C, A B) by the definition, in place; C <- C* if A and B are C."""
     for k in range(a.shape[2]):
@@ -329,6 +372,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "exponents": _ExponentsWorkload,
     "closure": _ClosureWorkload,
     "blocks": _BlocksWorkload,
+    "sweep": _SweepWorkload,
     "solve": _SolveWorkload,
 }
 """The kinds of workloads, by the names that the records of tunable kernels use."""
@@ -339,9 +383,10 @@ def small_sizes(task: TuningTask) -> tuple[int, int]:
     one.
 
     Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles
-    takes smaller tiles.
+    takes smaller tiles. A tree of fewer than 4096 vertices is swept in one launch.
     """
-    most = 528 if task.engine == "cpu" or task.record.workload == "product" else 1040
+    workload = task.record.workload
+    most = {"product": 528, "sweep": 4112}.get(workload, 528 if task.engine == "cpu" else 1040)
     below = task.n - (16 if task.n % 32 < 16 else 32)  # 32 does not divide it
     similar = max(1, min(below, most + task.n % 16))
     return similar, max(1, similar - 15 if similar % 16 == 0 else similar - similar % 2 - 1)

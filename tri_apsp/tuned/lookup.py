@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from tri_apsp.configs import (
+    SWEEP_FIELDS,
     CompleteConfig,
     Config,
     default_config,
@@ -99,9 +100,10 @@ def call_of(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
+    sweep: bool = False,
 ) -> LookupCall:
     """Return the call with these arguments of `tri_apsp.tuned.find`."""
-    kind = "product" if product else "batch" if batch > 1 else "solve"
+    kind = "sweep" if sweep else "product" if product else "batch" if batch > 1 else "solve"
     sign = "nonnegative" if nonnegative else "any"
     return LookupCall(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind)
 
@@ -179,6 +181,7 @@ def find(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
+    sweep: bool = False,
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from. Nothing
     is measured.
@@ -199,6 +202,8 @@ def find(
         batch: graphs solved in one call.
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
         product: whether the call is a product, to which entries of a solve do not apply.
+        sweep: whether the call is of sweeps over an elimination tree, to which only their entries
+            apply, and of `using` only their fields.
 
     Returns:
         Every field that the engine reads has a value, `method` excepted. `source` is "default", or
@@ -228,6 +233,7 @@ def find(
         batch=batch,
         nonnegative=nonnegative,
         product=product,
+        sweep=sweep,
     )
     return look_up(call, given).config
 
@@ -262,6 +268,8 @@ def policy() -> str:
 def look_up(call: LookupCall, given: Config | None = None) -> LookupResult:
     """As `find`, and also return whether it was a miss, and what is wrong with tuned files."""
     given = with_forced(given)
+    if call.kind == "sweep" and given is not None:
+        given = Config(**{name: getattr(given, name) for name in SWEEP_FIELDS})
     # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text
     # is the key.
     key = call, None if given is None else repr(given), environment()

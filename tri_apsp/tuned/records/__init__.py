@@ -60,8 +60,8 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
 
 
 def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
-    """Return the fields that an entry of a kernel may have: those of a solve may have all of its
-    engine.
+    """Return the fields that an entry of a kernel may have: those of a solve may have all that the
+    dense calls of its engine look up.
 
     If a solve is faster with the defaults of all fields than with the winners of its kernels, its
     entry stores all fields.
@@ -84,5 +84,10 @@ def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
     if not record.is_solve:
         return record.fields
     return tuple(
-        dict.fromkeys(name for other in reversed(records_of(engine)) for name in other.fields)
+        dict.fromkeys(
+            name
+            for other in reversed(records_of(engine))
+            if other.calls != ("sweep",)
+            for name in other.fields
+        )
     )

@@ -20,9 +20,9 @@ Choice = int | str
 Values = dict[str, Choice]
 """A value for each parameter of a space, by the parameter's name."""
 
-CALLS = ("product", "solve", "batch")
-"""The kinds of calls that look for tuned entries: a product, a solve of one graph, and a solve of
-several.
+CALLS = ("product", "solve", "batch", "sweep")
+"""The kinds of calls that look for tuned entries: a product, a solve of one graph, a solve of
+several, and sweeps over an elimination tree.
 """
 
 

@@ -6,6 +6,7 @@ import torch
 
 from tri_apsp.configs import (
     SMALL_GRAPHS,
+    SWEEP_FIELDS,
     GpuTiles,
     NvidiaConfig,
     closure_bytes,
@@ -49,6 +50,7 @@ _EXPONENTS_SOURCES = (
     "shared/exponents.py",
     *_PRODUCT_SOURCES,
 )
+_SWEEP_SOURCES = ("nvidia/sweeps.py", "nvidia/gluon_names.py")
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
 # MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more
@@ -155,6 +157,10 @@ def _solve_repeats(config: NvidiaConfig, base: NvidiaConfig, n: int) -> bool:
     return solve_repeats(config, base, n, _SOLVE) or (
         one_closure and config.small_product != base.small_product
     )
+
+
+# The lanes of larger road networks fill the GPU as well, and so the same programs are best.
+_LARGEST_SWEEP = 65536
 
 
 # By default, products up to n = 700 to 2100, by dtype and sign, use `small_product`, and one
@@ -274,6 +280,24 @@ KERNELS = (
         dtypes=("float32", "int16", "int32"),
         from_n=8192,
         fits=lambda config, dtype, device: _exponents_fit(config.exponents, device),
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="sweep",
+        fields=SWEEP_FIELDS,
+        sources=_SWEEP_SOURCES,
+        workload="sweep",
+        calls=("sweep",),
+        space=make_space(
+            sweep_lanes=(1, 2),
+            sweep_warps=(1, 2, 4),
+            sweep_unroll=(4, 8, 16),
+        ),
+        quick_sizes=(32768,),
+        full_sizes=(8192, 32768),
+        dtypes=("float32", "float64", "int32", "int64"),
+        repeats=lambda config, base, dtype, n: dtype.itemsize == 8 and config.sweep_lanes > 1,
+        lookup_size=lambda n, config: min(n, _LARGEST_SWEEP),
     ),
     TunableKernel[NvidiaConfig](
         engine="nvidia",
