@@ -31,6 +31,7 @@ from tri_apsp.methods import METHODS
             Config(method="squaring"),
             "config.method must be left out with method 'kleene', which takes its place, but is",
         ),
+        ("auto", Config(sweep_warps=2), "sweep_warps must be left out of `config`, since no dense"),
     ],
 )
 def test_a_field_without_effect_is_refused(method: str, config: Config, message: str) -> None:
@@ -50,6 +51,16 @@ def test_defaults_set_the_fields_that_an_engine_uses(engine: str) -> None:
     default = default_config(engine, torch.float32)
     found = {field.name for field in fields(Config) if getattr(default, field.name) is not None}
     assert found | {"method"} == USED_FIELDS[engine]
+
+
+def test_forced_fields_of_sweeps_leave_the_choice_of_a_method_alone() -> None:
+    graph = tri_apsp.graphs.generate("roads", 3000, seed=0)
+    chosen = tri_apsp.select(graph)
+    assert chosen.method == "elimination"
+    with tri_apsp.tuned.using(Config(sweep_warps=2)):
+        assert tri_apsp.select(graph) == chosen
+    with pytest.raises(InputError, match="sweep_warps must be left out"):
+        tri_apsp.select(graph, config=Config(sweep_warps=2))
 
 
 def test_a_caller_cannot_set_the_source() -> None:

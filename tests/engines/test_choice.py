@@ -99,6 +99,9 @@ def test_no_such_engine():
         (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
         (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
         (Config(closure_warps=16, closure_programs=4), "must be at most 32, but is 64"),
+        (Config(sweep_lanes=4), "sweep_lanes must be 1 or 2, but is 4"),
+        (Config(sweep_warps=3), "sweep_warps must be 1, 2 or 4, but is 3"),
+        (Config(sweep_unroll=32), "sweep_unroll must be 4, 8 or 16, but is 32"),
         (Config(closure_programs=0), "closure_programs must be a positive integer, but is 0"),
     ],
 )

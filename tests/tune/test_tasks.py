@@ -28,9 +28,8 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
         for kernel in KERNELS["nvidia"]
     }
     assert signs.pop("exponents") == set()
-    assert (
-        signs.pop("product") == signs.pop("small_product") == {"any"}
-    )  # the same instructions, and found for both
+    for kernel in ("product", "small_product", "sweep"):
+        assert signs.pop(kernel) == {"any"}  # the same instructions, and found for both
     assert all(found == {"nonnegative", "any"} for found in signs.values())
     solves = {task.n for task in tasks if task.kernel == "solve"}
     assert (min(solves), max(solves)) == (256, 32768)
@@ -49,6 +48,7 @@ def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
         ("small_product", 1024),
         ("closure", 1024),
         ("batch", 4096),
+        ("sweep", 4096),
         ("solve", 4096),
     ]
     assert [

@@ -25,6 +25,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "exponents": to_fields(Config(exponents=_EXPONENTS)),
     "closure": {"closure_tile": 32, "closure_warps": 2, "closure_programs": 1},
     "batch": {"closure_tile": 32, "closure_warps": 1, "batch_programs": 1},
+    "sweep": {"sweep_lanes": 1, "sweep_warps": 2, "sweep_unroll": 16},
     "solve": {"method": "kleene", "block_size": 2048, "cutoff": 512},
 }
 

@@ -172,6 +172,12 @@ def test_products_that_repeat(tiles: GpuTiles, dtype: torch.dtype, repeats: bool
     )
 
 
+def test_a_thread_has_one_lane_of_64_bits() -> None:
+    for dtype, repeats in ((torch.int32, False), (torch.int64, True), (torch.float64, True)):
+        made = config(sweep_lanes=2)
+        assert record_of("nvidia", "sweep").repeats(made, config(), dtype, 8192) == repeats
+
+
 OTHER = GpuTiles(16, 32, 32)
 
 

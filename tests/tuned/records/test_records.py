@@ -10,7 +10,7 @@ import torch
 from tuned_files import entry_of, file_of
 
 from tri_apsp import Config, InputError, tuned
-from tri_apsp.configs import CpuConfig, CpuTiles, default_config
+from tri_apsp.configs import SWEEP_FIELDS, CpuConfig, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.tune.candidates import candidates
 from tri_apsp.tune.options import build_parser
@@ -107,6 +107,12 @@ def test_a_record_is_complete(engine: str, kernel: str) -> None:
     assert set(fields) == set(record.fields)
 
 
+def test_an_entry_of_a_solve_has_no_fields_of_sweeps() -> None:
+    fields = allowed_fields("nvidia", "solve")
+    assert {"batch_programs", "small_product", "exponents"} <= set(fields)
+    assert not set(SWEEP_FIELDS) & set(fields)
+
+
 def test_values_of_a_space_and_back() -> None:
     base = default_config("cpu", torch.float32)
     space = record_of("cpu", "product").space
@@ -124,6 +130,6 @@ def test_unknown_names_are_refused(engine: str, kernel: str) -> None:
         record_of(engine, kernel)
     assert str(caught.value) == (
         f"kernel '{kernel}' must exist for engine '{engine}', but the engines have these: "
-        "cpu: product, solve; nvidia: product, small_product, closure, batch, exponents, solve; "
-        "portable: product, closure, panels, solve; choose one of these."
+        "cpu: product, solve; nvidia: product, small_product, closure, batch, exponents, sweep, "
+        "solve; portable: product, closure, panels, solve; choose one of these."
     )

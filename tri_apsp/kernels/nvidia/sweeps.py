@@ -91,7 +91,7 @@ def sweep_constants(
         SUM=gl.int64 if is_integer else gl.float64,
         LETTER=letter,
         SUM_LETTER="l" if is_integer else "d",
-        TYPE=f"b{bits}",
+        TYPE="b32" if bits == 32 else "b64",
         BITS=bits,
         WIDE=wide,
         LANES=lanes,
