@@ -90,6 +90,14 @@ def test_other_weights_are_as_prepared_anew(symmetric: bool) -> None:
     assert torch.equal(rows(prepared), rows(graph, "dijkstra"))
 
 
+def test_lists_of_weights_and_weights_with_a_gradient() -> None:
+    graph = prepare(sparse_graph(road_grid(9), dtype=torch.float64))
+    weights = [0.1] * graph.edges
+    assert graph.with_weights(weights).dtype == torch.float64
+    wanted = torch.full((graph.edges,), 0.1, dtype=torch.float64, requires_grad=True)
+    assert torch.equal(rows(graph.with_weights(wanted)), rows(graph.with_weights(weights)))
+
+
 def test_closed_edges() -> None:
     """Without edges, the order stays; and with them again."""
     graph = road_grid(15, directed=True)
@@ -122,6 +130,7 @@ def test_undirected_weights() -> None:
         ("short", "must be a graph of 225 vertices, but have 100; prepare that graph"),
         ("other", "must have no edge that the prepared graph lacks, but have one from 0 to 224"),
         ("nan", "nan"),
+        ("names", "must have the vertices of the prepared graph, but the labels of some differ"),
         (torch.ones(840, dtype=torch.int16), "must have one of the dtypes float32"),
     ],
 )
@@ -131,6 +140,9 @@ def test_weights_of_another_structure(weights: Any, message: str) -> None:
         weights = road_grid(10)
     elif weights == "other":
         weights = torch.sparse_coo_tensor([[0], [224]], [1.0], (225, 225))
+    elif weights == "names":
+        lists = prepared.by_source
+        weights = SparseGraph(225, lists, [f"v{v}" for v in range(225)])
     elif weights == "nan":
         weights = torch.full((prepared.edges,), float("nan"))
     with pytest.raises(InputError, match=message):
@@ -202,11 +214,13 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
             assert (loaded.labels, loaded.reason) == (prepared.labels, prepared.reason)
             assert (loaded.tree is None) == (prepared.tree is None)
             assert torch.equal(rows(loaded), rows(prepared))
+            assert loaded.directed
             if loaded.tree is not None:
+                assert np.array_equal(loaded.tree.positions, prepared.tree.positions)  # type: ignore[union-attr]
                 assert loaded.tree.edges == prepared.tree.edges  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c"], [1, 5, 2**70]])
+@pytest.mark.parametrize("names", [["a", "b", "c"], [1, 5, 2**70], [-1, 5, 2**63 + 1]])
 def test_labels_are_saved(tmp_path: Path, names: list[Any]) -> None:
     path = tmp_path / "g.csv"
     path.write_text("".join(f"{u},{v},1\n" for u, v in itertools.pairwise(names)))
@@ -225,6 +239,16 @@ def test_files_that_are_damaged(tmp_path: Path) -> None:
     np.savez(path, distances=np.zeros(3))
     with pytest.raises(InputError, match=r"must be of version 1 of prepared .* has no version"):
         PreparedGraph.load(path)
+    np.savez(path, tri_apsp_prepared=np.ones(3))
+    with pytest.raises(InputError, match=r"must be of version 1 of prepared"):
+        PreparedGraph.load(path)
+    np.savez(path, tri_apsp_prepared=1)
+    with pytest.raises(InputError, match=r"must be of version 1 of prepared"):
+        PreparedGraph.load(path)
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(InputError, match="has no version"):
+        PreparedGraph.load(path)
     np.savez(path, tri_apsp_prepared=7)
     with pytest.raises(InputError, match="has version 7; prepare the graph again"):
         PreparedGraph.load(path)
@@ -241,6 +265,7 @@ def test_measures_by_elimination() -> None:
     graph = road_grid(14, directed=True)
     prepared = prepare(graph)
     plain = prepare(graph, order="none")
+    assert prepared.sweeps is not None
     for measure in (
         tri_apsp.closeness,
         tri_apsp.eccentricities,

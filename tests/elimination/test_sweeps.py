@@ -15,6 +15,7 @@ import tri_apsp
 from tri_apsp import no_edge, prepare
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
+from tri_apsp.sparse.choice import hop_sweeps
 
 
 def in_any_order(graph: SparseGraph, seed: int) -> PreparedGraph:
@@ -83,8 +84,8 @@ def check_paths(
         assert sum(weights[edge] for edge in edges) == distance
 
 
-@given(graphs(), seeds)
-@settings(max_examples=60, deadline=None)
+@given(st.one_of(graphs(), graphs(negative=True)), seeds)
+@settings(max_examples=80, deadline=None)
 def test_nearest_source(graph: SparseGraph, seed: int) -> None:
     prepared, expected = in_any_order(graph, seed), distances_of(graph)
     if graph.n == 0:
@@ -114,7 +115,7 @@ def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bo
     if graph.n:
         assert torch.equal(found.farthest, kept.amax(axis))
     amounts = torch.arange(graph.n, dtype=torch.float64) + 0.5
-    limits = [0, 2, 40]
+    limits = [0, 2, float("inf")]
     for one in (prepared, graph):
         near = tri_apsp.accessibility(one, limits, amounts, to_vertex=not from_source)
         assert near.shape == (3, graph.n)
@@ -271,5 +272,22 @@ def test_hops_by_elimination() -> None:
         assert torch.equal(tri_apsp.hops(prepared, few, dtype=dtype), expected)
     assert torch.equal(tri_apsp.hops(plain, dtype=torch.int16)[::50], tri_apsp.hops(plain, few))
     assert torch.equal(tri_apsp.closeness(prepared), tri_apsp.closeness(graph))
+    assert hop_sweeps(plain, 576) is not None
+    assert hop_sweeps(plain, 12) is None
     with pytest.raises(tri_apsp.DistanceRangeError, match="hops must be at most 254"):
         tri_apsp.hops(prepare(tri_apsp.graphs.generate("chain", 300)), dtype=torch.uint8)
+
+
+def test_sums_and_paths_at_the_end_of_the_range() -> None:
+    """Of integers, a sum of distances beyond int64; of floats, a path below the least."""
+    far = torch.full((5, 5), 2**62 - 1)
+    for v in range(4):
+        far[v, v + 1] = far[v + 1, v] = 2**59
+    for order in ("auto", "none"):
+        found = tri_apsp.closeness(prepare(far, order=order), weighted=True)
+        assert found[0].item() == pytest.approx(4 / (10 * 2**59))
+    low = torch.full((3, 3), torch.inf)
+    low[0, 1] = low[1, 2] = -3e38
+    for order in ("auto", "none"):
+        with pytest.raises(tri_apsp.DistanceRangeError):
+            tri_apsp.shortest_paths(prepare(low, order=order), sources=0)

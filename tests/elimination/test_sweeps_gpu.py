@@ -13,7 +13,6 @@ import torch
 
 pytest.importorskip("triton", reason="the kernels need Triton")
 
-from kernels.sass import TOOLS, Variant
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra, johnson
 
@@ -25,7 +24,6 @@ from tri_apsp.graphs.sparse import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.semirings import no_edge
 
 INF = float("inf")
-PIECES = 16384, 8192, 2048, 256
 
 
 def grid(side: int, seed: int, *, symmetric: bool = True) -> np.ndarray:
@@ -93,7 +91,7 @@ class SweepsContract:
             order = np.argsort(-np.abs(np.arange(graph.n) - graph.n // 2), kind="stable")
         found = elimination_tree(graph, order, 1 << 24)
         assert found is not None
-        elimination = customize(found, graph)
+        elimination = customize(found, graph, found.places_of(graph))
         assert elimination is not None
         return GpuSweeps(
             elimination, torch.device(self.device), in_shared_memory=self.in_shared_memory
@@ -202,42 +200,6 @@ class SweepsContract:
         np.testing.assert_array_equal(finite(out), expected)
         found = finite(sweeps.table(torch.arange(n), torch.arange(n), INF))
         np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.compiled
-@pytest.mark.skipif(not (TOOLS / "nvdisasm").exists(), reason="this Triton has no disassembler")
-@pytest.mark.parametrize("mode", ["rows", "totals", "within"])
-@pytest.mark.parametrize("dtype", SPARSE_DTYPES)
-def test_machine_code_of_the_sweep(dtype: torch.dtype, mode: str) -> None:
-    """Its values lie where PTX expects them: there is no other shared memory. Nothing spills, and a
-    record of float32 takes at most 64 instructions: 18 for its edges, about 25 at the end of a
-    position, and 20 at an ancestor of a lane.
-    """
-    from tri_apsp.kernels.nvidia import sweeps as kernels
-
-    name, lanes = str(dtype).removeprefix("torch."), 2 if dtype.itemsize == 4 else 1
-    constants = kernels.sweep_constants(
-        name, mode == "within", dtype.itemsize == 8, lanes, 2, PIECES
-    )
-    given = {"MODE": mode, "CLAMPS": name[0] == "i", "PRELOADS": mode == "rows", "UNROLL": 4}
-    pointer = {"float32": "*fp32", "float64": "*fp64", "int32": "*i32", "int64": "*i64"}[name]
-    types = dict.fromkeys(("reached", "records", "tasks", "preloads", "path"), "*i32")
-    types |= {"sums": "*fp64" if mode == "within" or name[0] == "f" else "*i64", "amounts": "*fp64"}
-    kernel = kernels._sweep_kernel
-    signature = {
-        name: types.get(name.removesuffix("_ptr"), pointer if name.endswith("_ptr") else "i32")
-        for name in kernel.arg_names
-        if name not in (*given, "C")
-    }
-    compiled = Variant(kernel, signature, given | {"C": constants}, 90, num_warps=2).compile()
-    assert compiled.shared == 4 * sum(PIECES)
-    assert compiled.spills == 0
-    assert compiled.registers <= 64
-    loop = compiled.main_loop()
-    assert loop["LDGSTS"] + loop["LDS"] >= 4 * 3
-    if (dtype, mode) == (torch.float32, "rows"):
-        steps = [loop for loop in compiled.loops if loop["FADD"]]
-        assert min(loop.total() for loop in steps) <= 4 * 64
 
 
 @pytest.mark.gpu

@@ -348,6 +348,22 @@ def _sparse(case: Case, variant: Variant, compiled: Compiled) -> None:
         assert loop["MUFU"] == 0
 
 
+@checks("nvidia sweep")
+def _sweep(case: Case, variant: Variant, compiled: Compiled) -> None:
+    """Its values lie where PTX expects them: there is no other shared memory. A record of float32
+    takes at most 64 instructions: 18 for its edges, about 25 at the end of a position, and 20 at an
+    ancestor of a lane.
+    """
+    mode, dtype, capability = case
+    assert compiled.shared == 4 * sum(variant.constants["C"].PIECES)
+    assert compiled.registers <= 64
+    unroll, loop = variant.constants["UNROLL"], compiled.main_loop()
+    assert loop["LDGSTS"] + loop["LDS"] >= 3 * unroll
+    if (mode, dtype, capability) == ("rows", torch.float32, 90):
+        steps = [loop for loop in compiled.loops if loop["FADD"]]
+        assert min(loop.total() for loop in steps) <= 64 * unroll
+
+
 @checks("shared hops")
 def _hops(case: Case, variant: Variant, compiled: Compiled) -> None:
     """Hops are written in words: four neighbouring values of a thread are one store; threads

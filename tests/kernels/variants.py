@@ -22,6 +22,7 @@ from tri_apsp.configs import (
     default_config,
     product_registers,
 )
+from tri_apsp.elimination import gpu as sweeps_on_gpu
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
@@ -46,6 +47,7 @@ from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
+from tri_apsp.kernels.nvidia import sweeps as nvidia_sweeps
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.counting import _counting_kernel
@@ -62,6 +64,7 @@ from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
+from tri_apsp.kernels.shared import sweeps as sweep_kernels
 from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
@@ -353,6 +356,49 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     return _variant(kernel, dtype, capability, constants, **types)
 
 
+SWEEP_KERNELS = ("climb", "sweep", "rows", "predecessors", "table", "pairs")
+"""The kernels of graphs with an elimination tree, but the sweep in Gluon."""
+
+SWEEP_MODES = ("rows", "totals", "within")
+"""What a sweep makes of the values."""
+
+_SWEEP_SLOTS = 43
+"""Values of a lane in shared memory, as of a road network of 32 768 vertices."""
+
+
+def _sweep_types(mode: str, dtype: torch.dtype) -> dict[str, str]:
+    vertices = (
+        *("path", "positions", "depths", "parents", "vertices", "places", "order", "sources"),
+        *("targets", "reached", "records", "tasks", "preloads", "pred", "not_closer"),
+        *("up_path", "up_depths", "down_path", "down_depths"),
+    )
+    types = {f"{name}_ptr": "*i32" for name in vertices}
+    is_float = mode == "within" or dtype.is_floating_point
+    sums = "*fp64" if is_float else "*i64"
+    return types | {"offsets_ptr": "*i64", "sums_ptr": sums, "amounts_ptr": "*fp64"}
+
+
+def elimination(name: str, dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel of that name, of those of graphs with an elimination tree; the sweep of totals."""
+    kernel = getattr(sweep_kernels, f"_{name}_kernel")
+    constants = sweeps_on_gpu.kernel_constants(name, dtype, wide=dtype.itemsize == 8)
+    if name == "sweep":
+        constants |= {"MODE": "totals", "CLAMPS": False, "PRELOADS": False}
+    return _variant(kernel, dtype, capability, constants, **_sweep_types("totals", dtype))
+
+
+def nvidia_sweep(mode: str, dtype: torch.dtype, capability: int) -> Variant:
+    """The sweep in Gluon by the widest program of the default configuration."""
+    config, wide = default_config("nvidia", dtype), dtype.itemsize == 8
+    shape = sweeps_on_gpu._shapes_of(config, dtype.itemsize)[0]
+    constants = sweeps_on_gpu.sweep_constants(
+        mode, dtype, shape, _SWEEP_SLOTS, config.sweep_unroll, wide=wide
+    )
+    constants |= {"CLAMPS": not dtype.is_floating_point, "PRELOADS": mode == "rows"}
+    types = _sweep_types(mode, dtype)
+    return _variant(nvidia_sweeps._sweep_kernel, dtype, capability, constants, **types)
+
+
 HOP_KERNELS = {
     "start": [(0, 0)],
     "gather": [(256, 0)],
@@ -564,6 +610,22 @@ VARIANTS: dict[str, tuple[Callable[..., Variant], list[tuple[Any, ...]]]] = {
             case
             for name, tiles in SPARSE_KERNELS.items()
             for case in star([name], tiles, [torch.float32], CAPABILITIES)
+        ],
+    ),
+    "elimination": (
+        elimination,
+        [
+            case
+            for name in SWEEP_KERNELS
+            for case in star([name], [torch.float32, torch.int64], CAPABILITIES)
+        ],
+    ),
+    "nvidia sweep": (
+        nvidia_sweep,
+        [
+            *itertools.product(SWEEP_MODES, [torch.float32], CAPABILITIES),
+            *(("rows", dtype, 90) for dtype in (torch.float64, torch.int32, torch.int64)),
+            ("totals", torch.int64, 90),
         ],
     ),
     "shared hops": (

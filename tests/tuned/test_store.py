@@ -183,7 +183,13 @@ class TestFoundAgain:
         n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (1024, 1))
         path = tuned.save(made(entry(n, kernel, batch=batch), kernel=kernel))
         found = tuned.find(
-            "nvidia", CUDA, torch.float32, n=n, batch=batch, product=kernel == "small_product"
+            "nvidia",
+            CUDA,
+            torch.float32,
+            n=n,
+            batch=batch,
+            product=kernel == "small_product",
+            sweep=kernel == "sweep",
         )
         assert found.source == str(path)
 

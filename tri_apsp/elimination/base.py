@@ -1,4 +1,4 @@
-"""The interface between what asks for distances of an eliminated graph and hardware."""
+"""Distance queries on an eliminated graph, with one implementation per type of device."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Sweeps(ABC):
 
     def prefers_table(self, sources: int, targets: int) -> bool:
         """Return whether table() takes less time than columns of rows()."""
-        # Operations: of a climb, whose edges lead to live vertices; of a sweep.
+        # A label reads some of the live slots for each ancestor; a sweep reads every edge once.
         tree = self.elimination.tree
         climb = tree.height * max(4, tree.slot_count // 4)
         return (sources + targets) * climb < sources * (tree.edges + tree.n)

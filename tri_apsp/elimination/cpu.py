@@ -14,11 +14,11 @@ from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.paths.following import Paths, in_order
 
-# Bytes of a slab that is kept for the next one.
+# Bytes of slabs that are kept for later calls.
 _KEPT_BYTES = 64 << 20
-# Rows that each thread takes one by one at most, instead of a vector of lanes.
+# Up to this many rows per thread are swept one by one; more are swept as vectors of lanes.
 _SINGLE_ROWS = 3
-# Values of labels that are held at a time, and of those by depth of the targets of a table.
+# The most label values that are held at a time, and that the columns of a table have.
 _LABEL_VALUES, _COLUMN_VALUES = 1 << 28, 1 << 24
 # Rows of a table, and pairs, of a task.
 _ROWS, _PAIRS = 16, 1 << 12
@@ -63,7 +63,7 @@ class CpuSweeps(Sweeps):
 
             self._run(solve_one, [(s,) for s in range(len(starts))], 1)
             return torch.from_numpy(d)
-        # Few lanes leave no thread without any.
+        # With few rows, narrow vectors give each thread some.
         is_few = len(starts) < thread_count() * kernels.lanes_of(d.dtype, kernels.MANY)
         width = kernels.FEW if is_few else kernels.MANY
         lanes = kernels.lanes_of(d.dtype, width)
@@ -71,12 +71,15 @@ class CpuSweeps(Sweeps):
 
         def solve(first: int) -> None:
             part = order[first : first + lanes]
-            x = self._slabs.pop() if self._slabs else np.empty(0, d.dtype)
+            try:
+                x = self._slabs.pop()
+            except IndexError:
+                x = np.empty(0, d.dtype)
             if x.shape != (tree.n, lanes):
                 x = np.empty((tree.n, lanes), d.dtype)
             kernels.sweep_rows(self._tree, *lists[3:], starts[part], missing, x, width)
             kernels.write_rows(x, tree.positions, most, missing, d, part)
-            if x.nbytes <= _KEPT_BYTES:
+            if x.nbytes * (len(self._slabs) + 1) <= _KEPT_BYTES:
                 self._slabs.append(x)
 
         self._run(solve, [(first,) for first in range(0, len(starts), lanes)], lanes)
@@ -184,8 +187,8 @@ class CpuSweeps(Sweeps):
         starts = tree.positions[sources.numpy()]
         x, nearest = np.empty(tree.n, elimination.dtype), np.empty(tree.n, np.int32)
         weights = elimination.to, elimination.back
-        missing = elimination.missing
-        kernels.sweep_nearest(*self._tree[:2], *weights, starts, missing, x, nearest)
+        limits = elimination.missing, elimination.limit
+        kernels.sweep_nearest(*self._tree[:2], *weights, starts, *limits, x, nearest)
         return torch.from_numpy(x[tree.positions]), torch.from_numpy(
             nearest[tree.positions].astype(np.int64)
         )

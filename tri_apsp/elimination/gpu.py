@@ -308,16 +308,11 @@ class GpuSweeps(Sweeps):
                 )
         return out
 
-    def totals(self, *, from_source: bool, sources: torch.Tensor | None = None) -> Totals:
-        """Return the totals of the distances to each vertex; `from_source`: from each vertex.
-
-        Args:
-            sources: the vertices to or from which distances count, in this order; None: all.
-        """
+    def totals(self, *, from_source: bool) -> Totals:
         sums = torch.float64 if self._dtype.is_floating_point else torch.int64
         with current(self.device):
             # Lanes by position; a vertex finds its own by its position.
-            positions = self._by_position if sources is None else self._positions_of(sources)
+            positions = self._by_position
             count, device = len(positions), self.device
             total = torch.empty(count, dtype=sums, device=device)
             reached = torch.empty(count, dtype=torch.int32, device=device)
@@ -330,9 +325,7 @@ class GpuSweeps(Sweeps):
                     "totals", labels, path, from_source=from_source, sums=into, limits=limits
                 )
             found = torch.stack([x.double() for x in (total, reached, farthest)])
-            if sources is None:
-                found = found[:, self._all_positions.long()]
-        return Totals(*found.cpu())
+            return Totals(*found[:, self._all_positions.long()].cpu())
 
     def within(
         self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
@@ -358,11 +351,12 @@ class GpuSweeps(Sweeps):
             return sums[:, self._all_positions.long()].cpu()
 
     def nearest(self, sources: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        d, place = self._on_cpu.nearest(sources)  # one sweep, which a GPU has no use for
+        d, place = self._on_cpu.nearest(sources)  # one lane, which cannot fill a GPU
         return d.to(self.device), place.to(self.device)
 
     def paths(self, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
-        return self._on_cpu.paths(sources, targets)
+        found = self._on_cpu.paths(sources, targets)
+        return Paths(found.vertices.to(self.device), found.offsets.to(self.device))
 
     @cached_property
     def _on_cpu(self) -> Sweeps:

@@ -6,7 +6,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from tri_apsp.elimination.tree import (
     elimination_tree,
     symmetric_structure,
 )
-from tri_apsp.elimination.weights import customize
+from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.labels import Ids
+from tri_apsp.graphs.labels import Ids, Labels
 from tri_apsp.graphs.sparse import (
     SPARSE_DTYPES,
     EdgeLists,
@@ -38,7 +38,7 @@ from tri_apsp.graphs.sparse import (
 )
 from tri_apsp.messages import counted, shown
 
-# Edges of the filled graph at each vertex, as the order estimates them from below. The roads of
+# The most edges per vertex of the filled graph, of which the order has a lower bound. The roads of
 # Luxembourg have 2, a triangulation of 65 536 points 25, a grid of 316 x 316 28; random graphs of 4
 # edges at each vertex have thousands.
 _MOST_FILL = 32
@@ -46,7 +46,20 @@ LEAST_LEVELS = 27
 """The levels of a breadth-first search from which on numbers of edges are found by elimination."""
 # Written into files; another version is refused.
 _VERSION = 1
-_COLD = "it has no small separators, as road networks have"
+_KEYS = frozenset(
+    [
+        "offsets",
+        "vertices",
+        "weights",
+        "kind_of_labels",
+        "labels",
+        "has_order",
+        "order",
+        "directed",
+        "reason",
+    ]
+)
+_NO_SEPARATORS = "it has no small separators, as road networks have"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +72,7 @@ class PreparedGraph(SparseGraph):
         directed: whether it was prepared as it is; False: with each edge in both directions.
         tree: the elimination tree of the order; None without one.
         reason: why there is an order, or none.
+        places: where the weight of each edge goes in the filled graph; None without an order.
 
     Examples:
         >>> import tri_apsp
@@ -72,6 +86,7 @@ class PreparedGraph(SparseGraph):
     directed: bool = True
     tree: EliminationTree | None = None
     reason: str = ""
+    places: Array | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return self.summary
@@ -87,18 +102,22 @@ class PreparedGraph(SparseGraph):
         filled = f"{tree.edges / max(1, self.n):.1f} filled edges per vertex"
         lines += [f"order of elimination: {self.reason}", f"{filled}, {height}, {live}"]
         usable = "rows, tables, pairs and measures by elimination"
-        if self.sweeps is None:
+        if self._elimination is None:
             usable = "these weights are solved by other methods: a negative cycle, or large sums"
         return "\n".join([*lines, usable])
+
+    @cached_property
+    def _elimination(self) -> Elimination | None:
+        if self.tree is None or self.places is None:
+            return None
+        return customize(self.tree, self, self.places)
 
     @cached_property
     def sweeps(self) -> Sweeps | None:
         """Distances by elimination with these weights; None without an order, or where they would
         not be exact: see customize.
         """
-        if self.tree is None:
-            return None
-        elimination = customize(self.tree, self)
+        elimination = self._elimination
         if elimination is None:
             return None
         if self.device.type == "cpu":
@@ -113,9 +132,9 @@ class PreparedGraph(SparseGraph):
     @cached_property
     def unweighted(self) -> PreparedGraph:
         """The graph with weights of 1, as int32."""
-        lists = self.by_source
-        ones = torch.ones_like(lists.weights, dtype=torch.int32)
-        return replace(self, by_source=EdgeLists(lists.offsets, lists.vertices, ones))
+        ends = self.by_source.owners(), self.by_source.vertices.long()
+        ones = torch.ones_like(self.by_source.weights, dtype=torch.int32)
+        return self._of(of_entries(self.n, *ends, ones, device=self.device))
 
     @cached_property
     def has_long_hops(self) -> bool:
@@ -123,8 +142,8 @@ class PreparedGraph(SparseGraph):
         return search_levels(self)[0] >= LEAST_LEVELS
 
     def without_isolated(self) -> tuple[SparseGraph, torch.Tensor]:
-        """Return the graph of the vertices that have an edge, and these; with an order, all of
-        them: the others cost no more than themselves.
+        """Return the graph of the vertices that have an edge, and these; with an order, the whole
+        graph and all vertices, since those without an edge take no time to sweep.
         """
         if self.tree is None:
             return super().without_isolated()
@@ -165,8 +184,14 @@ class PreparedGraph(SparseGraph):
         """
         if is_sparse(weights):
             given = sparse_graph(weights, device=self.device)
+            if not isinstance(given.labels, range) and given.labels != self.labels:
+                raise InputError(
+                    "`weights` must have the vertices of the prepared graph, but the labels of "
+                    "some differ; prepare that graph."
+                )
             return self._of(given if self.directed else given.both_ways())
-        values = torch.as_tensor(weights)
+        is_tensor = isinstance(weights, (torch.Tensor, np.ndarray))
+        values = torch.as_tensor(weights, dtype=None if is_tensor else self.dtype).detach()
         if values.ndim == 2:
             return [self.with_weights(one) for one in values]
         if values.shape != (self.edges,):
@@ -199,8 +224,8 @@ class PreparedGraph(SparseGraph):
                 "`weights` must have no edge that the prepared graph lacks, but have one from "
                 f"{self.labels[source]} to {self.labels[target]}; prepare that graph."
             )
-        tree = self.tree and replace(self.tree, places=self.tree.places[places.cpu().numpy()])
-        return replace(self, by_source=given, tree=tree)
+        kept = None if self.places is None else self.places[places.cpu().numpy()]
+        return replace(self, by_source=given, places=kept)
 
     def with_order(self, order: str | Sequence[int] | torch.Tensor) -> PreparedGraph:
         """Return the graph with another order of elimination: see prepare."""
@@ -229,9 +254,7 @@ class PreparedGraph(SparseGraph):
         _check_ending(path)
         offsets, vertices, weights = self.by_source.arrays()
         order = np.empty(0, np.int32) if self.tree is None else self.tree.vertices[::-1]
-        labels = () if isinstance(self.labels, range) else np.asarray(list(self.labels))
-        if isinstance(self.labels, range):
-            labels = np.array([self.labels.start, self.labels.stop, self.labels.step])
+        kind, labels = _labels_as_array(self.labels)
         with Path(path).open("wb") as file:
             np.savez(
                 file,
@@ -239,9 +262,8 @@ class PreparedGraph(SparseGraph):
                 offsets=offsets,
                 vertices=vertices,
                 weights=weights,
-                has_range=isinstance(self.labels, range),
-                labels=np.asarray(labels).astype(str) if _are_large(labels) else labels,
-                are_large=_are_large(labels),
+                kind_of_labels=kind,
+                labels=labels,
                 has_order=self.tree is not None,
                 order=order,
                 directed=self.directed,
@@ -268,25 +290,21 @@ class PreparedGraph(SparseGraph):
         """
         _check_ending(path)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
+            file = np.load(path, allow_pickle=False)
+            found = {name: file[name] for name in getattr(file, "files", ())}
         except (zipfile.BadZipFile, ValueError, EOFError, zlib.error, KeyError) as error:
             raise InputError(
                 f"{path} must be a file that PreparedGraph.save wrote, but is damaged or another "
                 f"file ({error}); prepare the graph again."
             ) from None
         version = found.get("tri_apsp_prepared")
-        if version is None or int(version) != _VERSION:
+        if version is None or str(version) != str(_VERSION) or not found.keys() >= _KEYS:
             written = "no version" if version is None else f"version {version}"
             raise InputError(
                 f"{path} must be of version {_VERSION} of prepared graphs, but has {written}; "
                 "prepare the graph again."
             )
-        labels: Any = found["labels"]
-        if found["has_range"]:
-            labels = range(*map(int, labels))
-        else:
-            labels = Ids(np.array([*map(int, labels)], object) if found["are_large"] else labels)
+        labels = _labels_of_array(str(found["kind_of_labels"]), found["labels"])
         lists = EdgeLists(*(torch.from_numpy(found[x]) for x in ("offsets", "vertices", "weights")))
         graph = cls(
             len(found["offsets"]) - 1,
@@ -297,13 +315,23 @@ class PreparedGraph(SparseGraph):
         )
         if found["has_order"]:
             tree = elimination_tree(graph, found["order"], len(found["order"]) ** 2)
-            graph = replace(graph, tree=tree)
+            graph = _with_tree(graph, graph, tree, graph.reason)
         return graph if device is None else graph.to(resolve(str(device)))
 
 
-def _are_large(labels: Any) -> bool:
-    """Return whether labels are integers that no dtype of NumPy holds."""
-    return isinstance(labels, np.ndarray) and labels.dtype == object
+def _labels_as_array(labels: Labels) -> tuple[str, Array]:
+    """Return the kind of labels, and an array that a file holds."""
+    if isinstance(labels, range):
+        return "range", np.array([labels.start, labels.stop, labels.step])
+    values = labels.values if isinstance(labels, Ids) else np.array([*labels], object)
+    return ("large", values.astype(str)) if values.dtype == object else ("ids", values)
+
+
+def _labels_of_array(kind: str, values: Array) -> Labels:
+    """Return the labels of which _labels_as_array made an array."""
+    if kind == "range":
+        return range(*map(int, values))
+    return Ids(np.array([*map(int, values)], object) if kind == "large" else values)
 
 
 def _check_ending(path: object) -> None:
@@ -335,11 +363,19 @@ def ordered(graph: SparseGraph, order: Any, *, directed: bool = True) -> Prepare
             return replace(given, reason='order="none"')
         tree = _found(on_cpu)
         if tree is None:
-            return replace(given, reason=_COLD)
-        return replace(given, tree=tree, reason="by nested dissection; the graph stays sparse")
+            return replace(given, reason=_NO_SEPARATORS)
+        return _with_tree(given, on_cpu, tree, "by nested dissection; the graph stays sparse")
     vertices = _permutation(order, graph.n)
     tree = elimination_tree(on_cpu, vertices, graph.n * graph.n)
-    return replace(given, tree=tree, reason="as given")
+    return _with_tree(given, on_cpu, tree, "as given")
+
+
+def _with_tree(
+    graph: PreparedGraph, on_cpu: SparseGraph, tree: EliminationTree | None, reason: str
+) -> PreparedGraph:
+    """Return a graph with a tree, which is not None."""
+    assert tree is not None
+    return replace(graph, tree=tree, places=tree.places_of(on_cpu), reason=reason)
 
 
 def search_levels(graph: SparseGraph) -> tuple[int, int]:

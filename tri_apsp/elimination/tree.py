@@ -41,10 +41,8 @@ class EliminationTree:
         offsets: (n + 1,) of int64, the edges of the filled graph from each position.
         ancestors: (edges,) of int32, to which they lead, ascending for each position.
         descents: the same edges by ancestor.
-        places: (edges of the graph,) of int64, where their weights go, in the order of its
-            `by_source`: to edge e of the filled graph, or for edges + e back along it; -1: nowhere,
-            as for loops.
-        on_devices: what depends on the tree alone, by whatever made it, such as copies on GPUs.
+        on_devices: a cache of what depends on the tree alone, such as copies on GPUs; a key begins
+            with its kind.
     """
 
     positions: Array
@@ -53,7 +51,6 @@ class EliminationTree:
     offsets: Array
     ancestors: Array
     descents: Descents
-    places: Array
     on_devices: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -123,6 +120,17 @@ class EliminationTree:
         """(edges,) of int32, the slots of the ancestors."""
         return self.slots[self.ancestors]
 
+    def places_of(self, graph: SparseGraph) -> Array:
+        """Return where the weight of each edge of a graph on the CPU goes, (edges of the graph,) of
+        int64 in the order of its `by_source`: to edge e of the filled graph, or for edges + e back
+        along it; -1 for loops, and for edges that the filled graph lacks.
+        """
+        from tri_apsp.kernels.cpu.elimination_tree import places_of_edges
+
+        edges = graph.by_source.arrays()[:2]
+        places: Array = places_of_edges(*edges, self.positions, self.offsets, self.ancestors)
+        return places
+
     @cached_property
     def parts(self) -> list[Array]:
         """Positions, ascending, of subtrees that depend on none of each other; last those of the
@@ -171,11 +179,7 @@ def elimination_tree(
     )
     if not is_whole:
         return None
-    edges = graph.by_source.arrays()[:2]
-    places = kernels.places_of_edges(*edges, positions, offsets, ancestors)
-    return EliminationTree(
-        positions, parents, ends, offsets, ancestors, Descents(*descents), places
-    )
+    return EliminationTree(positions, parents, ends, offsets, ancestors, Descents(*descents))
 
 
 def symmetric_structure(graph: SparseGraph) -> tuple[Array, Array]:

@@ -14,8 +14,8 @@ from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.semirings import no_edge
 
-# The largest sum of weights of a path, as a share of no_edge, for integers of which some are
-# negative: a sum of up to three paths and no_edge is then no distance.
+# With negative integers, each path weighs at most this share of no_edge in absolute value, so that
+# no_edge and up to three paths together exceed every distance.
 _SHARE = 1 / 4
 
 
@@ -52,12 +52,6 @@ class Elimination:
         """Whether each edge weighs as much in both directions."""
         return self.to is self.back
 
-    def reversed(self) -> Elimination:
-        """Return the elimination of the graph with all edges reversed."""
-        return Elimination(
-            self.tree, self.back, self.to, self.missing, self.limit, self.given[::-1]
-        )
-
     @cached_property
     def middles(self) -> Array:
         """(2, edges) of int32: the position through which the lightest path of each edge leads, to
@@ -73,10 +67,13 @@ class Elimination:
         return middles
 
 
-def customize(tree: EliminationTree, graph: SparseGraph) -> Elimination | None:
-    """Return the elimination of a graph whose tree this is, on the CPU; None where its sweeps would
-    not be exact, or not end: if there is a negative cycle, or negative integers so small that a sum
-    with no_edge could be a distance.
+def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimination | None:
+    """Return the elimination of a graph whose tree this is, on the CPU; None if there is a negative
+    cycle or loop, or if a path beside negative weights may weigh so much that sums with no_edge are
+    ambiguous.
+
+    Args:
+        places: what tree.places_of returns of the graph.
 
     Cost: one operation for each triangle of the filled graph.
     """
@@ -84,15 +81,16 @@ def customize(tree: EliminationTree, graph: SparseGraph) -> Elimination | None:
 
     weights = graph.by_source.arrays()[2]
     missing = weights.dtype.type(no_edge(graph.dtype))
-    if bool((tree.places < 0).any()):  # a loop, which is kept only if it is negative
+    if bool((places < 0).any()):  # a loop, which is kept only if it is negative
         return None
     limit = largest_distance(graph.dtype)
-    if graph.lowest < 0 and not graph.dtype.is_floating_point:
-        limit = int(_SHARE * int(missing))
+    if graph.lowest < 0:
+        if not graph.dtype.is_floating_point:
+            limit = int(_SHARE * int(missing))
         if max(graph.heaviest, -graph.lowest) * max(1, graph.n - 1) > limit:
             return None
     given = np.full((2, tree.edges), missing, weights.dtype)
-    given.ravel()[tree.places] = weights
+    given.ravel()[places] = weights
     is_symmetric = np.array_equal(*given)
     to = given[0].copy()
     back = to if is_symmetric else given[1].copy()

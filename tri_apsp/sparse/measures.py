@@ -39,7 +39,7 @@ def eccentricities(graph: GraphLike, *, weighted: bool = False) -> torch.Tensor:
         - Numbers of edges: that of `hops` from every vertex, in memory for n values per thread of a
           CPU.
         - `weighted`: that of all rows by a method of sparse graphs, in memory for about 17 million
-          distances at a time, or by elimination on a GPU up to 3/8 of what is free.
+          distances at a time; by elimination in memory of a few values per vertex and thread.
 
     Source:
         Numbers of edges: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal,
@@ -236,7 +236,8 @@ def _within(
     weights = amounts.to(graph.device)
     for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, graph.n))):
         for i, limit in enumerate(limits.tolist()):
-            near = (solved.distances <= limit).to(torch.float64)
+            has_path = solved.distances < no_edge(graph.dtype)
+            near = (has_path & (solved.distances <= limit)).to(torch.float64)
             if to_vertex:
                 result[i] += weights[rows] @ near
             else:
@@ -325,7 +326,9 @@ def _weighted_totals(
 ) -> Totals:
     n = given.n
     solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
-    if solver.direct_sweeps is not None:
+    farthest = max(given.heaviest, -given.lowest) * n
+    sums_fit = given.dtype.is_floating_point or farthest * n < 2**63
+    if solver.direct_sweeps is not None and sums_fit:
         return solver.direct_sweeps.totals(from_source=from_source)
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     add = _add_on_cpu if given.device.type == "cpu" else _add

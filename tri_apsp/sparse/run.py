@@ -91,8 +91,8 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     """Solve from all sources at once, by elimination where no predecessors are asked for; else from
     a further vertex with an edge of weight 0 to each source.
 
-    Its paths are a tree, in which each vertex is below one source also where several are equally
-    near.
+    The paths from the further vertex form a tree, in which each vertex is below one source also
+    where several are equally near.
     """
     assert plan.sources is not None
     n, vertices = graph.n, torch.unique(plan.sources)
@@ -112,7 +112,8 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         return Result(distances, ran, sources=vertices, nearest=nearest)
     options = plan.options._replace(predecessors=True)
     with_source, method = graph.with_source(vertices), plan.method
-    if isinstance(graph, PreparedGraph):  # whose order does not have the further vertex
+    if method == "elimination" and isinstance(graph, PreparedGraph):
+        # Whose order does not have the further vertex.
         method = choose(with_source, 1)[0]
     further = dataclasses.replace(
         plan,

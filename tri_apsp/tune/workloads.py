@@ -22,7 +22,7 @@ from tri_apsp.dense.plan import plan_with
 from tri_apsp.elimination.cpu import CpuSweeps
 from tri_apsp.elimination.gpu import GpuSweeps
 from tri_apsp.elimination.prepared import ordered
-from tri_apsp.elimination.weights import Elimination, customize
+from tri_apsp.elimination.weights import Elimination
 from tri_apsp.engines import Block, Engine, MakeEngine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import generate
@@ -355,10 +355,8 @@ class _SweepWorkload(Workload):
 def _eliminated_roads(n: int, dtype: torch.dtype) -> Elimination:
     """Return the elimination of a road network, on the CPU."""
     graph = ordered(sparse_graph(generate("roads", n, seed=0), dtype=dtype), "auto")
-    assert graph.tree is not None
-    elimination = customize(graph.tree, graph)
-    assert elimination is not None
-    return elimination
+    assert graph.sweeps is not None
+    return graph.sweeps.elimination
 
 
 def _relax(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:

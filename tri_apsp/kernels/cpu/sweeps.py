@@ -238,7 +238,7 @@ def sweep_within(  # type: ignore[no-untyped-def]
 
     Args:
         slots, edge_slots, x: as for sweep_totals.
-        limits: [limits], ascending.
+        limits: [limits].
         amounts: [n] of float64, by position.
     """
     offsets, scratch, lanes = tree[0], len(x) - 1, x.shape[1]
@@ -277,9 +277,11 @@ def sweep_row(offsets, ancestors, parents, climb_weights, weights, start, missin
 
 
 @kernel
-def sweep_nearest(offsets, ancestors, climb_weights, weights, starts, missing, x, nearest):  # type: ignore[no-untyped-def]
+def sweep_nearest(  # type: ignore[no-untyped-def]
+    offsets, ancestors, climb_weights, weights, starts, missing, limit, x, nearest
+):
     """x [n] <- the value of each position for the start with the least, nearest [n] <- the number
-    of that start; of several, the first, and -1 without a path.
+    of that start; of several, the first, and -1 where no value is at most the limit.
     """
     x[:] = missing
     nearest[:] = -1
@@ -291,13 +293,13 @@ def sweep_nearest(offsets, ancestors, climb_weights, weights, starts, missing, x
             for e in range(offsets[p], offsets[p + 1]):
                 a, total = ancestors[e], x[p] + climb_weights[e]
                 lighter = total < x[a] or (total == x[a] and nearest[p] < nearest[a])
-                if lighter and climb_weights[e] < missing:
+                if lighter and total <= limit:
                     x[a], nearest[a] = total, nearest[p]
     for p in range(len(x)):
         for e in range(offsets[p], offsets[p + 1]):
             a, total = ancestors[e], x[ancestors[e]] + weights[e]
             lighter = total < x[p] or (total == x[p] and nearest[a] < nearest[p])
-            if nearest[a] >= 0 and weights[e] < missing and lighter:
+            if nearest[a] >= 0 and total <= limit and lighter:
                 x[p], nearest[p] = total, nearest[a]
 
 
