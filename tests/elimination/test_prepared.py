@@ -152,12 +152,18 @@ def test_weights_of_another_structure(weights: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        ([0, 1], r"must name each of the 9 vertices once, but has shape \(2,\)"),
-        ([0, 1, 2, 3, 4, 5, 6, 7, 7], "names 7 2 times; give a permutation"),
-        ([0, 1, 2, 3, 4, 5, 6, 7, 9], "names 8 0 times"),
+        (
+            [0, 1],
+            r"once, by integers, but is int64 of shape \(2,\)",
+        ),
+        ([0, 1, 2, 3, 4, 5, 6, 7, 7], "names vertex 7 2 times; give a permutation"),
+        (
+            [0, 1, 2, 3, 4, 5, 6, 7, 9],
+            "must name vertices from 0 to 8, but names 9; give",
+        ),
         ("metis", 'must be "auto", "none" or the vertices in an order, but is \'metis\''),
-        ([0.5] * 9, "must name each of the 9 vertices once"),
-        (3, r"must name each of the 9 vertices once, but has shape \(\)"),
+        ([0.5] * 9, r"by integers, but is float64 of shape \(9,\)"),
+        (3, r"but is int64 of shape \(\)"),
     ],
 )
 def test_orders_that_are_none(order: Any, message: str) -> None:
@@ -237,17 +243,19 @@ def test_files_that_are_damaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"damaged or another file .*; prepare the graph again"):
         PreparedGraph.load(path)
     np.savez(path, distances=np.zeros(3))
-    with pytest.raises(InputError, match=r"must be of version 1 of prepared .* has no version"):
+    with pytest.raises(
+        InputError, match=r"of version 1, but is another file; prepare"
+    ):
         PreparedGraph.load(path)
     np.savez(path, tri_apsp_prepared=np.ones(3))
-    with pytest.raises(InputError, match=r"must be of version 1 of prepared"):
+    with pytest.raises(InputError, match=r"must be a prepared graph of version 1"):
         PreparedGraph.load(path)
     np.savez(path, tri_apsp_prepared=1)
-    with pytest.raises(InputError, match=r"must be of version 1 of prepared"):
+    with pytest.raises(InputError, match=r"must be a prepared graph of version 1"):
         PreparedGraph.load(path)
     with path.open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(InputError, match="has no version"):
+    with pytest.raises(InputError, match="but is another file"):
         PreparedGraph.load(path)
     np.savez(path, tri_apsp_prepared=7)
     with pytest.raises(InputError, match="has version 7; prepare the graph again"):
@@ -305,3 +313,55 @@ def test_limits_of_any_form() -> None:
     ):
         with pytest.raises(InputError, match=message):
             tri_apsp.accessibility(graph, 50, values)
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("offsets", lambda x: x[:-1]),
+        ("offsets", lambda x: x + 1),
+        ("offsets", lambda x: np.where(np.arange(len(x)) == 3, 10**6, x)),
+        ("vertices", lambda x: x[:-1]),
+        ("vertices", lambda x: x - 1),
+        ("vertices", lambda x: x[::-1].copy()),
+        ("weights", lambda x: x * np.nan),
+        ("order", lambda x: x[:-1]),
+        ("order", lambda x: x + 1),
+    ],
+)
+def test_files_with_other_content(tmp_path: Path, key: str, change: Any) -> None:
+    path = tmp_path / "roads.npz"
+    prepare(road_grid(9)).save(path)
+    with np.load(path) as file:
+        found = {name: file[name] for name in file.files}
+    np.savez(path, **{**found, key: change(found[key])})
+    with pytest.raises(InputError, match="must"):
+        PreparedGraph.load(path)
+
+
+def test_what_keeps_the_order() -> None:
+    graph = road_grid(20, directed=True)
+    prepared = prepare(graph)
+    both = prepared.both_ways()
+    assert both.tree is prepared.tree  # type: ignore[attr-defined]
+    for options in ({"directed": False}, {"dtype": torch.float64}):
+        found, expected = (
+            tri_apsp.shortest_paths(g, sources=range(40), method=method, **options)
+            for g, method in ((prepared, "auto"), (graph, "dijkstra"))
+        )
+        assert found.method == "elimination"
+        assert torch.equal(found.distances, expected.distances)
+
+
+def test_a_small_limit_takes_a_search() -> None:
+    prepared = prepare(road_grid(60))
+    for limit, method in ((60, "dijkstra"), (5000, "elimination")):
+        assert tri_apsp.shortest_paths(prepared, sources=[5, 77], limit=limit).method == method
+
+
+@pytest.mark.parametrize("weights", [None, "traffic", ["a"] * 840, object()])
+def test_weights_that_are_none(weights: Any) -> None:
+    with pytest.raises(
+        InputError, match="`weights` must be numbers, one for each edge"
+    ):
+        prepare(road_grid(15)).with_weights(weights)

@@ -141,6 +141,14 @@ class PreparedGraph(SparseGraph):
         """Whether a breadth-first search has many levels."""
         return search_levels(self)[0] >= LEAST_LEVELS
 
+    def both_ways(self) -> SparseGraph:
+        """Return the graph in which each edge counts in both directions, with the same order."""
+        found = super().both_ways()
+        if self.tree is None:
+            return found
+        places = self.tree.places_of(found.to(torch.device("cpu")))
+        return replace(self, by_source=found.by_source, directed=False, places=places)
+
     def without_isolated(self) -> tuple[SparseGraph, torch.Tensor]:
         """Return the graph of the vertices that have an edge, and these; with an order, the whole
         graph and all vertices, since those without an edge take no time to sweep.
@@ -191,7 +199,13 @@ class PreparedGraph(SparseGraph):
                 )
             return self._of(given if self.directed else given.both_ways())
         is_tensor = isinstance(weights, (torch.Tensor, np.ndarray))
-        values = torch.as_tensor(weights, dtype=None if is_tensor else self.dtype).detach()
+        try:
+            values = torch.as_tensor(weights, dtype=None if is_tensor else self.dtype).detach()
+        except (TypeError, ValueError, RuntimeError):
+            raise InputTypeError(
+                "`weights` must be numbers, one for each edge, or a sparse graph, but are "
+                f"{shown(weights)}; give a tensor, an array or a list."
+            ) from None
         if values.ndim == 2:
             return [self.with_weights(one) for one in values]
         if values.shape != (self.edges,):
@@ -299,13 +313,13 @@ class PreparedGraph(SparseGraph):
             ) from None
         version = found.get("tri_apsp_prepared")
         if version is None or str(version) != str(_VERSION) or not found.keys() >= _KEYS:
-            written = "no version" if version is None else f"version {version}"
+            written = "is another file" if version is None else f"has version {version}"
             raise InputError(
-                f"{path} must be of version {_VERSION} of prepared graphs, but has {written}; "
-                "prepare the graph again."
+                f"{path} must be a prepared graph of version {_VERSION}, but {written}; prepare "
+                "the graph again."
             )
         labels = _labels_of_array(str(found["kind_of_labels"]), found["labels"])
-        lists = EdgeLists(*(torch.from_numpy(found[x]) for x in ("offsets", "vertices", "weights")))
+        lists = _checked_lists(path, *(found[x] for x in ("offsets", "vertices", "weights")))
         graph = cls(
             len(found["offsets"]) - 1,
             lists,
@@ -314,9 +328,28 @@ class PreparedGraph(SparseGraph):
             reason=str(found["reason"]),
         )
         if found["has_order"]:
-            tree = elimination_tree(graph, found["order"], len(found["order"]) ** 2)
+            tree = elimination_tree(graph, _permutation(found["order"], graph.n), graph.n**2)
             graph = _with_tree(graph, graph, tree, graph.reason)
         return graph if device is None else graph.to(resolve(str(device)))
+
+
+def _checked_lists(path: object, offsets: Array, vertices: Array, weights: Array) -> EdgeLists:
+    """Return the edges of a file, which must be those of a graph as it is kept."""
+    n = len(offsets) - 1
+    whole = n >= 0 and len(vertices) == len(weights) == offsets[-1] and offsets[0] == 0
+    if whole and bool((np.diff(offsets) >= 0).all()):
+        lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
+        ends = lists.owners(), lists.vertices.long()
+        try:
+            found = of_entries(n, *ends, lists.weights, device=torch.device("cpu")).by_source
+        except InputError:
+            found = None
+        if found is not None and torch.equal(found.vertices, lists.vertices):
+            return found
+    raise InputError(
+        f"{path} must be a file that PreparedGraph.save wrote, but its edges are those of no "
+        "graph; prepare the graph again."
+    )
 
 
 def _labels_as_array(labels: Labels) -> tuple[str, Array]:
@@ -407,15 +440,22 @@ def _permutation(order: Any, n: int) -> Array:
     except (TypeError, ValueError):
         vertices = np.empty(0, object)
     if vertices.shape != (n,) or not (n == 0 or vertices.dtype.kind in "iu"):
+        given = f"{vertices.dtype} of shape {vertices.shape}"
         raise InputError(
-            f"`order` must name each of the {n} vertices once, but has shape "
-            f"{vertices.shape}; give all vertices in the order of elimination."
+            f"`order` must name each of the {n} vertices once, by integers, but is {given}; give "
+            "all vertices in the order of elimination."
+        )
+    outside = vertices[(vertices < 0) | (vertices >= n)]
+    if len(outside):
+        raise InputError(
+            f"`order` must name vertices from 0 to {n - 1}, but names {outside[0]}; give a "
+            "permutation."
         )
     if not np.array_equal(np.sort(vertices), np.arange(n)):
-        counts = np.bincount(vertices[(vertices >= 0) & (vertices < n)], minlength=n)
+        counts = np.bincount(vertices, minlength=n)
         wrong = int(np.flatnonzero(counts != 1)[0])
         raise InputError(
-            f"`order` must name each of the {n} vertices once, but names {wrong} "
+            f"`order` must name each of the {n} vertices once, but names vertex {wrong} "
             f"{counted(int(counts[wrong]), 'time')}; give a permutation."
         )
     return vertices.astype(np.int32)

@@ -97,9 +97,15 @@ def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimi
     feasible = np.ones(1, np.bool_)
     lists = tree.offsets, tree.ancestors, *tree.descents
     *side_by_side, top = tree.parts
-    for parts in side_by_side, [top]:
-        tasks: list[CpuTask] = [(*lists, to, back, is_symmetric, part, feasible) for part in parts]
-        run_tasks(kernels.customize, tasks, 64 * tree.edges, thread_count())
+    try:
+        for parts in side_by_side, [top]:
+            tasks: list[CpuTask] = [
+                (*lists, to, back, is_symmetric, part, feasible) for part in parts
+            ]
+            run_tasks(kernels.customize, tasks, 64 * tree.edges, thread_count())
+    except KeyboardInterrupt:
+        feasible[0] = False  # which ends the other tasks
+        raise
     if not feasible[0]:
         return None
     return Elimination(tree, to, back, missing, weights.dtype.type(limit), given)

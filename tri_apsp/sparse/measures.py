@@ -180,8 +180,8 @@ def accessibility(
         graph: as for `shortest_paths`, without a batch; distances are sums of weights.
         limits: one or several distances, not negative, in the unit of the weights; a list, a tensor
             or an array.
-        values: (n,), such as the jobs at each vertex; None: 1 for each, so that vertices are
-            counted, the vertex itself included.
+        values: (n,), such as the jobs at each vertex, as a tensor, an array or a list; None: 1 for
+            each, so that vertices are counted, the vertex itself included.
         to_vertex: sum over the vertices that reach each vertex, instead of those that it reaches.
 
     Returns:
@@ -249,7 +249,9 @@ def _amounts(values: object, n: int) -> torch.Tensor:
     """Return checked values of vertices, (n,) of float64 on the CPU."""
     if values is None:
         return torch.ones(n, dtype=torch.float64)
-    amounts = check_tensor(values, "values").detach().to("cpu", torch.float64)
+    is_array = isinstance(values, (np.ndarray, list, tuple))
+    given = torch.as_tensor(values) if is_array else check_tensor(values, "values")
+    amounts = given.detach().to("cpu", torch.float64)
     if amounts.shape != (n,):
         raise InputError(
             f"`values` must have one value for each of the {n} vertices, but have shape "

@@ -24,12 +24,15 @@ def customize(  # type: ignore[no-untyped-def]
         offsets, ancestors, by_ancestor, descents, descendants: of filled_edges.
         to, back: [edges]; of symmetric weights the same array.
         part: the positions, ascending.
-        feasible: [1] of bool, set to False if a cycle through a descendant weighs less than 0.
+        feasible: [1] of bool, set to False if a cycle through a descendant weighs less than 0;
+            where it is False, this ends soon.
     """
     place = np.empty(len(offsets), np.int64)
     for v in part[::-1]:
         for e in range(offsets[v], offsets[v + 1]):
             place[ancestors[e]] = e
+        if not feasible[0]:
+            return
         for d in range(by_ancestor[v], by_ancestor[v + 1]):
             f = descents[d]
             down, up = back[f], to[f]
