@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 from cli.five import FIVE_DISTANCES
 
-from tri_apsp import api
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED
 
 CITIES = 'Oslo,Rome,2\nRome,"Bari, old",3\n"New York",Oslo,4\n'
-needs_pairs = pytest.mark.skipif(
-    not hasattr(api, "paired_distances"), reason="there are no distances of pairs"
-)
 
 
 def expected(sources, targets=range(5)):
@@ -154,7 +150,6 @@ def test_graphs_that_are_refused(refused, sources, save):
     refused(["through vertices", "remove or raise"], *words, status=FAILED)
 
 
-@needs_pairs
 @pytest.mark.parametrize("content", ["1 3\n 4   2\n", "1\t3\n4\t2\n", '"1",3\n4, 2\n'])
 def test_pairs(cli, five, save, tmp_path, content):
     words, path = ["table", five, "--pairs", save("p.txt", content)], tmp_path / "d.npy"
@@ -165,7 +160,6 @@ def test_pairs(cli, five, save, tmp_path, content):
     assert cli(*words, "--json").json["shape"] == [2]
 
 
-@needs_pairs
 def test_pairs_of_names(cli, save):
     graph = save("g.csv", CITIES)
     for pairs in ('Oslo "Bari, old"\nRome Oslo\n', 'Oslo, "Bari, old"\nRome,Oslo\n'):

@@ -78,7 +78,6 @@ def run(args: argparse.Namespace) -> None:
     ran: dict[str, Any] = {"method": None, "engine": None}
     if args.pairs is not None:
         sources, targets = pairs_in(texts["--pairs"], labels, "--pairs")
-        # The import finds the function when the command runs.
         solve = partial(paired_distances, graph, sources, targets)
         with labelled(labels):
             distances, seconds = timed_once(solve, device)

@@ -40,7 +40,7 @@ class Sweeps(ABC):
         return (sources + targets) * climb < sources * (tree.edges + tree.n)
 
     def rows_together(self) -> int:
-        """Return how many rows take about as long as one; 1 if time grows with rows."""
+        """Return the number of rows that take about the time of one row; 1 on a CPU."""
         return 1
 
     @abstractmethod

@@ -378,7 +378,7 @@ class GpuSweeps(Sweeps):
     def _label_blocks(
         self, positions: torch.Tensor, *, from_source: bool, share: float = 1.0
     ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """Yield the number of the first lane of some, their labels and their paths."""
+        """Yield for each block of lanes: its first lane, labels and paths."""
         step = self._lanes_together(share)
         for first in range(0, len(positions), step):
             yield first, *self._labels(positions[first : first + step], from_source=from_source)

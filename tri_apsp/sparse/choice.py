@@ -50,13 +50,13 @@ from tri_apsp.semirings import no_edge
 # and many_sources, s, copied to the CPU: a grid of 100 x 100 0.49 and 0.59, of 200 x 200 2.3 and
 # 3.6, of 316 x 316 14 and 40. Finding out that a graph does not stay sparse takes 2.6 us per edge.
 _LEAST_SOURCES = 8
-# many_sources needs so many sources for each edge at a vertex.
+# The least sources per edge at a vertex for many_sources.
 _SOURCES_PER_DEGREE = 2
 # The shares of the vertices that sources reach, from which on many_sources takes less time: in any
 # graph, and in one whose edges all lead to later vertices. Shares up to _MOST_REACHED are counted,
 # of about _SAMPLES sources.
 _LEAST_REACHED, _LEAST_REACHED_IN_ORDER, _MOST_REACHED, _SAMPLES = 0.15, 0.05, 0.25, 32
-# Paths are long for fewer than so many sources from so many levels on.
+# (sources, levels): below this number of sources, paths are long from this number of levels on.
 _LONG = ((16, 9), (64, 17), (float("inf"), 23))
 # Elimination: LEAST_LEVELS, and the square of the narrowest of those in the middle, as a
 # multiple of n, up to which a graph is taken to stay sparse. Roads have less than 1, a grid 0.5, a

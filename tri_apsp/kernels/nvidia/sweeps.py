@@ -4,10 +4,11 @@ owns one or two lanes, and keeps their live values in shared memory.
     for positions p in preorder, with edges e to ancestors a:      # a lane is a source or a target
         x[p] = min(label of p if it is an ancestor of the lane's vertex, x[a] + w[e] for all e)
 
-No lane reads values of another, so threads meet only where a chunk of the schedule has been copied.
-That is why this kernel is written thread by thread: its scalars differ from thread to thread, an
-`if` on them diverges as in CUDA C++, and PTX loads and stores them. Gluon's own loads and stores of
-shared memory would be put between barriers, since the compiler cannot know who owns which slot.
+No lane reads values of another, so threads synchronize only after a chunk of the schedule is
+copied. That is why this kernel is written thread by thread: its scalars differ from thread to
+thread, an `if` on them diverges as in CUDA C++, and PTX loads and stores them. Gluon's own loads
+and stores of shared memory would be put between barriers, since the compiler cannot know who owns
+which slot.
 
 The schedule is a list of records, each of up to two edges of one position:
 

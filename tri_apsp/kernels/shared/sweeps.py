@@ -193,7 +193,7 @@ def _rows_kernel(
     rows_ptr,  # (., n)
     slab_ptr,  # (n, lanes)
     order_ptr,  # int32 (lanes,): the row of each lane
-    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
     n,
     lanes,
     VERTICES: tl.constexpr,
@@ -221,7 +221,7 @@ def _predecessors_kernel(
     offsets_ptr,  # int64 (n + 1,)
     vertices_ptr,
     weights_ptr,  # (edges,): the edges of the graph by destination
-    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
     n,
     lanes,
     EXACT: tl.constexpr,  # whether sums are, as of integers
@@ -291,7 +291,7 @@ def _table_kernel(
     down_ptr,  # (width, n): the labels of the targets
     down_path_ptr,  # int32 (width, n)
     down_depths_ptr,  # int32 (n,)
-    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
     m,
     n,
     stride,
@@ -340,7 +340,7 @@ def _pairs_kernel(
     down_ptr,  # (., width): the labels of targets
     down_path_ptr,
     down_depths_ptr,
-    limits_ptr,  # (2,): no_edge, and the largest value that counts as a distance
+    limits_ptr,  # (3,): no_edge, the largest value that counts as a distance, and 0
     pairs,
     width,
     PAIRS: tl.constexpr,
