@@ -243,9 +243,7 @@ def test_files_that_are_damaged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"damaged or another file .*; prepare the graph again"):
         PreparedGraph.load(path)
     np.savez(path, distances=np.zeros(3))
-    with pytest.raises(
-        InputError, match=r"of version 1, but is another file; prepare"
-    ):
+    with pytest.raises(InputError, match=r"of version 1, but is another file; prepare"):
         PreparedGraph.load(path)
     np.savez(path, tri_apsp_prepared=np.ones(3))
     with pytest.raises(InputError, match=r"must be a prepared graph of version 1"):
@@ -361,7 +359,5 @@ def test_a_small_limit_takes_a_search() -> None:
 
 @pytest.mark.parametrize("weights", [None, "traffic", ["a"] * 840, object()])
 def test_weights_that_are_none(weights: Any) -> None:
-    with pytest.raises(
-        InputError, match="`weights` must be numbers, one for each edge"
-    ):
+    with pytest.raises(InputError, match="`weights` must be numbers, one for each edge"):
         prepare(road_grid(15)).with_weights(weights)
