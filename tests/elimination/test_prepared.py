@@ -166,7 +166,7 @@ def test_weights_of_another_structure(weights: Any, message: str) -> None:
         (3, r"but is int64 of shape \(\)"),
     ],
 )
-def test_orders_that_are_none(order: Any, message: str) -> None:
+def test_invalid_orders(order: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         prepare(road_grid(3), order=order)
 
@@ -358,6 +358,6 @@ def test_a_small_limit_takes_a_search() -> None:
 
 
 @pytest.mark.parametrize("weights", [None, "traffic", ["a"] * 840, object()])
-def test_weights_that_are_none(weights: Any) -> None:
+def test_invalid_weights(weights: Any) -> None:
     with pytest.raises(InputError, match="`weights` must be numbers, one for each edge"):
         prepare(road_grid(15)).with_weights(weights)

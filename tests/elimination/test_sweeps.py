@@ -248,8 +248,14 @@ def test_integers_near_the_end_of_their_range() -> None:
 
 
 @pytest.mark.parametrize("order", ["auto", "none"])
-def test_pairs_with_and_without_an_order(order: str) -> None:
+@pytest.mark.parametrize("shift", [0, 30])
+def test_pairs_with_and_without_an_order(order: str, shift: int) -> None:
+    """Also beside negative weights, which potentials give."""
     graph = road_grid(15, directed=True)
+    lists, height = graph.by_source, torch.arange(225) % 15 * shift
+    raised = lists.weights + height[lists.owners()] - height[lists.vertices.long()]
+    graph = graph.with_weights(raised)
+    assert (graph.lowest < 0) == (shift > 0)
     prepared = prepare(graph, order=order)
     random = np.random.default_rng(3)
     sources, targets = random.integers(0, 225, (2, 300))

@@ -13,7 +13,7 @@ from tri_apsp.engines.cpu_tasks import Array, thread_count
 _TASK_VERTICES = 4096
 # The whole graph is halved in the better of this many ways, whatever the number of threads, so that
 # the order does not depend on it.
-_TRIES = 2
+_FIRST_BISECTIONS = 2
 
 _Part = tuple[Array, Array, Array, int]
 """A part of the graph: offsets, neighbours, vertices, where they end in the order."""
@@ -69,7 +69,7 @@ def _order(
     waiting: list[_Part] = [(*rest, numbers, n)] if n > 0 else []
     # The first bisection, on two threads: the better of two.
     if n > _TASK_VERTICES:
-        arguments = [(*rest, limit, seed, stop) for seed in range(_TRIES)]
+        arguments = [(*rest, limit, seed, stop) for seed in range(_FIRST_BISECTIONS)]
         cut = min(pool.map(kernels.bisect, *zip(*arguments, strict=True)), key=_separator)
         edges, waiting = _split(waiting[0], cut, of_rest)
         fill += edges

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tri_apsp.arguments import Vertices, sources_of
+from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.paths.following import Paths, find_paths, in_order
@@ -93,9 +94,13 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
         [[0, 1, 2], [2, 0, 1]]
     """
     given, starts, ends = _checked(graph, sources, targets)
-    solver, rows, of_pair = _solver(given, starts, predecessors=True)
+    # With an order, negative weights need no potentials, which predecessors of rows do.
+    has_order = isinstance(given, PreparedGraph) and given.sweeps is not None
+    solver, rows, of_pair = _solver(given, starts, predecessors=not has_order)
     if solver.direct_sweeps is not None:
         return solver.direct_sweeps.paths(starts, ends)
+    if has_order:
+        solver, rows, of_pair = _solver(given, starts, predecessors=True)
     vertices, lengths, order = list[Any](), list[Any](), list[Any]()
     for part, solved in solver.blocks(rows):
         assert solved.predecessors is not None
