@@ -181,10 +181,7 @@ class TestInterpreted(EngineContract):
             "_SLAB_BYTES": 1,
             "_MOST_ROUNDS": 8,
             "_GRID_ROWS": 2,
-            "_SWEEP_COLUMNS": 2,
-            "_SWEEP_EDGES": 2,
             "_VALUES_PER_BLOCK": 20,
-            "free_memory": lambda device: 0,
         }.items():
             monkeypatch.setattr(module, name, value)
         module._launcher.cache_clear()
