@@ -30,8 +30,7 @@ _COLUMNS, _CHUNK = 512, 128
 _SLAB_BYTES = 512 << 20
 # The host reads after at most this many rounds whether one changed a value.
 _MOST_ROUNDS = 64
-# Predecessors that are found at a time, and distances that are compared with a limit: this bounds
-# temporaries.
+# Predecessors that are found at a time: this bounds temporaries.
 _VALUES_PER_BLOCK = 1 << 25
 # The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
 _GRID_ROWS = 65535

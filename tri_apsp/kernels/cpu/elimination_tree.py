@@ -195,16 +195,22 @@ def places_of_edges(offsets, targets, positions, edge_offsets, ancestors):  # ty
             back = 0
             if a > p:
                 p, a, back = a, p, len(ancestors)
-            low, high = edge_offsets[p], edge_offsets[p + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if ancestors[middle] < a:
-                    low = middle + 1
-                else:
-                    high = middle
-            found = low < edge_offsets[p + 1] and ancestors[low] == a
-            places[f] = back + low if found else -1
+            e = filled_edge(edge_offsets, ancestors, p, a)
+            places[f] = back + e if e >= 0 else -1
     return places
+
+
+@kernel
+def filled_edge(offsets, ancestors, p, a):  # type: ignore[no-untyped-def]
+    """Return the edge of the filled graph from p to its ancestor a, -1 if there is none."""
+    low, high = offsets[p], offsets[p + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if ancestors[middle] < a:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < offsets[p + 1] and ancestors[low] == a else -1
 
 
 @kernel

@@ -14,6 +14,7 @@ al., Hierarchical Hub Labelings for Shortest Paths, 2012.
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.elimination_tree import filled_edge
 
 
 @kernel
@@ -201,19 +202,6 @@ def _climbed(tree, weights, labels, p, depth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _edge(offsets, ancestors, p, a):  # type: ignore[no-untyped-def]
-    """Return the edge of the filled graph from p to its ancestor a, -1 if there is none."""
-    low, high = offsets[p], offsets[p + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if ancestors[middle] < a:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < offsets[p + 1] and ancestors[low] == a else -1
-
-
-@kernel
 def _unpacked(tree, middles, hops):  # type: ignore[no-untyped-def]
     """Return the path of the graph along the edges of the filled graph between `hops`."""
     offsets, ancestors, _ = tree
@@ -224,9 +212,9 @@ def _unpacked(tree, middles, hops):  # type: ignore[no-untyped-def]
     while len(stack):
         u, w = result[count - 1], stack[-1]
         if u > w:
-            middle = middles[0, _edge(offsets, ancestors, u, w)]
+            middle = middles[0, filled_edge(offsets, ancestors, u, w)]
         else:
-            middle = middles[1, _edge(offsets, ancestors, w, u)]
+            middle = middles[1, filled_edge(offsets, ancestors, w, u)]
         if middle >= 0:
             stack.append(middle)
             continue
