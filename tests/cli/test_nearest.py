@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-from tri_apsp.console.exit_status import BAD_INPUT
-
 FROM_SOURCES = "vertex,nearest,distance\n1,3,1\n2,2,0\n3,3,0\n4,-1,inf\n5,-1,inf\n"
 TO_SOURCES = "vertex,nearest,distance\n1,2,2\n2,2,0\n3,3,0\n4,3,4\n5,-1,inf\n"
 
@@ -42,6 +40,11 @@ def test_json(cli, five, sources):
     assert found["to_sources"] is False
 
 
+def test_limit(cli, five, sources):
+    found = cli("nearest", five, "--sources", sources, "--to-sources", "--limit", 3).out
+    assert found == TO_SOURCES.replace("4,3,4", "4,-1,inf")
+
+
 def test_names(cli, save):
     graph, names = save("g.csv", 'Oslo,Rome,2\nRome,"New York",0.5\n'), save("s.txt", "Rome\n")
     lines = ["vertex,nearest,distance", '"New York",Rome,0.5', "Oslo,,inf", "Rome,Rome,0"]
@@ -62,11 +65,7 @@ def test_names(cli, save):
         ("--sources {0}/empty.txt", ["must not be empty"]),
     ],
 )
-def test_refused(cli, five, sources, save, tmp_path, words, parts):
+def test_arguments_that_are_refused(refused, five, sources, save, tmp_path, words, parts):
     save("bad.csv", "1\n9\n")
     save("empty.txt", "")
-    outcome = cli("nearest", five, *words.format(tmp_path).split())
-    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert re.fullmatch(r"error: [^\n]*[^.\n]\.\n", outcome.err)
-    for part in parts:
-        assert part in outcome.err
+    refused(parts, "nearest", five, *words.format(tmp_path).split())

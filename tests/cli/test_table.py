@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import re
 import sys
 
 import numpy as np
 import pytest
 from cli.five import FIVE_DISTANCES
 
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+from tri_apsp.console.exit_status import FAILED
 
 CITIES = 'Oslo,Rome,2\nRome,"Bari, old",3\n"New York",Oslo,4\n'
 
@@ -28,22 +27,6 @@ def sources(save):
 @pytest.fixture
 def targets(save):
     return save("t.txt.gz", "\ufeff# stops\r\n2\r\n\r\n  5 \r\n")
-
-
-@pytest.fixture
-def refused(cli, tmp_path):
-    """Expect one sentence that contains the parts, and that no file is written."""
-
-    def call(parts, *words, status=BAD_INPUT):
-        before = sorted(tmp_path.iterdir())
-        outcome = cli(*words)
-        assert (outcome.status, outcome.out) == (status, "")
-        assert re.fullmatch(r"error: [^\n]*[^.\n]\.\n", outcome.err)
-        for part in parts:
-            assert part in outcome.err
-        assert sorted(tmp_path.iterdir()) == before
-
-    return call
 
 
 def test_arrays(cli, five, sources, targets, tmp_path):
@@ -78,6 +61,15 @@ def test_json_and_dtype(cli, five, sources, targets):
     assert (found["reachable_pairs"], found["max_distance"], found["sum_distances"]) == (3, 3, 8)
     assert found["dtype"] == "int32"
     assert found["seconds"] > 0
+
+
+def test_limit(cli, five, sources, save):
+    words = ["table", five, "--sources", sources, "--limit", "1.5"]
+    assert cli(*words).out.splitlines()[1:3] == ["3,1,inf,0,inf,inf", "1,0,inf,inf,inf,inf"]
+    words = ["table", five, "--pairs", save("p.txt", "3 1\n3 2\n4 1\n")]
+    for dtype in ("float32", "int64"):
+        found = cli(*words, "--limit", 3, "--dtype", dtype).out.splitlines()
+        assert found[1:] == ["3,1,1", "3,2,3", "4,1,inf"]
 
 
 def test_names(cli, save):
@@ -135,6 +127,7 @@ def test_vertices_that_are_refused(refused, five, save, tmp_path, content, parts
         ("--sources {0}/s.txt --pairs {0}/s.txt", ["not allowed with argument --sources"]),
         ("--pairs {0}/s.txt --targets {0}/s.txt", ["--targets is given; leave it out"]),
         ("--sources {0}/s.txt --dtype int16", ["'int16'"]),
+        ("--sources {0}/s.txt --limit -1", ["--limit must be a number that is not negative"]),
     ],
 )
 def test_arguments_that_are_refused(refused, five, sources, save, tmp_path, words, parts):

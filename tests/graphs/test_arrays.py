@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from tri_apsp import prepare, read_graph, read_sparse_graph
 from tri_apsp.graphs import load_graph
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
@@ -68,6 +69,14 @@ def test_an_archive_of_several_arrays(tmp_path, refuses):
     np.savez(tmp_path / "w.npz", a=matrix, b=matrix)
     with refuses("holds a, b; save the weights alone"):
         load_graph(tmp_path / "w.npz")
+
+
+def test_a_prepared_graph(tmp_path, refuses):
+    path = tmp_path / "p.npz"
+    prepare(torch.ones(3, 3)).save(path)
+    for read in (read_graph, read_sparse_graph, load_graph):
+        with refuses("p.npz is a prepared graph; load it with PreparedGraph.load"):
+            read(path)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])

@@ -303,6 +303,22 @@ def test_vertices_are_those_that_the_file_names(save, name, text, labels, edges)
 
 
 @pytest.mark.parametrize(
+    ("text", "label", "part"),
+    [
+        ("Oslo,Rome\n", "Bonn", "of the 2 of the graph, 'Oslo' to 'Rome', but is 'Bonn'; give"),
+        ("Oslo,Rome\n", 1, "but is 1;"),
+        ("7,9\n", 8, "of the 2 of the graph, 7 to 9, but is 8;"),
+        ("7,9\n", "7", "but is '7';"),
+        (f"7,{10**30}\n", 8, "but is 8;"),
+    ],
+)
+def test_a_label_that_is_missing(save, refuses, text, label, part):
+    graph = tri_apsp.read_sparse_graph(save("g.csv", text))
+    with refuses(part):
+        graph.labels.index(label)
+
+
+@pytest.mark.parametrize(
     ("text", "remedies"),
     [
         ("4 2 2\n1 2 30\n2 3 46\n", ["`header=True`", "`columns='1,2,3'`"]),

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import torch
 
-from tri_apsp.api import Result
+from tri_apsp.api import PreparedGraph, Result
+from tri_apsp.console.options import add_device
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import (
@@ -22,7 +23,6 @@ from tri_apsp.graphs import (
     READ_FORMATS,
     SPARSE_DTYPES,
     DenseGraph,
-    EdgeList,
     Graph,
     SparseGraph,
     check_output,
@@ -32,11 +32,15 @@ from tri_apsp.graphs import (
     write_predecessors,
     write_rows_of_sources,
 )
+from tri_apsp.graphs.arrays import PreparedFileError
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.messages import counted
 from tri_apsp.request import METHOD_CHOICES
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
+
+AnyGraph: TypeAlias = Graph | SparseGraph
+"""What a command reads; a prepared graph is a SparseGraph."""
 
 STDIN = "-"
 """In place of a file: standard input."""
@@ -56,9 +60,9 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "graph",
         metavar="GRAPH",
-        help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which "
-        "needs --format. Of parallel edges only the lightest counts, of loops only negative ones; "
-        "the number of edges shown follows this",
+        help=f"ends in one of {', '.join(READ_FORMATS)}, and may be a .npz that prepare wrote; or "
+        f"{STDIN} for standard input, which needs --format. Of parallel edges only the lightest "
+        "counts, of loops only negative ones; the number of edges shown follows this",
     )
     parser.add_argument(
         "--format", choices=FORMATS, help="format of GRAPH; default: as its name ends"
@@ -115,8 +119,28 @@ def add_dtype(parser: argparse.ArgumentParser, dtypes: Sequence[torch.dtype] = D
     parser.add_argument(
         "--dtype",
         choices=[dtype_name(dtype) for dtype in dtypes],
-        help="default: float32, or that of the file where it holds a dense matrix",
+        help="default: float32, or that of the file where it holds a dense matrix or a prepared "
+        "graph",
     )
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Add --limit, --device and --dtype of a command that solves rows of a sparse graph."""
+    parser.add_argument(
+        "--limit",
+        type=float,
+        metavar="D",
+        help="the farthest distance of interest; beyond it, there is no path",
+    )
+    add_device(parser, engine=False)
+    add_dtype(parser, SPARSE_DTYPES)
+
+
+def add_file(
+    parser: argparse._ActionsContainer, *options: str, summary: str, required: bool = False
+) -> None:
+    """Add an option that names a file."""
+    parser.add_argument(*options, type=Path, metavar="FILE", help=summary, required=required)
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -128,19 +152,17 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the "
         "distances of all others",
     )
-    parser.add_argument(
+    add_file(
+        parser,
         "--predecessors",
-        type=Path,
-        metavar="FILE",
-        help="write, for each distance, the vertex before the last: in .csv as the file calls it, "
-        "else numbered from 0, and -1",
+        summary="write, for each distance, the vertex before the last: in .csv as the file calls "
+        "it, else numbered from 0, and -1",
     )
-    parser.add_argument(
+    add_file(
+        parser,
         "-o",
         "--out",
-        type=Path,
-        metavar="FILE",
-        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
+        summary=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}",
     )
 
 
@@ -188,41 +210,52 @@ def labelled(labels: Labels, mark: str = "") -> Iterator[None]:
         raise error.reworded(mark, labels) from None
 
 
-def read(args: argparse.Namespace) -> Graph:
-    """Return the graph that the arguments name."""
-    return load_graph(
-        opened(args.graph),
-        format=args.format,
-        directed=not args.undirected,
-        base=args.base,
-        vertices=args.vertices,
-        columns=args.columns,
-        header=args.header,
-        matrix=args.matrix,
-        missing=args.missing,
-    )
+def read(args: argparse.Namespace) -> AnyGraph:
+    """Return the graph that the arguments name; one that was prepared has its order."""
+    try:
+        return load_graph(
+            opened(args.graph),
+            format=args.format,
+            directed=not args.undirected,
+            base=args.base,
+            vertices=args.vertices,
+            columns=args.columns,
+            header=args.header,
+            matrix=args.matrix,
+            missing=args.missing,
+        )
+    except PreparedFileError:
+        if Path(args.graph).suffix != ".npz":  # which load() takes alone
+            raise
+    graph = PreparedGraph.load(args.graph)
+    return graph.both_ways() if args.undirected else graph
 
 
-def sparse_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> SparseGraph:
+def dtype_of(args: argparse.Namespace) -> torch.dtype | None:
+    """Return the dtype that the arguments ask for."""
+    return DTYPES_BY_NAME[args.dtype] if args.dtype else None
+
+
+def sparse_of(graph: AnyGraph, args: argparse.Namespace, device: torch.device) -> SparseGraph:
     """Return the sparse graph in the dtype that the arguments ask for, else in its own; int32 for
     int16.
     """
-    return sparse_graph(
-        graph, dtype=DTYPES_BY_NAME[args.dtype] if args.dtype else None, device=device
-    )
+    return sparse_graph(graph, dtype=dtype_of(args), device=device)
 
 
 def weights_of(
-    graph: Graph, args: argparse.Namespace, device: torch.device
+    graph: AnyGraph, args: argparse.Namespace, device: torch.device
 ) -> torch.Tensor | SparseGraph:
     """Return what the solver takes: a sparse graph if a sparse method may be chosen, else dense
     weights.
     """
-    dtype = DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
+    natural = graph.dtype if isinstance(graph, SparseGraph) else graph.natural_dtype
+    dtype = dtype_of(args) or natural
     may_be_sparse = args.method in ("auto", JOHNSON, *ROW_METHODS)
-    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and may_be_sparse:
+    if not isinstance(graph, DenseGraph) and dtype in SPARSE_DTYPES and may_be_sparse:
         return sparse_of(graph, args, device)
-    return graph.to_weights(dtype, device)
+    given = DenseGraph(graph.dense()) if isinstance(graph, SparseGraph) else graph
+    return given.to_weights(dtype, device)
 
 
 def edges_of(weights: torch.Tensor | SparseGraph) -> int:

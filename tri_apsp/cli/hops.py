@@ -4,7 +4,6 @@ import argparse
 import math
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from tri_apsp.api import hops
 from tri_apsp.bench.timing import SECONDS, timed, timed_warm
 from tri_apsp.cli.graph import (
     add_dtype,
+    add_file,
     add_graph,
     check_outputs,
     describe_device,
@@ -72,28 +72,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the mean distance of the pairs that have a path",
     )
     endings = f"ends in one of {', '.join(DISTANCE_FORMATS)}"
-    parser.add_argument(
+    add_file(
+        parser,
         "--closeness",
-        type=Path,
-        metavar="FILE",
-        help=f"write how close each vertex is to those that reach it; {endings}",
+        summary=f"write how close each vertex is to those that reach it; {endings}",
     )
-    parser.add_argument(
+    add_file(
+        parser,
         "--eccentricities",
-        type=Path,
-        metavar="FILE",
-        help="write the distance from each vertex to the farthest one",
+        summary="write the distance from each vertex to the farthest one",
     )
     parser.add_argument(
         "--weighted", action="store_true", help="measure paths by their weight, not by their edges"
     )
-    parser.add_argument(
+    add_file(
+        parser,
         "-o",
         "--out",
-        type=Path,
-        metavar="FILE",
-        help="write all hops in int16, or in int32 if one is longer; ends in one of "
-        f"{', '.join(DISTANCE_FORMATS)}",
+        summary=f"write all hops in int16, or in int32 if one is longer; {endings}",
     )
     parser.add_argument(
         "--source",

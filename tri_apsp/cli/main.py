@@ -25,6 +25,7 @@ COMMANDS = {
     "sssp": "compute the shortest distances of a sparse graph file from some of its vertices",
     "table": "compute the distances between chosen vertices of a graph file, or of pairs",
     "nearest": "find the nearest of some vertices of a graph file for every vertex",
+    "prepare": "order a graph file, such as a road network, once for many later commands",
     "hops": "count the edges of paths in a graph file: diameter, closeness and others",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",

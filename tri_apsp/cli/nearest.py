@@ -2,13 +2,13 @@
 
 import argparse
 from functools import partial
-from pathlib import Path
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.timing import timed_once
 from tri_apsp.cli.graph import (
-    add_dtype,
+    add_file,
     add_graph,
+    add_rows,
     check_outputs,
     describe_device,
     describe_distances,
@@ -18,11 +18,11 @@ from tri_apsp.cli.graph import (
     sparse_of,
     summarise,
 )
-from tri_apsp.cli.vertices import add_file, read_texts, vertices_in
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.cli.vertices import read_texts, vertices_in
+from tri_apsp.console.options import add_json
 from tri_apsp.console.output import print_lines, print_result
 from tri_apsp.device import resolve
-from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph
+from tri_apsp.graphs import SparseGraph
 from tri_apsp.graphs.write import nearest_lines, write_values
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name
@@ -40,8 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_file(
         parser,
         "--sources",
-        "the vertices of which the nearest is wanted, such as facilities, as the file calls them, "
-        "one per line; or - for standard input",
+        summary="the vertices of which the nearest is wanted, such as facilities, as the file "
+        "calls them, one per line; or - for standard input",
         required=True,
     )
     parser.add_argument(
@@ -49,16 +49,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure the distance from each vertex to a source; default: from the source to it",
     )
-    parser.add_argument(
+    add_rows(parser)
+    add_file(
+        parser,
         "-o",
         "--out",
-        type=Path,
-        metavar="FILE",
-        help="write the columns vertex, nearest and distance; ends in one of "
+        summary="write the columns vertex, nearest and distance; ends in one of "
         f"{', '.join(_FORMATS)}; default: to standard output, without a summary",
     )
-    add_device(parser, engine=False)
-    add_dtype(parser, SPARSE_DTYPES)
     add_json(parser, _KEYS)
     parser.epilog = (
         "A vertex without a path has the distance inf, and for its nearest source -1, or nothing "
@@ -78,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     if args.to_sources:
         graph = SparseGraph(graph.n, graph.by_destination, graph.labels)
     with labelled(given.labels):
-        solve = partial(shortest_paths, graph, sources=sources, min_only=True)
+        solve = partial(shortest_paths, graph, sources=sources, min_only=True, limit=args.limit)
         result, seconds = timed_once(solve, device)
     assert result.nearest is not None
     if args.out is not None or not args.json:

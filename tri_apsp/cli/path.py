@@ -7,6 +7,7 @@ import torch
 
 from tri_apsp.api import shortest_paths, shortest_simple_paths
 from tri_apsp.cli.graph import (
+    AnyGraph,
     add_graph,
     add_solver,
     as_number,
@@ -20,7 +21,6 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import Graph
 from tri_apsp.graphs.labels import vertex_of
 from tri_apsp.graphs.write import quoted
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _print_several(
-    graph: Graph,
+    graph: AnyGraph,
     args: argparse.Namespace,
     device: torch.device,
     vertices: tuple[int, int],

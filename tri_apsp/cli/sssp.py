@@ -7,9 +7,9 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.bench.timing import SECONDS, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
-    add_dtype,
     add_graph,
     add_outputs,
+    add_rows,
     check_outputs,
     describe_device,
     describe_graph,
@@ -18,12 +18,11 @@ from tri_apsp.cli.graph import (
     sparse_of,
     write_result,
 )
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.options import add_json
 from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.labels import vertex_of
-from tri_apsp.graphs.sparse import SPARSE_DTYPES
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS
 
@@ -64,15 +63,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all-methods", action="store_true", help="run each method, and show the time of each"
     )
     parser.add_argument(
-        "--limit", type=float, metavar="D", help="the farthest distance of interest"
-    )
-    parser.add_argument(
         "--min-only",
         action="store_true",
         help="the distance from the nearest of the sources, as one row",
     )
-    add_device(parser, engine=False)
-    add_dtype(parser, SPARSE_DTYPES)
+    add_rows(parser)
     add_outputs(parser)
     add_json(parser, _KEYS)
     parser.epilog = (

@@ -2,14 +2,15 @@
 
 import argparse
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tri_apsp.api import paired_distances, shortest_paths
+from tri_apsp.arguments import limit_of
 from tri_apsp.bench.timing import timed_once
 from tri_apsp.cli.graph import (
-    add_dtype,
+    add_file,
     add_graph,
+    add_rows,
     check_outputs,
     describe_device,
     describe_distances,
@@ -19,14 +20,14 @@ from tri_apsp.cli.graph import (
     sparse_of,
     summarise,
 )
-from tri_apsp.cli.vertices import add_file, pairs_in, read_texts, vertices_in
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.cli.vertices import pairs_in, read_texts, vertices_in
+from tri_apsp.console.options import add_json
 from tri_apsp.console.output import print_lines, print_result
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import DISTANCE_FORMATS, SPARSE_DTYPES
+from tri_apsp.graphs import DISTANCE_FORMATS
 from tri_apsp.graphs.write import pair_lines, table_lines, write_values
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import dtype_name, no_edge
 
 _KEYS = (
     "n, edges, shape (of the distances), device, dtype, method and engine (null for pairs), "
@@ -40,24 +41,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `table`."""
     add_graph(parser)
     wanted = parser.add_mutually_exclusive_group(required=True)
-    add_file(wanted, "--sources", "the vertices of the rows, as the file calls them, one per line")
+    add_file(
+        wanted,
+        "--sources",
+        summary="the vertices of the rows, as the file calls them, one per line",
+    )
     add_file(
         wanted,
         "--pairs",
-        "in place of a table, distances of pairs: a source and a target per line, between them a "
-        "comma, a tab or blanks",
+        summary="in place of a table, distances of pairs: a source and a target per line, between "
+        "them a comma, a tab or blanks",
     )
-    add_file(parser, "--targets", "the vertices of the columns, one per line; default: all")
-    parser.add_argument(
+    add_file(parser, "--targets", summary="the vertices of the columns, one per line; default: all")
+    add_rows(parser)
+    add_file(
+        parser,
         "-o",
         "--out",
-        type=Path,
-        metavar="FILE",
-        help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}; default: as .csv "
-        "to standard output, without a summary",
+        summary=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}; default: as "
+        ".csv to standard output, without a summary",
     )
-    add_device(parser, engine=False)
-    add_dtype(parser, SPARSE_DTYPES)
     add_json(parser, _KEYS)
     parser.epilog = (
         "One of these files may be - for standard input. Lines that begin with # are comments. A "
@@ -81,6 +84,8 @@ def run(args: argparse.Namespace) -> None:
         solve = partial(paired_distances, graph, sources, targets)
         with labelled(labels):
             distances, seconds = timed_once(solve, device)
+        if args.limit is not None:
+            distances[distances > limit_of(args.limit, graph.dtype)] = no_edge(graph.dtype)
         lines = pair_lines(
             distances,
             [labels[vertex] for vertex in sources],
@@ -93,7 +98,9 @@ def run(args: argparse.Namespace) -> None:
             chosen = vertices_in(texts["--targets"], labels, "--targets")
             columns = [labels[vertex] for vertex in chosen]
         with labelled(labels):
-            solve_table = partial(shortest_paths, graph, sources=sources, targets=chosen)
+            solve_table = partial(
+                shortest_paths, graph, sources=sources, targets=chosen, limit=args.limit
+            )
             result, seconds = timed_once(solve_table, device)
         ran, distances = {"method": result.method, "engine": result.engine}, result.distances
         lines = table_lines(distances, [labels[vertex] for vertex in sources], columns)

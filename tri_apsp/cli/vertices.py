@@ -15,13 +15,6 @@ from tri_apsp.graphs.text import Text
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def add_file(
-    parser: argparse._ActionsContainer, option: str, summary: str, *, required: bool = False
-) -> None:
-    """Add an option that names a file of vertices or pairs."""
-    parser.add_argument(option, type=Path, metavar="FILE", help=summary, required=required)
-
-
 def read_texts(args: argparse.Namespace, *options: str) -> dict[str, Text]:
     """Return the contents of the files that options name, before the graph is read.
 
@@ -77,11 +70,11 @@ def _rows(
     """Return the vertices of each line that is no comment."""
     if not len(labels):
         vertex_of(labels, "", option)  # raises
-    find, rows = _finder(labels), list[list[int]]()
+    rows = list[list[int]]()
     for number, line in text.rows():
         try:
-            row = [find(label) for label in split(line.strip())]
-        except (KeyError, ValueError):
+            row = [vertex_of(labels, label, option) for label in split(line.strip())]
+        except InputError:  # which names neither the file nor the line
             row = []
         if len(row) != width:
             shown = f"from {labels[0]} to {labels[len(labels) - 1]}"
@@ -97,15 +90,6 @@ def _rows(
             "line."
         )
     return rows
-
-
-def _finder(labels: Labels) -> Callable[[str], int]:
-    """Return a function from the text of a label to its vertex, which raises KeyError or
-    ValueError if there is none.
-    """
-    if isinstance(labels, range):
-        return lambda text: labels.index(int(text))
-    return {str(label): vertex for vertex, label in enumerate(labels)}.__getitem__
 
 
 def _fields(line: str, delimiter: str | None) -> list[str]:

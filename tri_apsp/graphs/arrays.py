@@ -19,6 +19,13 @@ from tri_apsp.graphs.files import Source
 from tri_apsp.memory import require_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
 
+# The key by which PreparedGraph.load recognises a file.
+_PREPARED = "tri_apsp_prepared"
+
+
+class PreparedFileError(InputError):
+    """A file holds a prepared graph, which PreparedGraph.load reads."""
+
 
 def read_numpy(source: Source) -> Graph:
     """Return the graph of a `.npy` or `.npz` file.
@@ -27,6 +34,7 @@ def read_numpy(source: Source) -> Graph:
     a sparse matrix as scipy.sparse.save_npz writes it, in which every stored entry is an edge.
 
     Raises:
+        PreparedFileError: for a prepared graph.
         InputError: for any other content, such as objects.
     """
     with source.opened() as place:
@@ -38,6 +46,12 @@ def read_numpy(source: Source) -> Graph:
             return _of_array(loaded, str(source))
         with loaded as archive:
             names = sorted(archive.files)
+            if _PREPARED in names:
+                raise PreparedFileError(
+                    f"a graph file must hold edges or weights alone, but {source} is a prepared "
+                    "graph; load it with PreparedGraph.load, or give its path, FILE.npz, to a "
+                    "command."
+                )
             if not {"format", "shape", "data"} <= set(names):
                 name = names[0] if len(names) == 1 else "weights"
                 if name not in names:

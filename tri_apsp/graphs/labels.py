@@ -48,13 +48,17 @@ class Ids(Sequence[Label]):
         """Return the vertex with a label.
 
         Raises:
-            ValueError: there is none.
+            InputError: there is none.
         """
         if isinstance(label, str) == (self.values.dtype.kind == "U"):
             place = int(np.searchsorted(self.values, label))
             if place < len(self.values) and self.values[place] == label:
                 return place
-        raise ValueError(f"{label!r} is no label")
+        ends = f", {self[0]!r} to {self[-1]!r}" if len(self) else ""
+        raise InputError(
+            f"a label must be one of the {len(self)} of the graph{ends}, but is {label!r}; give "
+            "one of these."
+        )
 
 
 def integers_of(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
