@@ -248,8 +248,9 @@ def shortest_paths(
             tensor; one may occur more than once. None: all. Not with a batch, `overwrite` or
             check=False.
         targets: the vertices whose columns of the distances are wanted, as `sources`. None: all.
-            Needs `sources`; not with `predecessors`. Memory is that of these columns; "dijkstra"
-            ends a row when it knows them.
+            Needs `sources`. Memory is that of these columns, and "dijkstra" ends a row when it
+            knows them; with `predecessors` whole rows are solved, since paths lead through other
+            vertices.
         directed: False: each edge counts in both directions, the lighter one of (i, j) and (j, i).
             Not with `overwrite` or `offsets`.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of

@@ -64,7 +64,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 def _as_asked(result: Result, request: Request) -> Result:
     """Return a result with the labels, the columns and the value for no path of a request."""
     distances, no_path = result.distances, request.no_path
-    if request.targets is not None and not isinstance(result.plan, SparsePlan):
+    solved = result.plan.targets if isinstance(result.plan, SparsePlan) else None
+    if request.targets is not None and solved is None:
         distances = distances[:, request.targets.to(distances.device)]
     if no_path is not None:
         if bool((distances == no_path).any()):
@@ -138,7 +139,8 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         reason=reason,
         choice=request.method if request.method in ROW_METHODS else "auto",
         sources=request.sources,
-        targets=request.targets,
+        # Paths to targets lead through other vertices, so that predecessors need whole rows.
+        targets=None if request.options.predecessors else request.targets,
         limit=request.limit,
         min_only=request.min_only,
         options=request.options,

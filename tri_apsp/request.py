@@ -192,11 +192,6 @@ class Request:
         vertices = sources_of(sources, self.n)
         limit = None if self.limit is None else limit_of(self.limit, self.dtype)
         columns = None if targets is None else sources_of(targets, self.n, "targets")
-        if columns is not None and self.options.predecessors:
-            raise InputError(
-                "`predecessors` must not be given with `targets`, since paths pass through other "
-                "vertices; leave `targets` out, or take paired_paths."
-            )
         return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 
     def _check_out(self) -> None:

@@ -29,7 +29,7 @@ class Result:
             `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, or None if they were
-            not asked for. [i, j] is the vertex before j on a shortest path from i: following them
+            not asked for; with `targets` for all vertices, (len(sources), n). [i, j] is the vertex before j on a shortest path from i: following them
             from j leads to i, along edges whose weights add up to the distance (of floats, within
             rounding). -1 where there is no path, and on the diagonal. Of several shortest paths,
             the edge (i, j) itself is taken first, else the path whose vertex before j is the
@@ -181,11 +181,8 @@ class Result:
                 f"but have {len(from_)}, {len(to)} and {len(graphs)}; give one of each for every "
                 "path."
             )
-        rows, distances = (
-            graphs * row_count + self._rows(from_, to),
-            self.distances.reshape(batch * row_count, n),
-        )
-        found = distances[rows, to]
+        rows = graphs * row_count + self._rows(from_, to)
+        found = self.distances.flatten(0, -2)[rows, self._columns(to)]
         none = no_edge(found.dtype) if self.no_path is None else self.no_path
         exists = (found > minus_infinity(found.dtype)) & (found != none)
         return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
@@ -222,18 +219,9 @@ class Result:
         """Return the row of the result that has the path from each source to its target."""
         if self.sources is None:
             return sources
-        device = sources.device
-        row_of = torch.full((self.distances.shape[-1],), -1, device=device)
-        row_of[self.sources.to(device)] = (
-            0 if self.nearest is not None else torch.arange(len(self.sources), device=device)
-        )
-        rows = row_of[sources]
-        if bool((rows < 0).any()):
-            raise InputError(
-                f"the source of a path must be one of the result's {len(self.sources)} sources, "
-                f"but one is {int(sources[rows < 0][0])}; solve from it too."
-            )
+        rows = self._places(sources, self.sources, "source")
         if self.nearest is not None:
+            rows = torch.zeros_like(rows)
             nearest = self.nearest[targets]
             wrong = (nearest >= 0) & (nearest != sources)
             if bool(wrong.any()):
@@ -243,6 +231,24 @@ class Result:
                     f"{int(sources[wrong][0])}; give that one."
                 )
         return rows
+
+    def _columns(self, targets: torch.Tensor) -> torch.Tensor:
+        """Return the column of the distances of each target."""
+        return targets if self.targets is None else self._places(targets, self.targets, "target")
+
+    def _places(self, vertices: torch.Tensor, among: torch.Tensor, end: str) -> torch.Tensor:
+        """Return the place of each vertex among the sources or targets of the result."""
+        assert self.predecessors is not None
+        device = vertices.device
+        place_of = torch.full((self.predecessors.shape[-1],), -1, device=device)
+        place_of[among.to(device)] = torch.arange(len(among), device=device)
+        places = place_of[vertices]
+        if bool((places < 0).any()):
+            raise InputError(
+                f"the {end} of a path must be one of the result's {len(among)} {end}s, but one is "
+                f"{int(vertices[places < 0][0])}; give it among the {end}s of the solve."
+            )
+        return places
 
     def _predecessors(self, wanted: str) -> torch.Tensor:
         """Return the predecessors (batch, n, n)."""
