@@ -103,6 +103,11 @@ def minus_infinity(dtype: torch.dtype) -> float | int:
     return -float("inf") if dtype.is_floating_point else -int(no_edge(dtype))
 
 
+def largest_distance(dtype: torch.dtype) -> float | int:
+    """Return the largest distance that a dtype holds."""
+    return torch.finfo(dtype).max if dtype.is_floating_point else int(no_edge(dtype)) - 1
+
+
 def remedy_beyond(dtype: torch.dtype) -> str:
     """Return what to do about a value that `dtype` cannot hold, for the end of a message."""
     wider = {torch.int16: "int32", torch.int32: "int64", torch.float32: "float64"}

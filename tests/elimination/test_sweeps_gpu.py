@@ -91,7 +91,7 @@ class SweepsContract:
             order = np.argsort(-np.abs(np.arange(graph.n) - graph.n // 2), kind="stable")
         found = elimination_tree(graph, order, 1 << 24)
         assert found is not None
-        elimination = customize(found, graph, found.places_of(graph))
+        elimination = customize(found, graph, found.weight_indices_of(graph))
         assert elimination is not None
         return GpuSweeps(
             elimination, torch.device(self.device), in_shared_memory=self.in_shared_memory

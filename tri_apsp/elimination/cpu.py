@@ -53,7 +53,7 @@ class CpuSweeps(Sweeps):
         starts, missing = tree.positions[sources.numpy()], elimination.missing
         most = self._limit(limit)
         d = np.empty((len(starts), tree.n), elimination.dtype)
-        lists = *self._tree, elimination.to, elimination.back
+        lists = *self._tree, elimination.upward, elimination.downward
         if len(starts) <= _SINGLE_ROWS * thread_count():
 
             def solve_one(s: int) -> None:
@@ -162,7 +162,7 @@ class CpuSweeps(Sweeps):
         from tri_apsp.kernels.cpu import labels as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        weights = elimination.to, elimination.back, elimination.middles
+        weights = elimination.upward, elimination.downward, elimination.middles
         limits = elimination.missing, elimination.limit
         # Of each task: the pairs, the vertices of their paths, and the lengths.
         found = list[tuple[Array, Array, Array]]()
@@ -186,7 +186,7 @@ class CpuSweeps(Sweeps):
         elimination, tree = self.elimination, self.elimination.tree
         starts = tree.positions[sources.numpy()]
         x, nearest = np.empty(tree.n, elimination.dtype), np.empty(tree.n, np.int32)
-        weights = elimination.to, elimination.back
+        weights = elimination.upward, elimination.downward
         limits = elimination.missing, elimination.limit
         kernels.sweep_nearest(*self._tree[:2], *weights, starts, *limits, x, nearest)
         return torch.from_numpy(x[tree.positions]), torch.from_numpy(
@@ -248,7 +248,7 @@ class CpuSweeps(Sweeps):
     def _lane_lists(self, from_source: bool) -> tuple[Any, ...]:
         """Return the arguments of kernels by which lanes are sources, or else targets."""
         elimination, tree = self.elimination, self.elimination.tree
-        climb, sweep = elimination.to, elimination.back
+        climb, sweep = elimination.upward, elimination.downward
         weights = (climb, sweep) if from_source else (sweep, climb)
         return self._tree, tree.slots, tree.edge_slots, *weights
 
@@ -285,7 +285,7 @@ class CpuSweeps(Sweeps):
 
         elimination, tree = self.elimination, self.elimination.tree
         tasks, found = list[CpuTask](), list[_Labels]()
-        weights = elimination.to, elimination.back
+        weights = elimination.upward, elimination.downward
         for positions, own in zip((starts, ends), weights, strict=True):
             touched, offsets = self._touched(positions)
             begins = np.empty(tree.n, np.int64)  # of touched positions alone

@@ -151,7 +151,7 @@ class GpuSweeps(Sweeps):
     ) -> None:
         super().__init__(elimination, device)
         self._tree = elimination.tree
-        self._dtype = torch.from_numpy(elimination.to[:0]).dtype
+        self._dtype = torch.from_numpy(elimination.upward[:0]).dtype
         capability = None if device.type == "cpu" else describe(device).capability
         can_use = capability is not None and capability >= (8, 0)
         self._in_shared = can_use if in_shared_memory is None else in_shared_memory
@@ -390,8 +390,8 @@ class GpuSweeps(Sweeps):
         shape, lists = (len(positions), self._width), self._lists
         labels = torch.empty(shape, dtype=self._dtype, device=self.device)
         path = torch.empty(shape, dtype=torch.int32, device=self.device)
-        weights = self._weights["to" if from_source else "back"]
-        names = "depths", "parents", "vertices", "offsets", "places"
+        weights = self._weights["upward" if from_source else "downward"]
+        names = "depths", "parents", "vertices", "offsets", "ancestor_depths"
         self._launch(
             "climb",
             len(positions),
@@ -536,10 +536,10 @@ class GpuSweeps(Sweeps):
             ("schedule", levels, self._wide, unroll),
             lambda: schedule_of(tree, levels, wide=self._wide, unroll=unroll, device=self.device),
         )
-        is_to = not from_source or self.elimination.is_symmetric
-        key = is_to, levels
+        is_upward = not from_source or self.elimination.is_symmetric
+        key = is_upward, levels
         if key not in self._schedules:
-            weights = self._weights["to" if is_to else "back"]
+            weights = self._weights["upward" if is_upward else "downward"]
             values = torch.cat((weights, weights.new_full((1,), self._missing)))
             records = schedule.words.clone()
             view = records.view(self._dtype)
@@ -552,13 +552,15 @@ class GpuSweeps(Sweeps):
     @cached_property
     def _weights(self) -> dict[str, torch.Tensor]:
         given = self.elimination
-        to = torch.from_numpy(given.to).to(self.device)
-        back = to if given.is_symmetric else torch.from_numpy(given.back).to(self.device)
-        return {"to": to, "back": back}
+        upward = torch.from_numpy(given.upward).to(self.device)
+        downward = upward
+        if not given.is_symmetric:
+            downward = torch.from_numpy(given.downward).to(self.device)
+        return {"upward": upward, "downward": downward}
 
     @property
     def _lists(self) -> dict[str, torch.Tensor]:
-        """The arrays of the tree, and the depths of the ancestors of its edges as `places`."""
+        """The arrays of the tree, and the depths of the ancestors of its edges."""
         tree = self._tree
 
         def copy() -> dict[str, torch.Tensor]:
@@ -568,7 +570,7 @@ class GpuSweeps(Sweeps):
                 "parents": tree.parents,
                 "depths": tree.depths,
                 "offsets": tree.offsets,
-                "places": tree.depths[tree.ancestors],
+                "ancestor_depths": tree.depths[tree.ancestors],
             }
             return {name: torch.from_numpy(x).to(self.device) for name, x in arrays.items()}
 

@@ -27,6 +27,8 @@ from tri_apsp.elimination.tree import (
 from tri_apsp.elimination.weights import Elimination, customize
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.arrays import PREPARED_KEY
+from tri_apsp.graphs.files import open_output
 from tri_apsp.graphs.labels import Ids, Labels
 from tri_apsp.graphs.sparse import (
     SPARSE_DTYPES,
@@ -72,7 +74,8 @@ class PreparedGraph(SparseGraph):
         directed: whether it was prepared as it is; False: with each edge in both directions.
         tree: the elimination tree of the order; None without one.
         reason: why there is an order, or none.
-        places: where the weight of each edge goes in the filled graph; None without an order.
+        weight_indices: where the weight of each edge goes in the filled graph; None without an
+            order.
 
     Examples:
         >>> import tri_apsp
@@ -86,7 +89,7 @@ class PreparedGraph(SparseGraph):
     directed: bool = True
     tree: EliminationTree | None = None
     reason: str = ""
-    places: Array | None = field(default=None, repr=False)
+    weight_indices: Array | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return self.summary
@@ -108,9 +111,9 @@ class PreparedGraph(SparseGraph):
 
     @cached_property
     def _elimination(self) -> Elimination | None:
-        if self.tree is None or self.places is None:
+        if self.tree is None or self.weight_indices is None:
             return None
-        return customize(self.tree, self, self.places)
+        return customize(self.tree, self, self.weight_indices)
 
     @cached_property
     def sweeps(self) -> Sweeps | None:
@@ -139,15 +142,15 @@ class PreparedGraph(SparseGraph):
     @cached_property
     def has_long_hops(self) -> bool:
         """Whether a breadth-first search has many levels."""
-        return search_levels(self)[0] >= LEAST_LEVELS
+        return len(search_levels(self, LEAST_LEVELS)) > LEAST_LEVELS
 
     def both_ways(self) -> SparseGraph:
         """Return the graph in which each edge counts in both directions, with the same order."""
         found = super().both_ways()
         if self.tree is None:
             return found
-        places = self.tree.places_of(found.to(torch.device("cpu")))
-        return replace(self, by_source=found.by_source, directed=False, places=places)
+        indices = self.tree.weight_indices_of(found.to(torch.device("cpu")))
+        return replace(self, by_source=found.by_source, directed=False, weight_indices=indices)
 
     def without_isolated(self) -> tuple[SparseGraph, torch.Tensor]:
         """Return the graph of the vertices that have an edge, and these; with an order, the whole
@@ -238,8 +241,8 @@ class PreparedGraph(SparseGraph):
                 "`weights` must have no edge that the prepared graph lacks, but have one from "
                 f"{self.labels[source]} to {self.labels[target]}; prepare that graph."
             )
-        kept = None if self.places is None else self.places[places.cpu().numpy()]
-        return replace(self, by_source=given, places=kept)
+        kept = None if self.weight_indices is None else self.weight_indices[places.cpu().numpy()]
+        return replace(self, by_source=given, weight_indices=kept)
 
     def with_order(self, order: str | Sequence[int] | torch.Tensor) -> PreparedGraph:
         """Return the graph with another order of elimination: see prepare."""
@@ -252,8 +255,7 @@ class PreparedGraph(SparseGraph):
             path: ends in .npz.
 
         Raises:
-            InputError: another ending.
-            OSError: it cannot be written.
+            InputError: another ending; it cannot be written.
 
         Examples:
             >>> import pathlib
@@ -269,20 +271,20 @@ class PreparedGraph(SparseGraph):
         offsets, vertices, weights = self.by_source.arrays()
         order = np.empty(0, np.int32) if self.tree is None else self.tree.vertices[::-1]
         kind, labels = _labels_as_array(self.labels)
-        with Path(path).open("wb") as file:
-            np.savez(
-                file,
-                tri_apsp_prepared=_VERSION,
-                offsets=offsets,
-                vertices=vertices,
-                weights=weights,
-                kind_of_labels=kind,
-                labels=labels,
-                has_order=self.tree is not None,
-                order=order,
-                directed=self.directed,
-                reason=self.reason,
-            )
+        arrays: dict[str, Any] = {
+            PREPARED_KEY: _VERSION,
+            "offsets": offsets,
+            "vertices": vertices,
+            "weights": weights,
+            "kind_of_labels": kind,
+            "labels": labels,
+            "has_order": self.tree is not None,
+            "order": order,
+            "directed": self.directed,
+            "reason": self.reason,
+        }
+        with open_output(Path(path)) as file:
+            np.savez(file, **arrays)
 
     @classmethod
     def load(
@@ -311,7 +313,7 @@ class PreparedGraph(SparseGraph):
                 f"{path} must be a file that PreparedGraph.save wrote, but is damaged or another "
                 f"file ({error}); prepare the graph again."
             ) from None
-        version = found.get("tri_apsp_prepared")
+        version = found.get(PREPARED_KEY)
         if version is None or str(version) != str(_VERSION) or not found.keys() >= _KEYS:
             written = "is another file" if version is None else f"has version {version}"
             raise InputError(
@@ -408,20 +410,25 @@ def _with_tree(
 ) -> PreparedGraph:
     """Return a graph with a tree, which is not None."""
     assert tree is not None
-    return replace(graph, tree=tree, places=tree.places_of(on_cpu), reason=reason)
+    indices = tree.weight_indices_of(on_cpu)
+    return replace(graph, tree=tree, weight_indices=indices, reason=reason)
 
 
-def search_levels(graph: SparseGraph) -> tuple[int, int]:
-    """Return the levels of a breadth-first search in both directions from the vertex with the most
-    edges, and the vertices of the smallest level in the middle; 0 if there is none.
+def search_levels(graph: SparseGraph, most: int | None = None) -> Array:
+    """Return the number of vertices before each level of a breadth-first search in both directions
+    from the vertex with the most edges, and last of all that it found.
+
+    Args:
+        most: levels, at which the search ends; None: it finds all.
     """
-    from tri_apsp.kernels.cpu.sparse import narrowest_level
+    from tri_apsp.kernels.cpu.sparse import search
 
     if not graph.edges:
-        return 0, 0
+        return np.zeros(1, np.int32)
     lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
-    levels, width = narrowest_level(*lists, np.diff(lists[0]).argmax())
-    return int(levels), int(width)
+    hub = np.diff(lists[0]).argmax()
+    found: Array = search(*lists, hub, graph.n if most is None else most, graph.n)
+    return found
 
 
 def _found(graph: SparseGraph) -> EliminationTree | None:

@@ -120,16 +120,16 @@ class EliminationTree:
         """(edges,) of int32, the slots of the ancestors."""
         return self.slots[self.ancestors]
 
-    def places_of(self, graph: SparseGraph) -> Array:
+    def weight_indices_of(self, graph: SparseGraph) -> Array:
         """Return where the weight of each edge of a graph on the CPU goes, (edges of the graph,) of
-        int64 in the order of its `by_source`: to edge e of the filled graph, or for edges + e back
-        along it; -1 for loops, and for edges that the filled graph lacks.
+        int64 in the order of its `by_source`: to edge e of the filled graph, or for edges + e down
+        it; -1 for loops, and for edges that the filled graph lacks.
         """
-        from tri_apsp.kernels.cpu.elimination_tree import places_of_edges
+        from tri_apsp.kernels.cpu.elimination_tree import weight_indices
 
         edges = graph.by_source.arrays()[:2]
-        places: Array = places_of_edges(*edges, self.positions, self.offsets, self.ancestors)
-        return places
+        found: Array = weight_indices(*edges, self.positions, self.offsets, self.ancestors)
+        return found
 
     @cached_property
     def parts(self) -> list[Array]:

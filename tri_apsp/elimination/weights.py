@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
 from tri_apsp.elimination.tree import EliminationTree
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import largest_distance, no_edge
 
 # With negative integers, each path weighs at most this share of no_edge in absolute value, so that
 # no_edge and up to three paths together exceed every distance.
@@ -25,18 +24,18 @@ class Elimination:
 
     Attributes:
         tree: their elimination tree.
-        to: (edges,), the lightest path from each position to its ancestor through descendants of
-            the position.
-        back: (edges,), the lightest such path from the ancestor to the position; `to` itself if
-            the weights are symmetric.
+        upward: (edges,), the lightest path from each position to its ancestor through descendants
+            of the position.
+        downward: (edges,), the lightest such path from the ancestor to the position; `upward`
+            itself if the weights are symmetric.
         missing: no_edge of the dtype, which means no path.
         limit: larger sums mean no path.
         given: (2, edges), the weights of the graph at the edges that it has, else `missing`.
     """
 
     tree: EliminationTree
-    to: Array
-    back: Array
+    upward: Array
+    downward: Array
     missing: Any
     limit: Any
     given: Array
@@ -44,22 +43,22 @@ class Elimination:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the weights."""
-        dtype: np.dtype[Any] = self.to.dtype
+        dtype: np.dtype[Any] = self.upward.dtype
         return dtype
 
     @property
     def is_symmetric(self) -> bool:
         """Whether each edge weighs as much in both directions."""
-        return self.to is self.back
+        return self.upward is self.downward
 
     @cached_property
     def middles(self) -> Array:
-        """(2, edges) of int32: the position through which the lightest path of each edge leads, to
-        an ancestor and back; -1 where it is an edge of the graph, -2 where there is none.
+        """(2, edges) of int32: the position through which the lightest path of each edge leads,
+        upward and downward; -1 where it is an edge of the graph, -2 where there is none.
         """
         from tri_apsp.kernels.cpu.customization import middle_positions
 
-        weights = np.stack((self.to, self.back))
+        weights = np.stack((self.upward, self.downward))
         middles = np.full(weights.shape, -2, np.int32)
         middles[(self.given == weights) & (weights <= self.limit)] = -1
         tree = self.tree
@@ -67,13 +66,15 @@ class Elimination:
         return middles
 
 
-def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimination | None:
+def customize(
+    tree: EliminationTree, graph: SparseGraph, weight_indices: Array
+) -> Elimination | None:
     """Return the elimination of a graph whose tree this is, on the CPU; None if there is a negative
     cycle or loop, or if a path beside negative weights may weigh so much that sums with no_edge are
     ambiguous.
 
     Args:
-        places: what tree.places_of returns of the graph.
+        weight_indices: what tree.weight_indices_of returns of the graph.
 
     Cost: one operation for each triangle of the filled graph.
     """
@@ -81,7 +82,7 @@ def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimi
 
     weights = graph.by_source.arrays()[2]
     missing = weights.dtype.type(no_edge(graph.dtype))
-    if bool((places < 0).any()):  # a loop, which is kept only if it is negative
+    if bool((weight_indices < 0).any()):  # a loop, which is kept only if it is negative
         return None
     limit = largest_distance(graph.dtype)
     if graph.lowest < 0:
@@ -90,17 +91,17 @@ def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimi
         if max(graph.heaviest, -graph.lowest) * max(1, graph.n - 1) > limit:
             return None
     given = np.full((2, tree.edges), missing, weights.dtype)
-    given.ravel()[places] = weights
+    given.ravel()[weight_indices] = weights
     is_symmetric = np.array_equal(*given)
-    to = given[0].copy()
-    back = to if is_symmetric else given[1].copy()
+    upward = given[0].copy()
+    downward = upward if is_symmetric else given[1].copy()
     feasible = np.ones(1, np.bool_)
     lists = tree.offsets, tree.ancestors, *tree.descents
     *side_by_side, top = tree.parts
     try:
         for parts in side_by_side, [top]:
             tasks: list[CpuTask] = [
-                (*lists, to, back, is_symmetric, part, feasible) for part in parts
+                (*lists, upward, downward, is_symmetric, part, feasible) for part in parts
             ]
             run_tasks(kernels.customize, tasks, 64 * tree.edges, thread_count())
     except KeyboardInterrupt:
@@ -108,14 +109,4 @@ def customize(tree: EliminationTree, graph: SparseGraph, places: Array) -> Elimi
         raise
     if not feasible[0]:
         return None
-    return Elimination(tree, to, back, missing, weights.dtype.type(limit), given)
-
-
-def fits_all(graph: SparseGraph) -> bool:
-    """Return whether the dtype holds the weight of any path."""
-    return bool(graph.heaviest * max(1, graph.n - 1) <= largest_distance(graph.dtype))
-
-
-def largest_distance(dtype: torch.dtype) -> float | int:
-    """Return the largest distance that a dtype holds."""
-    return torch.finfo(dtype).max if dtype.is_floating_point else int(no_edge(dtype)) - 1
+    return Elimination(tree, upward, downward, missing, weights.dtype.type(limit), given)

@@ -19,8 +19,8 @@ from tri_apsp.graphs.files import Source
 from tri_apsp.memory import require_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
 
-# The key by which PreparedGraph.load recognises a file.
-_PREPARED = "tri_apsp_prepared"
+PREPARED_KEY = "tri_apsp_prepared"
+"""Of the version in a file that holds a prepared graph."""
 
 
 class PreparedFileError(InputError):
@@ -46,7 +46,7 @@ def read_numpy(source: Source) -> Graph:
             return _of_array(loaded, str(source))
         with loaded as archive:
             names = sorted(archive.files)
-            if _PREPARED in names:
+            if PREPARED_KEY in names:
                 raise PreparedFileError(
                     f"a graph file must hold edges or weights alone, but {source} is a prepared "
                     "graph; load it with PreparedGraph.load, or give its path, FILE.npz, to a "

@@ -21,7 +21,7 @@ from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.memory import check_memory, require_memory
 from tri_apsp.messages import counted
-from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
+from tri_apsp.semirings import dtype_name, largest_distance, no_edge, remedy_beyond
 
 
 class SciPySparse(Protocol):
@@ -145,6 +145,11 @@ class SparseGraph:
     def heaviest(self) -> float | int:
         """The largest weight; 0 if there is no edge."""
         return self._values.max().item() if self.edges else 0
+
+    @property
+    def fits_dtype(self) -> bool:
+        """Whether the dtype holds the weight of any path without a cycle."""
+        return bool(self.heaviest * max(1, self.n - 1) <= largest_distance(self.dtype))
 
     @property
     def _values(self) -> Any:

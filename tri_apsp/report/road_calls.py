@@ -267,7 +267,9 @@ PHASES: dict[str, RoadCall] = {
     "filled graph": RoadCall(lambda case: partial(filled_graph, case, case.order)),
     "filled graph, RoutingKit": RoadCall(_hierarchy),
     "weights": RoadCall(
-        lambda case: partial(customize, case.tree, case.on_cpu, case.tree.places_of(case.on_cpu))
+        lambda case: partial(
+            customize, case.tree, case.on_cpu, case.tree.weight_indices_of(case.on_cpu)
+        )
     ),
     "weights, RoutingKit": RoadCall(_metric),
     **_rows("prepared", _prepared, 256),

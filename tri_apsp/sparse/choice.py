@@ -114,7 +114,7 @@ def choose(
         return "dijkstra", False
     if in_order:
         return "many_sources", False
-    levels = _levels(graph)
+    levels = len(search_levels(graph, LEAST_LEVELS)) - 1
     is_long = levels >= next(long for most, long in _LONG if rows < most)
     method = "dijkstra" if is_long else "many_sources"
     pays = levels >= LEAST_LEVELS and rows >= _least_eliminated(graph)
@@ -156,7 +156,7 @@ def _share_reached(graph: SparseGraph, sources: torch.Tensor | None, limit: floa
     reached = 0
     for place in sample:
         start = place if sources is None else sources[place].item()
-        reached += min(most, search(*lists, *lists, start, n, most)[1])
+        reached += min(most, search(*lists, *lists, start, n, most)[-1])
     return reached / (len(sample) * n)
 
 
@@ -186,17 +186,6 @@ def _is_in_order(graph: SparseGraph) -> bool:
     return bool(is_in_order(*graph.by_source.arrays()[:2]))
 
 
-def _levels(graph: SparseGraph) -> int:
-    """Return the levels of a breadth-first search from the vertex with the most edges, along edges
-    in both directions, up to the most that count.
-    """
-    from tri_apsp.kernels.cpu.sparse import search
-
-    lists = *graph.by_source.arrays()[:2], *graph.by_destination.arrays()[:2]
-    hub = np.diff(graph.by_source.arrays()[0]).argmax()
-    return int(search(*lists, hub, LEAST_LEVELS, graph.n)[0])
-
-
 def hop_sweeps(graph: SparseGraph, rows: int) -> Sweeps | None:
     """Return the sweeps of a graph whose weights are 1 where they take less time than a
     breadth-first search from `rows` sources; else None.
@@ -217,8 +206,14 @@ def _has_small_separators(graph: SparseGraph) -> bool:
     """Return whether the graph is likely to stay sparse while its vertices are eliminated: a
     breadth-first search in both directions has many levels, of which one in the middle is narrow.
     """
-    levels, width = search_levels(graph)
-    return levels >= LEAST_LEVELS and width**2 <= _WIDEST * graph.n
+    before = search_levels(graph)
+    if len(before) <= LEAST_LEVELS:
+        return False
+    # Of the levels with a quarter of the vertices on each side.
+    quarter, found = before[-1] / 4, before[-1]
+    in_middle = (before[:-1] >= quarter) & (found - before[1:] >= quarter)
+    width = min(np.diff(before)[in_middle].tolist(), default=0)
+    return width**2 <= _WIDEST * graph.n
 
 
 # All rows, ms on two cores of an AMD EPYC: dense; random graphs of 2, 4, 8 and 30 edges each; a

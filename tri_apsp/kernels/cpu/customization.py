@@ -3,8 +3,8 @@
     for v in descending positions:
         for descendants p of v, by edges (p, v):
             for ancestors a of p above v:
-                to(v, a) = min(to(v, a), back(v, p) + to(p, a))
-                back(a, v) = min(back(a, v), back(a, p) + to(p, v))
+                up(v, a) = min(up(v, a), down(v, p) + up(p, a))
+                down(a, v) = min(down(a, v), down(a, p) + up(p, v))
 
 Source: Dibbelt, Strasser, Wagner, Customizable Contraction Hierarchies, 2016, section 7.
 """
@@ -16,13 +16,22 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 @kernel
 def customize(  # type: ignore[no-untyped-def]
-    offsets, ancestors, by_ancestor, descents, descendants, to, back, symmetric, part, feasible
+    offsets,
+    ancestors,
+    by_ancestor,
+    descents,
+    descendants,
+    upward,
+    downward,
+    symmetric,
+    part,
+    feasible,
 ):
     """Lower the weights of the edges from some positions, whose other descendants have theirs.
 
     Args:
         offsets, ancestors, by_ancestor, descents, descendants: of filled_edges.
-        to, back: [edges]; of symmetric weights the same array.
+        upward, downward: [edges]; of symmetric weights the same array.
         part: the positions, ascending.
         feasible: [1] of bool, set to False if a cycle through a descendant weighs less than 0;
             where it is False, this ends soon.
@@ -35,7 +44,7 @@ def customize(  # type: ignore[no-untyped-def]
             return
         for d in range(by_ancestor[v], by_ancestor[v + 1]):
             f = descents[d]
-            down, up = back[f], to[f]
+            down, up = downward[f], upward[f]
             if down + up < 0:
                 feasible[0] = False
                 return
@@ -43,18 +52,20 @@ def customize(  # type: ignore[no-untyped-def]
             if symmetric:
                 for g in range(begin, f):
                     e = place[ancestors[g]]
-                    to[e] = min(to[e], up + to[g])
+                    upward[e] = min(upward[e], up + upward[g])
             else:
                 for g in range(begin, f):
                     e = place[ancestors[g]]
-                    to[e] = min(to[e], down + to[g])
-                    back[e] = min(back[e], back[g] + up)
+                    upward[e] = min(upward[e], down + upward[g])
+                    downward[e] = min(downward[e], downward[g] + up)
 
 
 @kernel
-def middle_positions(offsets, ancestors, by_ancestor, descents, descendants, to, back, middles):  # type: ignore[no-untyped-def]
-    """middles [2, edges] <- the descendant through which the lightest path of each edge leads, to
-    an ancestor and back; it stays where the edge of the graph weighs as little.
+def middle_positions(  # type: ignore[no-untyped-def]
+    offsets, ancestors, by_ancestor, descents, descendants, upward, downward, middles
+):
+    """middles [2, edges] <- the descendant through which the lightest path of each edge leads,
+    upward and downward; it stays where the edge of the graph weighs as little.
 
     Args:
         middles: on entry -1 where an edge of the graph has the weight, else -2.
@@ -67,7 +78,7 @@ def middle_positions(offsets, ancestors, by_ancestor, descents, descendants, to,
             f, p = descents[d], descendants[d]
             for g in range(offsets[p], f):
                 e = place[ancestors[g]]
-                if middles[0, e] == -2 and back[f] + to[g] == to[e]:
+                if middles[0, e] == -2 and downward[f] + upward[g] == upward[e]:
                     middles[0, e] = p
-                if middles[1, e] == -2 and back[g] + to[f] == back[e]:
+                if middles[1, e] == -2 and downward[g] + upward[f] == downward[e]:
                     middles[1, e] = p

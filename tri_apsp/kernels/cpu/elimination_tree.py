@@ -180,24 +180,24 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ign
 
 
 @kernel
-def places_of_edges(offsets, targets, positions, edge_offsets, ancestors):  # type: ignore[no-untyped-def]
+def weight_indices(offsets, targets, positions, edge_offsets, ancestors):  # type: ignore[no-untyped-def]
     """Return where the weight of each edge of a graph goes: the number e of an edge of the filled
-    graph, if it leads to an ancestor, or edges + e, if it leads back; -1 for a loop, and for an
+    graph, if it leads to an ancestor, or edges + e, if it comes from one; -1 for a loop, and for an
     edge that the filled graph does not have.
 
     Args:
         offsets, targets: the edges by source.
     """
-    places = np.empty(len(targets), np.int64)
+    indices = np.empty(len(targets), np.int64)
     for u in range(len(offsets) - 1):
         for f in range(offsets[u], offsets[u + 1]):
             p, a = positions[u], positions[targets[f]]
-            back = 0
+            downward = 0
             if a > p:
-                p, a, back = a, p, len(ancestors)
+                p, a, downward = a, p, len(ancestors)
             e = filled_edge(edge_offsets, ancestors, p, a)
-            places[f] = back + e if e >= 0 else -1
-    return places
+            indices[f] = downward + e if e >= 0 else -1
+    return indices
 
 
 @kernel

@@ -23,7 +23,7 @@ def labels(tree, weights, touched, begins, missing, x):  # type: ignore[no-untyp
 
     Args:
         tree: offsets, ancestors and depths of the elimination tree.
-        weights: [edges], `to` for paths from a vertex, `back` for paths to it.
+        weights: [edges], upward for paths from a vertex, downward for paths to it.
         touched: positions, ascending, with all of their ancestors in the tree.
     """
     offsets, ancestors, depths = tree
@@ -139,7 +139,7 @@ def pairs(  # type: ignore[no-untyped-def]
 
 @kernel
 def paths_of_pairs(  # type: ignore[no-untyped-def]
-    tree, minima, up, down, to, back, middles, starts, targets, missing, limit
+    tree, minima, up, down, upward, downward, middles, starts, targets, missing, limit
 ):
     """Return the positions on a shortest path of each pair, both ends included and no position
     twice, one path after another, and their offsets [pairs + 1]; none beyond the limit.
@@ -147,9 +147,9 @@ def paths_of_pairs(  # type: ignore[no-untyped-def]
     Args:
         tree, minima: see labels and _common.
         up, down: labels, each as values, where the label of each position begins [n].
-        to, back: [edges] of the filled graph.
-        middles: [2, edges], through which position the path of each edge leads, to an ancestor and
-            back; below 0 for edges of the graph.
+        upward, downward: [edges] of the filled graph.
+        middles: [2, edges], through which position the path of each edge leads, upward and
+            downward; below 0 for edges of the graph.
         starts, targets: [pairs], positions.
     """
     last = np.empty(len(tree[2]), np.int32)
@@ -161,7 +161,8 @@ def paths_of_pairs(  # type: ignore[no-untyped-def]
         best, top = _least(tree[2], minima, up[0], down[0], s, t, begins[0], begins[1], missing)
         if top >= 0 and best <= limit:
             # A path of the filled graph, then one of the graph.
-            climbed, descended = _climbed(tree, to, up, s, top), _climbed(tree, back, down, t, top)
+            climbed = _climbed(tree, upward, up, s, top)
+            descended = _climbed(tree, downward, down, t, top)
             path = _unpacked(tree, middles, np.concatenate((climbed, descended[:-1][::-1])))
             if count + len(path) > len(found):
                 larger = np.empty(2 * (count + len(path)), np.int32)

@@ -309,20 +309,19 @@ def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
 @kernel
 def search(offsets, targets, other_offsets, others, start, most_levels, most_vertices):  # type: ignore[no-untyped-def]
     """Search breadth first from `start` along the edges of two lists, which may be the same. Return
-    the levels and the vertices that were found.
+    the number of vertices that were found before each level, and last in all.
 
     Args:
         offsets, targets, other_offsets, others: such as the edges by source and by destination,
             for paths in both directions.
-        most_levels, most_vertices: after which the search ends.
+        most_levels, most_vertices: at which the search ends.
     """
     n = len(offsets) - 1
-    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    seen, queue, before = np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n + 1, np.int32)
     queue[0], seen[start] = start, True
-    begin, count, level = 0, 1, 0
-    while begin < count < most_vertices and level < most_levels:
-        end = count
-        for index in range(begin, end):
+    before[0], before[1], levels, count = 0, 1, 1, 1
+    while levels < most_levels and count < most_vertices:
+        for index in range(before[levels - 1], before[levels]):
             u = queue[index]
             for e in range(offsets[u], offsets[u + 1]):
                 if not seen[targets[e]]:
@@ -334,45 +333,11 @@ def search(offsets, targets, other_offsets, others, start, most_levels, most_ver
                     seen[others[e]] = True
                     queue[count] = others[e]
                     count += 1
-        begin = end
-        level += 1
-    return level, count
-
-
-@kernel
-def narrowest_level(offsets, targets, other_offsets, others, start):  # type: ignore[no-untyped-def]
-    """Search breadth first from `start` along the edges of two lists. Return the levels, and the
-    vertices of the smallest level before and behind which there is a quarter of those found; 0 if
-    there is no such level.
-
-    Args:
-        offsets, targets, other_offsets, others: as for search.
-    """
-    n = len(offsets) - 1
-    seen, queue, begins = np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n + 2, np.int32)
-    queue[0], seen[start] = start, True
-    begins[0], begins[1], levels, count = 0, 1, 0, 1
-    while begins[levels] < count:
-        for index in range(begins[levels], begins[levels + 1]):
-            u = queue[index]
-            for e in range(offsets[u], offsets[u + 1]):
-                if not seen[targets[e]]:
-                    seen[targets[e]] = True
-                    queue[count] = targets[e]
-                    count += 1
-            for e in range(other_offsets[u], other_offsets[u + 1]):
-                if not seen[others[e]]:
-                    seen[others[e]] = True
-                    queue[count] = others[e]
-                    count += 1
+        if count == before[levels]:
+            break
         levels += 1
-        begins[levels + 1] = count
-    smallest = 0
-    for level in range(levels):
-        before, width = begins[level], begins[level + 1] - begins[level]
-        if 4 * before >= count and 4 * (count - begins[level + 1]) >= count:
-            smallest = width if smallest == 0 else min(smallest, width)
-    return levels, smallest
+        before[levels] = count
+    return before[: levels + 1].copy()
 
 
 @kernel

@@ -5,7 +5,7 @@
     for p in ascending positions:                                              # sweep
         for edges e from p:   x[p] = min(x[p], x[ancestor] + sweep[e])
 
-With the weights `to` for the climb and `back` for the sweep, lanes are sources; with the two
+With upward weights for the climb and downward ones for the sweep, lanes are sources; with the two
 exchanged, targets. Totals keep the values of live ancestors alone, in slots that fit the L1 or L2
 cache.
 
@@ -165,7 +165,8 @@ def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
 @kernel
 def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def]
     """Return the positions that a climb from `starts` touches, ascending, and their values
-    [touched + 1, lanes], of which the last row, and all lanes without a start, are `missing`.
+    [touched + 1, lanes]. At last comes n, of which all values are `missing`, as are those of lanes
+    without a start.
 
     Args:
         tree: offsets, ancestors and parents of the elimination tree.
@@ -173,14 +174,15 @@ def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def
         starts: [starts], at most `lanes` positions.
     """
     offsets, ancestors, parents = tree
-    seen, place = np.zeros(len(parents), np.bool_), np.empty(len(parents), np.int32)
-    touched = touched_positions(parents, starts, seen)
-    x = np.full((len(touched) + 1, lanes), missing, weights.dtype)
-    for k in range(len(touched)):
+    n = len(parents)
+    seen, place = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    touched = np.append(touched_positions(parents, starts, seen), np.int32(n))
+    x = np.full((len(touched), lanes), missing, weights.dtype)
+    for k in range(len(touched) - 1):
         place[touched[k]] = k
     for s in range(len(starts)):
         x[place[starts[s]], s] = 0
-    for k in range(len(touched) - 1, -1, -1):
+    for k in range(len(touched) - 2, -1, -1):
         row = x[k]
         for e in range(offsets[touched[k]], offsets[touched[k] + 1]):
             other, w = x[place[ancestors[e]]], weights[e]
@@ -196,10 +198,9 @@ def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):  # type
     touched, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
     k = 0
     for p in range(len(x)):
-        first = len(touched)
-        if k < len(touched) and touched[k] == p:
-            first = k
-            k += 1
+        is_touched = touched[k] == p
+        first = k if is_touched else len(touched) - 1
+        k += is_touched
         _lower(x, p, initial, first, ancestors, weights, offsets[p], offsets[p + 1], width)
 
 
@@ -220,10 +221,9 @@ def sweep_totals(  # type: ignore[no-untyped-def]
     touched, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
     k = 0
     for p in range(len(slots)):
-        first = len(touched)
-        if k < len(touched) and touched[k] == p:
-            first = k
-            k += 1
+        is_touched = touched[k] == p
+        first = k if is_touched else len(touched) - 1
+        k += is_touched
         place = slots[p] if slots[p] >= 0 else scratch
         _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
         _add(x, place, limit, total, reached, farthest, MANY)
@@ -245,10 +245,9 @@ def sweep_within(  # type: ignore[no-untyped-def]
     touched, initial = climb(tree, climb_weights, starts, missing, lanes)
     k = 0
     for p in range(len(slots)):
-        first = len(touched)
-        if k < len(touched) and touched[k] == p:
-            first = k
-            k += 1
+        is_touched = touched[k] == p
+        first = k if is_touched else len(touched) - 1
+        k += is_touched
         place = slots[p] if slots[p] >= 0 else scratch
         _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
         row, amount = x[place], amounts[p]

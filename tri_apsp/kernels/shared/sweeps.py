@@ -31,7 +31,7 @@ def _climb_kernel(
     parents_ptr,  # int32 (n,), -1 for roots
     vertices_ptr,  # int32 (n,)
     offsets_ptr,  # int64 (n + 1,): the edges of each position
-    places_ptr,  # int32 (edges,): the depths of the ancestors to which they lead
+    ancestor_depths_ptr,  # int32 (edges,): the depths of the ancestors to which they lead
     weights_ptr,  # (edges,)
     width,
     NO_EDGE: tl.constexpr,
@@ -72,7 +72,7 @@ def _climb_kernel(
         x = tl.load(labels_ptr + depth)
         for edge in range(begin, end, EDGES):
             inside = edge + offs < end
-            place = tl.load(places_ptr + edge + offs, mask=inside, other=0)
+            place = tl.load(ancestor_depths_ptr + edge + offs, mask=inside, other=0)
             w = tl.load(weights_ptr + edge + offs, mask=inside, other=NO_EDGE)
             before = tl.load(labels_ptr + place, mask=inside, other=NO_EDGE)
             tl.store(labels_ptr + place, tl.minimum(before, x + w), mask=inside)
