@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tri_apsp
-from tri_apsp import InputError, PreparedGraph, prepare
+from tri_apsp import InputError, PreparedGraph, no_edge, prepare
 from tri_apsp.elimination.tree import elimination_tree
 from tri_apsp.graphs import generate
 from tri_apsp.graphs.sparse import SparseGraph, sparse_graph
@@ -65,6 +65,16 @@ def test_tree_of_any_order(graph: SparseGraph, seed: int) -> None:
             assert slots[p] == -1
     places = np.sort(np.concatenate(tree.parts))
     assert np.array_equal(places, np.arange(graph.n))
+
+
+def test_parts_of_small_components() -> None:
+    """Each position is in one part."""
+    weights = torch.full((100, 100), no_edge(torch.int32), dtype=torch.int32)
+    weights[range(0, 100, 2), range(1, 100, 2)] = 1
+    tree = elimination_tree(sparse_graph(weights), np.arange(100), 10**9)
+    assert tree is not None
+    assert len(tree.parts) > 2
+    assert np.array_equal(np.sort(np.concatenate(tree.parts)), np.arange(100))
 
 
 def ancestors_of(tree: Any, p: int) -> list[int]:

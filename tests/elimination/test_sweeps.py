@@ -247,10 +247,26 @@ def test_integers_near_the_end_of_their_range() -> None:
             call(prepare(chain))
 
 
+def test_sums_beside_negative_integers() -> None:
+    """No sweeps where the weights of a path may add up to what counts as no path."""
+    weights = torch.full((60, 60), no_edge(torch.int32), dtype=torch.int32)
+    weights[range(59), range(1, 60)] = 2**20
+    weights[59, 58] = -5
+    for heavy, exists in ((2**20, True), (2**23, False)):
+        weights[0, 1] = heavy
+        assert (prepare(weights).sweeps is not None) == exists
+        expected = (heavy + 2**20 * torch.arange(59)).tolist()
+        found = tri_apsp.shortest_paths(prepare(weights), sources=0).distances
+        assert found.tolist() == [[0, *expected]]
+
+
 @pytest.mark.parametrize("order", ["auto", "none"])
 @pytest.mark.parametrize("shift", [0, 30])
-def test_pairs_with_and_without_an_order(order: str, shift: int) -> None:
-    """Also beside negative weights, which potentials give."""
+def test_pairs_with_and_without_an_order(
+    order: str, shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside negative weights, which potentials give, and with few labels at a time."""
+    monkeypatch.setattr("tri_apsp.elimination.cpu._LABEL_VALUES", 1000)
     graph = road_grid(15, directed=True)
     lists, height = graph.by_source, torch.arange(225) % 15 * shift
     raised = lists.weights + height[lists.owners()] - height[lists.vertices.long()]
