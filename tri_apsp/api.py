@@ -204,8 +204,8 @@ def prepare(
         graph, dtype=dtype, device=None if device is None else resolve(str(device))
     )
     is_auto = isinstance(order, str) and order == "auto"
-    if isinstance(found, PreparedGraph) and found.tree is not None and directed and is_auto:
-        return found
+    if isinstance(found, PreparedGraph) and found.tree is not None and is_auto:
+        return found if directed or not found.directed else found.both_ways()
     return ordered(found if directed else found.both_ways(), order, directed=directed)
 
 

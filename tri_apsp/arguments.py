@@ -20,7 +20,7 @@ from tri_apsp.semirings import (
     DTYPES,
     dtype_name,
     from_bool,
-    no_edge,
+    largest_distance,
     remedy_for,
     solved_dtype,
 )
@@ -494,4 +494,4 @@ def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
         )
     if dtype.is_floating_point:
         return torch.tensor(float(limit), dtype=dtype).item()
-    return min(int(min(limit, 2**62)), int(no_edge(dtype)) - 1)
+    return min(int(min(limit, 2**62)), largest_distance(dtype))

@@ -64,8 +64,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 def _as_asked(result: Result, request: Request) -> Result:
     """Return a result with the labels, the columns and the value for no path of a request."""
     distances, no_path = result.distances, request.no_path
-    solved = result.plan.targets if isinstance(result.plan, SparsePlan) else None
-    if request.targets is not None and solved is None:
+    columns = result.plan.targets if isinstance(result.plan, SparsePlan) else None
+    if request.targets is not None and columns is None:
         distances = distances[:, request.targets.to(distances.device)]
     if no_path is not None:
         if bool((distances == no_path).any()):

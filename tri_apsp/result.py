@@ -28,15 +28,15 @@ class Result:
             every vertex; (len(sources), n) from chosen sources; (1, n) with `min_only`; with
             `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
-        predecessors: int32 of the shape and on the device of the distances, or None if they were
-            not asked for; with `targets` for all vertices, (len(sources), n). [i, j] is the vertex
-            before j on a shortest path from i: following them from j leads to i, along edges whose
-            weights add up to the distance (of floats, within rounding). -1 where there is no path,
-            and on the diagonal. Of several shortest paths, the edge (i, j) itself is taken first,
-            else the path whose vertex before j is the smallest. For a source whose predecessors
-            could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come
-            first. In a sparse graph with negative weights another of several shortest paths may be
-            taken.
+        predecessors: int32 of the shape and on the device of the distances, but with a column for
+            every vertex also where `targets` are given; None if they were not asked for. [i, j] is
+            the vertex before j on a shortest path from i: following them from j leads to i, along
+            edges whose weights add up to the distance (of floats, within rounding). -1 where there
+            is no path, and on the diagonal. Of several shortest paths, the edge (i, j) itself is
+            taken first, else the path whose vertex before j is the smallest. For a source whose
+            predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest
+            edges come first. In a sparse graph with negative weights another of several shortest
+            paths may be taken.
         negative_cycle: a cycle of negative weight; None if there is none, without
             negative_cycles="mark", and for dense weights, other than packed ones, that require a
             gradient or that torch.compile or torch.func transforms. Pairs with a walk through any
@@ -105,7 +105,7 @@ class Result:
 
         Args:
             source: one of the result's sources; with `min_only` the one nearest to the target.
-            target: a vertex.
+            target: a vertex; with `targets`, one of them.
             graph: of a batch.
 
         Returns:
@@ -113,8 +113,8 @@ class Result:
             minus infinity, and for vertices beyond the size of a graph.
 
         Raises:
-            InputError: the result has no predecessors, or none from this source; a vertex or a
-                graph is out of range.
+            InputError: the result has no predecessors, or does not have this source or target; a
+                vertex or a graph is out of range.
 
         Cost:
             A step for each edge. For many paths, `paths` is faster, above all on a GPU.
@@ -220,7 +220,7 @@ class Result:
         """Return the row of the result that has the path from each source to its target."""
         if self.sources is None:
             return sources
-        rows = self._places(sources, self.sources, "source")
+        rows = self._indices_among(sources, self.sources, "source")
         if self.nearest is not None:
             rows = torch.zeros_like(rows)
             nearest = self.nearest[targets]
@@ -235,24 +235,26 @@ class Result:
 
     def _columns(self, targets: torch.Tensor) -> torch.Tensor:
         """Return the column of the distances of each target."""
-        return targets if self.targets is None else self._places(targets, self.targets, "target")
+        if self.targets is None:
+            return targets
+        return self._indices_among(targets, self.targets, "target")
 
-    def _places(self, vertices: torch.Tensor, among: torch.Tensor, end: str) -> torch.Tensor:
-        """Return the place of each vertex among the sources or targets of the result."""
+    def _indices_among(self, vertices: torch.Tensor, among: torch.Tensor, end: str) -> torch.Tensor:
+        """Return the index of each vertex among the sources or targets of the result."""
         assert self.predecessors is not None
         device = vertices.device
-        place_of = torch.full((self.predecessors.shape[-1],), -1, device=device)
-        place_of[among.to(device)] = torch.arange(len(among), device=device)
-        places = place_of[vertices]
-        if bool((places < 0).any()):
+        index_of = torch.full((self.predecessors.shape[-1],), -1, device=device)
+        index_of[among.to(device)] = torch.arange(len(among), device=device)
+        indices = index_of[vertices]
+        if bool((indices < 0).any()):
             raise InputError(
                 f"the {end} of a path must be one of the result's {len(among)} {end}s, but one is "
-                f"{int(vertices[places < 0][0])}; give it among the {end}s of the solve."
+                f"{int(vertices[indices < 0][0])}; give it among the {end}s of the solve."
             )
-        return places
+        return indices
 
     def _predecessors(self, wanted: str) -> torch.Tensor:
-        """Return the predecessors (batch, n, n)."""
+        """Return the predecessors (batch, rows, n)."""
         if self.predecessors is None:
             raise InputError(
                 f"{wanted} need predecessors, but the result has none; solve with "

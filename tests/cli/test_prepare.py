@@ -46,6 +46,20 @@ def test_undirected(cli, save, tmp_path):
     assert (found.edges, list(found.labels), found.directed) == (6, ["A", "B", "C"], False)
 
 
+def test_an_order_is_kept(cli, roads, prepared, tmp_path):
+    """With edges in both directions, and with edges that lead the other way."""
+    path, sources = tmp_path / "both.NPZ", tmp_path / "sources.txt"
+    assert cli("prepare", prepared, "--undirected", "-o", path).status == 0
+    found = PreparedGraph.load(path)
+    assert not found.directed
+    assert np.array_equal(found.tree.positions, PreparedGraph.load(prepared).tree.positions)
+    sources.write_text("1\n100\n")
+    words = "--sources", sources, "--to-sources"
+    assert '"elimination"' in cli("nearest", prepared, *words, "--json").out
+    plain, ordered = (cli("nearest", graph, *words).out for graph in (roads, prepared))
+    assert plain == ordered
+
+
 def test_a_graph_without_an_order(cli, tmp_path):
     graph, path = tmp_path / "g.gr", tmp_path / "p.npz"
     write_graph(generate("erdos_renyi", 1000, p=0.02), graph)

@@ -74,6 +74,14 @@ def test_rows_are_written(cli, graph, tmp_path):
         assert np.load(path).tolist() == expected
 
 
+def test_predecessors_of_every_vertex_beside_a_target(cli, graph, tmp_path):
+    path, rows = tmp_path / "p.npy", tmp_path / "rows.npy"
+    words = "sssp", graph, "--source", 1, "--target", 3, "--predecessors", path, "-o", rows
+    assert cli(*words).status == 0
+    assert np.load(path).tolist() == [[-1, 0, 1, -1, -1]]
+    assert np.load(rows).shape == (1, 1)
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_predecessors(cli, graph, tmp_path, options):
     path, rows = tmp_path / "p.npy", tmp_path / "rows.npy"
@@ -151,5 +159,3 @@ def test_targets(cli, graph, tmp_path):
     assert cli(*words, "--json").json["sum_distances"] == 8
     assert table.read_text() == "vertex,1,2\n3,4,1\n2,3,0\n"
     assert "--target" in cli("sssp", graph, "--source", 1, "--target", 9).err
-    with_paths = cli(*words, "--predecessors", tmp_path / "p.npy")
-    assert "--predecessors must not be given with --target" in with_paths.err

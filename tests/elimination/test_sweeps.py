@@ -53,7 +53,7 @@ def check_distances(graph: SparseGraph, seed: int) -> None:
     assert torch.equal(sweeps.rows(every(graph)[:1], largest), expected[:1])
     assert torch.equal(sweeps.table(every(graph), every(graph), largest), expected)
     i, j = torch.meshgrid(every(graph), every(graph), indexing="ij")
-    assert torch.equal(sweeps.pairs(i.flatten(), j.flatten()), expected.flatten())
+    assert torch.equal(sweeps.pairs(i.flatten(), j.flatten(), float("inf")), expected.flatten())
     check_paths(graph, sweeps.paths(i.flatten(), j.flatten()), i.flatten(), j.flatten(), expected)
 
 
@@ -278,6 +278,9 @@ def test_pairs_with_and_without_an_order(
     expected = tri_apsp.shortest_paths(graph, sources=range(225), method="dijkstra").distances
     found = tri_apsp.paired_distances(prepared, sources.tolist(), targets.tolist())
     assert torch.equal(found, expected[sources, targets])
+    if not shift:
+        near = tri_apsp.paired_distances(prepared, sources.tolist(), targets.tolist(), limit=9)
+        assert torch.equal(near, found.masked_fill(found > 9, no_edge(graph.dtype)))
     paths = tri_apsp.paired_paths(prepared, sources.tolist(), targets.tolist())
     check_paths(graph, paths, torch.tensor(sources), torch.tensor(targets), expected)
 

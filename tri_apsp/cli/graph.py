@@ -130,7 +130,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=float,
         metavar="D",
-        help="the farthest distance of interest; beyond it, there is no path",
+        help="the farthest distance of interest; farther ones count as no path",
     )
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
@@ -155,8 +155,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     add_file(
         parser,
         "--predecessors",
-        summary="write, for each distance, the vertex before the last: in .csv as the file calls "
-        "it, else numbered from 0, and -1",
+        summary="write, for each source and every vertex, the vertex before the last of the path: "
+        "in .csv as the file calls it, else numbered from 0, and -1",
     )
     add_file(
         parser,
@@ -225,7 +225,7 @@ def read(args: argparse.Namespace) -> AnyGraph:
             missing=args.missing,
         )
     except PreparedFileError:
-        if Path(args.graph).suffix != ".npz":  # which load() takes alone
+        if Path(args.graph).suffix.lower() != ".npz":  # which load() takes alone
             raise
     graph = PreparedGraph.load(args.graph)
     return graph.both_ways() if args.undirected else graph

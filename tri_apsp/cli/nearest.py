@@ -22,7 +22,6 @@ from tri_apsp.cli.vertices import read_texts, vertices_in
 from tri_apsp.console.options import add_json
 from tri_apsp.console.output import print_lines, print_result
 from tri_apsp.device import resolve
-from tri_apsp.graphs import SparseGraph
 from tri_apsp.graphs.write import nearest_lines, write_values
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
     sources = vertices_in(texts["--sources"], given.labels, "--sources")
     graph = sparse_of(given, args, device)
     if args.to_sources:
-        graph = SparseGraph(graph.n, graph.by_destination, graph.labels)
+        graph = graph.reversed()
     with labelled(given.labels):
         solve = partial(shortest_paths, graph, sources=sources, min_only=True, limit=args.limit)
         result, seconds = timed_once(solve, device)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from tri_apsp.api import paired_distances, shortest_paths
-from tri_apsp.arguments import limit_of
 from tri_apsp.bench.timing import timed_once
 from tri_apsp.cli.graph import (
     add_file,
@@ -27,7 +26,7 @@ from tri_apsp.device import resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DISTANCE_FORMATS
 from tri_apsp.graphs.write import pair_lines, table_lines, write_values
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.semirings import dtype_name
 
 _KEYS = (
     "n, edges, shape (of the distances), device, dtype, method and engine (null for pairs), "
@@ -81,11 +80,9 @@ def run(args: argparse.Namespace) -> None:
     ran: dict[str, Any] = {"method": None, "engine": None}
     if args.pairs is not None:
         sources, targets = pairs_in(texts["--pairs"], labels, "--pairs")
-        solve = partial(paired_distances, graph, sources, targets)
+        solve = partial(paired_distances, graph, sources, targets, limit=args.limit)
         with labelled(labels):
             distances, seconds = timed_once(solve, device)
-        if args.limit is not None:
-            distances[distances > limit_of(args.limit, graph.dtype)] = no_edge(graph.dtype)
         lines = pair_lines(
             distances,
             [labels[vertex] for vertex in sources],

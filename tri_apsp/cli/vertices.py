@@ -74,7 +74,7 @@ def _rows(
     for number, line in text.rows():
         try:
             row = [vertex_of(labels, label, option) for label in split(line.strip())]
-        except InputError:  # which names neither the file nor the line
+        except InputError:  # replaced below by one with the file and the line
             row = []
         if len(row) != width:
             shown = f"from {labels[0]} to {labels[len(labels) - 1]}"

@@ -81,7 +81,7 @@ class Sweeps(ABC):
         """Return a shortest path from sources[i] to targets[i] for each i."""
 
     @abstractmethod
-    def pairs(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         """Return the distance from sources[i] to targets[i] for each i."""
 
     @abstractmethod

@@ -138,11 +138,11 @@ class CpuSweeps(Sweeps):
             d[:, part] = found
         return torch.from_numpy(d)
 
-    def pairs(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         from tri_apsp.kernels.cpu import labels as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
-        limits = elimination.missing, elimination.limit
+        limits = elimination.missing, self._limit(limit)
         d = np.empty(len(sources), elimination.dtype)
         for part, starts, ends in self._parts_of_pairs(sources, targets):
             up, down = self._labels(starts, ends)
@@ -248,8 +248,8 @@ class CpuSweeps(Sweeps):
     def _lane_lists(self, from_source: bool) -> tuple[Any, ...]:
         """Return the arguments of kernels by which lanes are sources, or else targets."""
         elimination, tree = self.elimination, self.elimination.tree
-        climb, sweep = elimination.upward, elimination.downward
-        weights = (climb, sweep) if from_source else (sweep, climb)
+        upward, downward = elimination.upward, elimination.downward
+        weights = (upward, downward) if from_source else (downward, upward)
         return self._tree, tree.slots, tree.edge_slots, *weights
 
     @property

@@ -283,10 +283,10 @@ class GpuSweeps(Sweeps):
                     )
         return out
 
-    def pairs(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def pairs(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         out = torch.empty(len(sources), dtype=self._dtype, device=self.device)
         # Pairs whose different vertices have labels that fit at a time; mostly all of them.
-        step, limits = max(1, self._lanes_together(0.5)), self._limits_of(float("inf"))
+        step, limits = max(1, self._lanes_together(0.5)), self._limits_of(limit)
         if min(len(sources), self._tree.n) <= step:
             step = len(sources)
         with current(self.device):

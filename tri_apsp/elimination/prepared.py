@@ -144,13 +144,20 @@ class PreparedGraph(SparseGraph):
         """Whether a breadth-first search has many levels."""
         return len(search_levels(self, LEAST_LEVELS)) > LEAST_LEVELS
 
-    def both_ways(self) -> SparseGraph:
+    def both_ways(self) -> PreparedGraph:
         """Return the graph in which each edge counts in both directions, with the same order."""
-        found = super().both_ways()
-        if self.tree is None:
-            return found
-        indices = self.tree.weight_indices_of(found.to(torch.device("cpu")))
-        return replace(self, by_source=found.by_source, directed=False, weight_indices=indices)
+        return replace(self._with_edges_of(super().both_ways()), directed=False)
+
+    def reversed(self) -> PreparedGraph:
+        """Return the graph in which each edge leads the other way, with the same order."""
+        return self._with_edges_of(super().reversed())
+
+    def _with_edges_of(self, graph: SparseGraph) -> PreparedGraph:
+        """Return a graph whose edges the filled graph has, with the same order."""
+        indices = None
+        if self.tree is not None:
+            indices = self.tree.weight_indices_of(graph.to(torch.device("cpu")))
+        return replace(self, by_source=graph.by_source, weight_indices=indices)
 
     def without_isolated(self) -> tuple[SparseGraph, torch.Tensor]:
         """Return the graph of the vertices that have an edge, and these; with an order, the whole
@@ -232,8 +239,8 @@ class PreparedGraph(SparseGraph):
         if torch.equal(given.offsets, own.offsets) and torch.equal(given.vertices, own.vertices):
             return replace(self, by_source=given)
         keys, of_given = (lists.owners() * self.n + lists.vertices for lists in (own, given))
-        places = torch.searchsorted(keys, of_given)
-        known = torch.cat((keys, keys.new_full((1,), -1)))[places] == of_given
+        indices = torch.searchsorted(keys, of_given)
+        known = torch.cat((keys, keys.new_full((1,), -1)))[indices] == of_given
         if not bool(known.all()):
             wrong = int((~known).nonzero()[0])
             source, target = divmod(int(of_given[wrong]), self.n)
@@ -241,7 +248,7 @@ class PreparedGraph(SparseGraph):
                 "`weights` must have no edge that the prepared graph lacks, but have one from "
                 f"{self.labels[source]} to {self.labels[target]}; prepare that graph."
             )
-        kept = None if self.weight_indices is None else self.weight_indices[places.cpu().numpy()]
+        kept = None if self.weight_indices is None else self.weight_indices[indices.cpu().numpy()]
         return replace(self, by_source=given, weight_indices=kept)
 
     def with_order(self, order: str | Sequence[int] | torch.Tensor) -> PreparedGraph:
@@ -372,7 +379,7 @@ def _labels_of_array(kind: str, values: Array) -> Labels:
 def _check_ending(path: object) -> None:
     if not isinstance(path, (str, os.PathLike)):
         raise InputTypeError(f"`path` must be a path, but is {shown(path)}; give a file name.")
-    if Path(path).suffix != ".npz":
+    if Path(path).suffix.lower() != ".npz":
         raise InputError(f"`path` must end in .npz, but is {Path(path).name}; name the file so.")
 
 
@@ -415,11 +422,11 @@ def _with_tree(
 
 
 def search_levels(graph: SparseGraph, most: int | None = None) -> Array:
-    """Return the number of vertices before each level of a breadth-first search in both directions
-    from the vertex with the most edges, and last of all that it found.
+    """Return the offsets (levels + 1,) of the levels among the vertices that a breadth-first search
+    in both directions finds from the vertex with the most edges; [0] without edges.
 
     Args:
-        most: levels, at which the search ends; None: it finds all.
+        most: the number of levels at which the search ends; None: it finds all.
     """
     from tri_apsp.kernels.cpu.sparse import search
 

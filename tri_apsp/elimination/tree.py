@@ -122,8 +122,8 @@ class EliminationTree:
 
     def weight_indices_of(self, graph: SparseGraph) -> Array:
         """Return where the weight of each edge of a graph on the CPU goes, (edges of the graph,) of
-        int64 in the order of its `by_source`: to edge e of the filled graph, or for edges + e down
-        it; -1 for loops, and for edges that the filled graph lacks.
+        int64 in the order of its `by_source`: e for the upward edge e of the filled graph, edges +
+        e for the downward one; -1 for loops, and for edges that the filled graph lacks.
         """
         from tri_apsp.kernels.cpu.elimination_tree import weight_indices
 

@@ -20,7 +20,7 @@ from tri_apsp.memory import require_memory
 from tri_apsp.semirings import DTYPES_BY_NAME, from_bool, remedy_for
 
 PREPARED_KEY = "tri_apsp_prepared"
-"""Of the version in a file that holds a prepared graph."""
+"""The key of the format version in a file that holds a prepared graph."""
 
 
 class PreparedFileError(InputError):
@@ -49,8 +49,7 @@ def read_numpy(source: Source) -> Graph:
             if PREPARED_KEY in names:
                 raise PreparedFileError(
                     f"a graph file must hold edges or weights alone, but {source} is a prepared "
-                    "graph; load it with PreparedGraph.load, or give its path, FILE.npz, to a "
-                    "command."
+                    "graph; load it with PreparedGraph.load, or for a command name it FILE.npz."
                 )
             if not {"format", "shape", "data"} <= set(names):
                 name = names[0] if len(names) == 1 else "weights"

@@ -147,8 +147,10 @@ class SparseGraph:
         return self._values.max().item() if self.edges else 0
 
     @property
-    def fits_dtype(self) -> bool:
-        """Whether the dtype holds the weight of any path without a cycle."""
+    def sums_fit(self) -> bool:
+        """Whether the dtype holds (n - 1) times the largest weight, so that no path weighs too
+        much.
+        """
         return bool(self.heaviest * max(1, self.n - 1) <= largest_distance(self.dtype))
 
     @property
@@ -229,6 +231,10 @@ class SparseGraph:
         ends = torch.cat((sources, targets)), torch.cat((targets, sources))
         found = canonical(self.n, *ends, lists.weights.repeat(2))
         return SparseGraph(self.n, found.by_source, self.labels)
+
+    def reversed(self) -> SparseGraph:
+        """Return the graph in which each edge leads the other way."""
+        return SparseGraph(self.n, self.by_destination, self.labels)
 
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).

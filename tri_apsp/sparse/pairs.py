@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.arguments import Vertices, sources_of
+from tri_apsp.arguments import Vertices, limit_of, sources_of
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -20,16 +20,20 @@ from tri_apsp.sparse.run import SparseSolver
 _PER_BLOCK = 1 << 26
 
 
-def paired_distances(graph: GraphLike, sources: Vertices, targets: Vertices) -> torch.Tensor:
+def paired_distances(
+    graph: GraphLike, sources: Vertices, targets: Vertices, *, limit: float | None = None
+) -> torch.Tensor:
     """Return the distance from sources[i] to targets[i] for each i.
 
     Args:
         graph: as for `shortest_paths`, without a batch.
         sources: vertices; one may occur more than once.
         targets: as many vertices, the ends of the pairs.
+        limit: the farthest distance of interest, as for `shortest_paths`.
 
     Returns:
-        (pairs,) of the dtype and on the device of the weights; `no_edge` without a path.
+        (pairs,) of the dtype and on the device of the weights; `no_edge` without a path, and beyond
+        the limit.
 
     Raises:
         InputError: a graph or a vertex that breaks a rule of `shortest_paths`; another number of
@@ -52,9 +56,11 @@ def paired_distances(graph: GraphLike, sources: Vertices, targets: Vertices) -> 
         tensor([4, 5])
     """
     given, starts, ends = _checked(graph, sources, targets)
-    solver, rows, of_pair = _solver(given, starts, predecessors=False)
+    limit = None if limit is None else limit_of(limit, given.dtype)
+    solver, rows, of_pair = _solver(given, starts, limit=limit)
     if solver.direct_sweeps is not None:
-        return solver.direct_sweeps.pairs(starts, ends)
+        farthest = float("inf") if limit is None else limit
+        return solver.direct_sweeps.pairs(starts, ends, farthest)
     result = torch.empty(len(starts), dtype=given.dtype, device=given.device)
     for part, solved in solver.blocks(rows):
         chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
@@ -129,12 +135,16 @@ def _checked(
 
 
 def _solver(
-    graph: SparseGraph, starts: torch.Tensor, *, predecessors: bool
+    graph: SparseGraph,
+    starts: torch.Tensor,
+    *,
+    predecessors: bool = False,
+    limit: float | None = None,
 ) -> tuple[SparseSolver, int, torch.Tensor]:
     """Return what solves the rows of the different starts, the rows of a block, and the row of each
     start.
     """
     rows, of_pair = torch.unique(starts, return_inverse=True)
     options = Options(predecessors=predecessors)
-    plan = plan_sparse(graph, reason="pairs", sources=rows, options=options)
+    plan = plan_sparse(graph, reason="pairs", sources=rows, limit=limit, options=options)
     return SparseSolver(graph, plan), max(1, _PER_BLOCK // max(1, graph.n)), of_pair

@@ -27,7 +27,7 @@ class SparsePlan(Plan):
     Attributes:
         may_eliminate: solve by "elimination" in place of the method if the graph stays sparse.
         sources: (rows,) of int64 on the CPU; None: all vertices.
-        targets: (columns,) of int64 on the CPU; None: all vertices.
+        targets: the columns that are solved, (columns,) of int64 on the CPU; None: all vertices.
         limit: the farthest distance of interest; None: any.
         min_only: one row, the distances from the nearest source.
         options: what the caller wants of the distances.

@@ -96,7 +96,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     assert plan.sources is not None
     n, vertices = graph.n, torch.unique(plan.sources)
     sweeps = None if plan.options.predecessors else _sweeps_of(graph, plan)
-    if sweeps is not None and graph.fits_dtype:
+    if sweeps is not None and graph.sums_fit:
         row, place = sweeps.nearest(vertices)
         if plan.limit is not None:
             beyond = row > plan.limit
@@ -210,7 +210,7 @@ class SparseSolver:
         """The sweeps, if the graph is solved by them without potentials, and its dtype holds the
         weight of any path; else None.
         """
-        return self.sweeps if self._reweighted is None and self._graph.fits_dtype else None
+        return self.sweeps if self._reweighted is None and self._graph.sums_fit else None
 
     def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:
         """Yield `rows` rows at a time, from `first` on: which these are, and what solve returns."""
@@ -238,7 +238,7 @@ class SparseSolver:
         largest = no_edge(solved.dtype) - 1 if limit is None else limit  # of floats inf
         with self.memory_for(len(sources)):
             # A check that compares each vertex with its neighbours needs all distances.
-            ends_early = targets is not None and (limit is not None or solved.fits_dtype)
+            ends_early = targets is not None and (limit is not None or solved.sums_fit)
             columns = targets if ends_early else None
             find = self._by_engine if self.sweeps is None else self._by_sweeps
             found, pred = find(sources, largest, columns)
@@ -366,7 +366,7 @@ def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     """Raise if a vertex is not reached because its distance does not fit the dtype."""
-    if graph.fits_dtype or not distances.numel():
+    if graph.sums_fit or not distances.numel():
         return
     infinity = no_edge(graph.dtype)
     largest = largest_distance(graph.dtype)

@@ -181,9 +181,9 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ign
 
 @kernel
 def weight_indices(offsets, targets, positions, edge_offsets, ancestors):  # type: ignore[no-untyped-def]
-    """Return where the weight of each edge of a graph goes: the number e of an edge of the filled
-    graph, if it leads to an ancestor, or edges + e, if it comes from one; -1 for a loop, and for an
-    edge that the filled graph does not have.
+    """Return where the weight of each edge of a graph goes: e for the upward edge e of the filled
+    graph, edges + e for the downward one; -1 for a loop, and for an edge that the filled graph does
+    not have.
 
     Args:
         offsets, targets: the edges by source.
@@ -192,11 +192,11 @@ def weight_indices(offsets, targets, positions, edge_offsets, ancestors):  # typ
     for u in range(len(offsets) - 1):
         for f in range(offsets[u], offsets[u + 1]):
             p, a = positions[u], positions[targets[f]]
-            downward = 0
+            shift = 0
             if a > p:
-                p, a, downward = a, p, len(ancestors)
+                p, a, shift = a, p, len(ancestors)
             e = filled_edge(edge_offsets, ancestors, p, a)
-            indices[f] = downward + e if e >= 0 else -1
+            indices[f] = shift + e if e >= 0 else -1
     return indices
 
 

@@ -309,7 +309,7 @@ def reach(offsets, targets, sources, reached):  # type: ignore[no-untyped-def]
 @kernel
 def search(offsets, targets, other_offsets, others, start, most_levels, most_vertices):  # type: ignore[no-untyped-def]
     """Search breadth first from `start` along the edges of two lists, which may be the same. Return
-    the number of vertices that were found before each level, and last in all.
+    the offsets [levels + 1] of the levels among the vertices that were found.
 
     Args:
         offsets, targets, other_offsets, others: such as the edges by source and by destination,

@@ -165,8 +165,8 @@ def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
 @kernel
 def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def]
     """Return the positions that a climb from `starts` touches, ascending, and their values
-    [touched + 1, lanes]. At last comes n, of which all values are `missing`, as are those of lanes
-    without a start.
+    [touched + 1, lanes]. The positions end with n, whose values are all `missing`. Lanes without a
+    start are `missing` too.
 
     Args:
         tree: offsets, ancestors and parents of the elimination tree.
