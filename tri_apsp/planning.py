@@ -23,7 +23,7 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import distance_range, dtype_name, no_edge
 from tri_apsp.sparse import run as sparse
 from tri_apsp.sparse.choice import most_edges, reason_for_sparse
-from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_sparse
+from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, SparsePlan, engine_name, plan_sparse
 from tri_apsp.value_range import clear_padding, padding_of
 
 # Weights that are read at once to count edges.
@@ -151,7 +151,8 @@ def _reason_for_sparse(request: Request) -> str | None:
     """Return why a plan for the rows that are wanted is sparse; None if it is dense."""
     if request.needs_sparse:
         _require_sparse(request)
-        return "for chosen rows" if request.method == "auto" else BY_NAME
+        by_choice = {"auto": "for chosen rows", JOHNSON: "of the methods of sparse graphs"}
+        return by_choice.get(request.method, BY_NAME)
     if request.needs_dense or request.method != "auto" or request.is_batch:
         return None
     # A configuration is for dense methods, unless it only names the engine of sparse graphs too, or

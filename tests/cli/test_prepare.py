@@ -60,6 +60,16 @@ def test_an_order_is_kept(cli, roads, prepared, tmp_path):
     assert plain == ordered
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_rounded_weights_stay_rounded(cli, tmp_path, save, dtype):
+    graph, path = save("g.gr", "p sp 2 1\na 1 2 16777217\n"), tmp_path / "p.npz"
+    assert cli("prepare", graph, "-o", path).status == 0
+    error = cli("sssp", path, "--source", 1, "--dtype", dtype).err
+    assert f"but is {dtype}; give --dtype to prepare" in error
+    assert cli("prepare", graph, "-o", path, "--dtype", dtype).status == 0
+    assert "16777217" in cli("sssp", path, "--source", 1).out
+
+
 def test_a_graph_without_an_order(cli, tmp_path):
     graph, path = tmp_path / "g.gr", tmp_path / "p.npz"
     write_graph(generate("erdos_renyi", 1000, p=0.02), graph)

@@ -51,8 +51,9 @@ MARK = "--negative-cycles mark"
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
 
-# A float64 below holds every integer exactly.
+# A float64, and a float32, below holds every integer exactly.
 _EXACT_END = 2.0**53
+_FLOAT32_EXACT_END = 2.0**24
 
 
 def add_graph(parser: argparse.ArgumentParser) -> None:
@@ -228,6 +229,15 @@ def read(args: argparse.Namespace) -> AnyGraph:
         if Path(args.graph).suffix.lower() != ".npz":  # which load() takes alone
             raise
     graph = PreparedGraph.load(args.graph)
+    dtype = dtype_of(args)
+    may_be_rounded = max(graph.heaviest, -graph.lowest) >= _FLOAT32_EXACT_END
+    if graph.dtype == torch.float32 and (
+        dtype == torch.float64 or (dtype in (torch.int32, torch.int64) and may_be_rounded)
+    ):
+        raise InputError(
+            f"--dtype must be float32, to which the weights of {args.graph} were rounded, but is "
+            f"{args.dtype}; give --dtype to prepare."
+        )
     return graph.both_ways() if args.undirected else graph
 
 

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         wanted,
         "--pairs",
         summary="in place of a table, distances of pairs: a source and a target per line, between "
-        "them a comma, a tab or blanks",
+        "them a comma, a tab or blanks, in all lines the same",
     )
     add_file(parser, "--targets", summary="the vertices of the columns, one per line; default: all")
     add_rows(parser)

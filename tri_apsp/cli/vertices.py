@@ -77,7 +77,8 @@ def _rows(
         except InputError:  # replaced below by one with the file and the line
             row = []
         if len(row) != width:
-            shown = f"from {labels[0]} to {labels[len(labels) - 1]}"
+            among = "" if isinstance(labels, range) else f"one of the {len(labels)} "
+            shown = f"{among}from {labels[0]} to {labels[len(labels) - 1]}"
             what = "one vertex" if width == 1 else "two vertices"
             raise InputError(
                 f"each line of {option} must hold {what} of the graph, {shown}, but line {number} "

@@ -101,7 +101,8 @@ def vertex_of(labels: Labels, text: str, name: str) -> int:
         )
     is_text = isinstance(labels[0], str)
     try:
-        return labels.index(text if is_text else int(text))
+        # int() also takes "1_0" and digits of other scripts.
+        return labels.index(text if is_text else int(text.replace("_", "?").encode("ascii")))
     except ValueError:
         shown = f"{labels[0]} to {labels[len(labels) - 1]}"
         among = "" if isinstance(labels, range) else f", of the {len(labels)}"
