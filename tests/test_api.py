@@ -71,7 +71,7 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
         ({"config": Config(block_size=9000)}, ("dense", "floyd_warshall", "one block: n <= 9000")),
         ({"config": Config(cutoff=600)}, ("dense", "floyd_warshall", "no recursion")),
-        ({"method": "johnson"}, ("sparse", "dijkstra", BY_NAME)),
+        ({"method": "johnson"}, ("sparse", "dijkstra", "of the methods of sparse graphs")),
         ({"method": "frontier"}, ("sparse", "frontier", BY_NAME)),
         ({"sources": 3, "limit": 2}, ("sparse", "dijkstra", "for chosen rows")),
         (
