@@ -1,0 +1,65 @@
+"""Processes that form a group of Gloo, and run functions on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+TIMEOUT = 120
+
+
+class Ranks:
+    """A group of processes, which waits for functions.
+
+    Args:
+        count: of the processes.
+        folder: for the file by which they find each other.
+    """
+
+    def __init__(self, count: int, folder: Path) -> None:
+        context = mp.get_context("spawn")
+        self._queues = [context.Queue() for _ in range(count)]
+        self._results = context.Queue()
+        address = f"file://{folder / f'group-{count}'}"
+        self._processes = [
+            context.Process(
+                target=_serve, args=(rank, count, address, queue, self._results), daemon=True
+            )
+            for rank, queue in enumerate(self._queues)
+        ]
+        for process in self._processes:
+            process.start()
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return function(*arguments) of each rank."""
+        for queue in self._queues:
+            queue.put((function, arguments))
+        found: dict[int, Any] = dict(self._results.get(timeout=TIMEOUT) for _ in self._queues)
+        for result in found.values():
+            if isinstance(result, Exception):
+                raise result
+        return [found[rank] for rank in range(len(self._queues))]
+
+    def close(self) -> None:
+        """End the processes."""
+        for queue in self._queues:
+            queue.put(None)
+        for process in self._processes:
+            process.join(TIMEOUT)
+
+
+def _serve(rank: int, count: int, address: str, queue: Any, results: Any) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
+    while (call := queue.get()) is not None:
+        function, arguments = call
+        try:
+            results.put((rank, function(*arguments)))
+        except Exception as error:  # which the test raises
+            results.put((rank, error))
+    dist.destroy_process_group()

@@ -1,0 +1,93 @@
+"""The rows of several ranks equal those of one process, bit for bit where sums are exact."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+import torch
+from distributed.ranks import Ranks
+
+import tri_apsp
+from tri_apsp.configs import default_config
+from tri_apsp.distributed.block_rows import BlockRowSolver, initial_rows
+from tri_apsp.distributed.layout import Layout, even_counts
+from tri_apsp.distributed.transport import ProcessGroup
+from tri_apsp.semirings import distance_range
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+def ranks(request, tmp_path_factory):
+    group = Ranks(request.param, tmp_path_factory.mktemp("ranks"))
+    yield request.param, group
+    group.close()
+
+
+def solved(weights, layout):
+    """Return the rows of this rank, or None if a diagonal value is negative.
+
+    Walks over a missing edge, and negative ones, end near no_edge; see verify.
+    """
+    transport = ProcessGroup()
+    first = layout.first(transport.rank)
+    rows = initial_rows(weights[first : first + layout.counts[transport.rank]], first)
+    config = default_config("cpu", weights.dtype)
+    nonnegative = bool((weights >= 0).all())
+    solver = BlockRowSolver(rows, layout, transport, config, nonnegative=nonnegative)
+    beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
+    if not solver.solve():
+        return None
+    return rows[0].masked_fill(rows[0] >= beyond, tri_apsp.no_edge(weights.dtype))
+
+
+def counts_of(n: int, count: int, split: str) -> tuple[int, ...]:
+    if split == "even":
+        return even_counts(n, count)
+    # Some ranks without rows, others with few.
+    cuts = np.sort(np.random.default_rng(n + count).integers(0, n + 1, count - 1))
+    return tuple(np.diff([0, *cuts.tolist(), n]).tolist())
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+@pytest.mark.parametrize("name", ["random", "negative", "disconnected"])
+def test_as_one_process(ranks, name, dtype):
+    count, group = ranks
+    graphs = {"random": cases.random_graph, "negative": cases.negative_graph}
+    make = graphs.get(name) or cases.CASES["disconnected"]
+    for n, split, block in ((61, "even", 16), (61, "uneven", 7), (130, "even", 64)):
+        weights = cases.tensor(make(n), dtype)
+        layout = Layout(counts_of(n, count, split), block)
+        found = torch.cat(group.run(solved, weights, layout))
+        assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_vertices(ranks, n):
+    count, group = ranks
+    weights = torch.arange(n * n, dtype=torch.float32).reshape(n, n)
+    found = torch.cat(group.run(solved, weights, Layout(even_counts(n, count), 4)))
+    assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
+
+
+def test_rounded_floats(ranks):
+    """Within the rounding of sums, and the same bits again."""
+    count, group = ranks
+    weights = torch.rand(90, 90, generator=torch.Generator().manual_seed(2))
+    layout = Layout(even_counts(90, count), 16)
+    first, again = (torch.cat(group.run(solved, weights, layout)) for _ in range(2))
+    assert torch.equal(first, again)
+    torch.testing.assert_close(first, tri_apsp.shortest_paths(weights).distances, rtol=1e-6, atol=0)
+
+
+def test_a_negative_cycle_is_seen_by_all(ranks):
+    count, group = ranks
+    weights = cases.tensor(cases.random_graph(50), torch.int32)
+    weights[40, 3], weights[3, 40] = 1, -2
+    assert group.run(solved, weights, Layout(even_counts(50, count), 8)) == [None] * count
+
+
+def test_pivot_blocks():
+    layout = Layout((5, 0, 3), 2)
+    assert layout.n == 8
+    assert [layout.first(rank) for rank in range(3)] == [0, 5, 5]
+    assert layout.pivots() == [(0, 0, 2), (0, 2, 4), (0, 4, 5), (2, 5, 7), (2, 7, 8)]

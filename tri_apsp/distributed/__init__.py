@@ -1,0 +1,1 @@
+"""One matrix on several devices or processes, each of which holds some of its rows."""

@@ -1,0 +1,48 @@
+"""How the rows of a matrix are divided among ranks, and into pivot blocks."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Pivot(NamedTuple):
+    """The vertices begin to end, whose rows the rank `owner` holds."""
+
+    owner: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Contiguous rows of each rank.
+
+    Attributes:
+        counts: the number of rows of each rank, from rank 0 on; some may have none.
+        block: the most vertices of a pivot block.
+    """
+
+    counts: tuple[int, ...]
+    block: int
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return sum(self.counts)
+
+    def first(self, rank: int) -> int:
+        """Return the first row of a rank."""
+        return sum(self.counts[:rank])
+
+    def pivots(self) -> list[Pivot]:
+        """Return the pivot blocks, ascending, each of one rank."""
+        found = list[Pivot]()
+        for rank, count in enumerate(self.counts):
+            first = self.first(rank)
+            for begin in range(first, first + count, self.block):
+                found.append(Pivot(rank, begin, min(begin + self.block, first + count)))
+        return found
+
+
+def even_counts(n: int, ranks: int) -> tuple[int, ...]:
+    """Return the rows of each rank, which differ by at most one."""
+    return tuple(n // ranks + (rank < n % ranks) for rank in range(ranks))
