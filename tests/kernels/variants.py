@@ -368,9 +368,9 @@ _SWEEP_SLOTS = 43
 
 def _sweep_types(mode: str, dtype: torch.dtype) -> dict[str, str]:
     vertices = (
-        *("path", "positions", "depths", "parents", "vertices", "places", "order", "sources"),
+        *("path", "positions", "depths", "parents", "vertices", "order", "sources"),
         *("targets", "reached", "records", "tasks", "preloads", "pred", "not_closer"),
-        *("up_path", "up_depths", "down_path", "down_depths"),
+        *("ancestor_depths", "up_path", "up_depths", "down_path", "down_depths"),
     )
     types = {f"{name}_ptr": "*i32" for name in vertices}
     is_float = mode == "within" or dtype.is_floating_point
