@@ -55,19 +55,19 @@ class BlockRowSolver:
         """
         pivots = self._layout.pivots()
         following = self._send(pivots[0]) if pivots else None
+        negative: torch.Tensor | None = None  # whether the block before has a negative diagonal
         for i, pivot in enumerate(pivots):
-            after = pivots[i + 1] if i + 1 < len(pivots) else None
             assert following is not None
             panel, wait = following
             wait()
             closed = block(panel, (0, panel.shape[1]), (pivot.begin, pivot.end))
-            if bool((closed.diagonal(dim1=1, dim2=2) < 0).any()):
-                return False  # which every rank sees
+            before, negative = negative, (closed.diagonal(dim1=1, dim2=2) < 0).any()
             column = self._column(pivot, closed)
             own, done = self._own(pivot), (0, 0)
             if own is not None:
                 self._rows[:, slice(*own)].copy_(panel)
-            if after is not None:
+            if i + 1 < len(pivots):
+                after = pivots[i + 1]
                 ahead = self._own(after)
                 if ahead is not None:
                     done = ahead
@@ -75,7 +75,12 @@ class BlockRowSolver:
                 following = self._send(after)
             for part in _outside((0, self._rows.shape[1]), own or (0, 0), done):
                 self._update(part, pivot, column, panel)
-        return True
+            # Read one block later, so that a GPU has work while the host waits for it. Every rank
+            # has the same value.
+            if before is not None and bool(before):
+                following[1]()
+                return False
+        return negative is None or not bool(negative)
 
     def _own(self, pivot: Pivot) -> tuple[int, int] | None:
         """Return which of the rows of this rank are those of a pivot block."""
