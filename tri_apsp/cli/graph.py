@@ -51,7 +51,7 @@ MARK = "--negative-cycles mark"
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
 
-# A float64, and a float32, below holds every integer exactly.
+# Below these, a float64 and a float32 hold every integer exactly.
 _EXACT_END = 2.0**53
 _FLOAT32_EXACT_END = 2.0**24
 

@@ -16,8 +16,8 @@ class Transport(Protocol):
     rank: int
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
-        """Send a contiguous tensor of the rank `owner` into that of each other rank, while these
-        go on; all ranks call this in the same order.
+        """Copy a contiguous tensor from the rank `owner` to all others, and return before it is
+        there. All ranks call this in the same order.
         """
 
 

@@ -1,5 +1,7 @@
 """Which sparse method "auto" takes: readable rules, with the measurements behind them."""
 
+import math
+
 import numpy as np
 import torch
 
@@ -144,13 +146,10 @@ def _share_reached(graph: SparseGraph, sources: torch.Tensor | None, limit: floa
     and counted up to _MOST_REACHED.
     """
     from tri_apsp.kernels.cpu.sparse import search  # with Numba: half a second
-    from tri_apsp.sparse.cpu import CpuSparseEngine
 
     n, rows = graph.n, graph.n if sources is None else len(sources)
     if limit is not None and graph.lowest >= 0:
-        middle = torch.tensor([rows // 2]) if sources is None else sources[rows // 2, None]
-        row = CpuSparseEngine(graph).distances("dijkstra", middle, limit)
-        return int((row < no_edge(graph.dtype)).sum()) / n
+        return _reached_within(graph, sources, limit, math.ceil(_MOST_REACHED * n)) / n
     lists, most = graph.by_source.arrays()[:2], int(_MOST_REACHED * n)
     sample = range(0, rows, max(rows // _SAMPLES, _LEAST_SOURCES // 2))
     reached = 0
@@ -164,19 +163,27 @@ def _stays_near(graph: SparseGraph, sources: torch.Tensor | None, limit: float) 
     """Return whether one of the sources reaches less than _NEAR of the vertices within the limit,
     so that Dijkstra's algorithm ends before a sweep does.
     """
-    from tri_apsp.kernels.cpu.sparse import dijkstra  # with Numba: half a second
+    if graph.lowest < 0 or not graph.n:
+        return False
+    most = max(1, int(_NEAR * graph.n))
+    return _reached_within(graph, sources, limit, most) < most
+
+
+def _reached_within(
+    graph: SparseGraph, sources: torch.Tensor | None, limit: float, most: int
+) -> int:
+    """Return the number of vertices within the limit of the source in the middle, up to `most`. No
+    weight is negative.
+    """
+    from tri_apsp.kernels.cpu.sparse import dijkstra
 
     n, lists = graph.n, graph.by_source.arrays()
-    if graph.lowest < 0 or not n:
-        return False
-    most, start = max(1, int(_NEAR * n)), n // 2
-    if sources is not None:
-        start = int(sources[len(sources) // 2])
+    start = n // 2 if sources is None else int(sources[len(sources) // 2])
     row = np.empty((1, n), lists[2].dtype)
     missing, farthest = row.dtype.type(no_edge(graph.dtype)), row.dtype.type(limit)
     # A search ends when it has settled as many.
     dijkstra(*lists, np.ones(n, np.bool_), most, np.array([start]), missing, farthest, row)
-    return int((row < missing).sum()) < most
+    return min(most, int((row < missing).sum()))
 
 
 def _is_in_order(graph: SparseGraph) -> bool:

@@ -164,9 +164,9 @@ def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
 
 @kernel
 def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def]
-    """Return the positions that a climb from `starts` touches, ascending, and their values
-    [touched + 1, lanes]. The positions end with n, whose values are all `missing`. Lanes without a
-    start are `missing` too.
+    """Return for each position the row [n] of its value after a climb from `starts`, and the rows
+    [., lanes]. All untouched positions have the last row, which is `missing`, as are lanes without
+    a start.
 
     Args:
         tree: offsets, ancestors and parents of the elimination tree.
@@ -174,34 +174,29 @@ def climb(tree, weights, starts, missing, lanes):  # type: ignore[no-untyped-def
         starts: [starts], at most `lanes` positions.
     """
     offsets, ancestors, parents = tree
-    n = len(parents)
-    seen, place = np.zeros(n, np.bool_), np.empty(n, np.int32)
-    touched = np.append(touched_positions(parents, starts, seen), np.int32(n))
-    x = np.full((len(touched), lanes), missing, weights.dtype)
-    for k in range(len(touched) - 1):
-        place[touched[k]] = k
+    touched = touched_positions(parents, starts, np.zeros(len(parents), np.bool_))
+    first = np.full(len(parents), len(touched), np.int32)
+    x = np.full((len(touched) + 1, lanes), missing, weights.dtype)
+    for k in range(len(touched)):
+        first[touched[k]] = k
     for s in range(len(starts)):
-        x[place[starts[s]], s] = 0
-    for k in range(len(touched) - 2, -1, -1):
+        x[first[starts[s]], s] = 0
+    for k in range(len(touched) - 1, -1, -1):
         row = x[k]
         for e in range(offsets[touched[k]], offsets[touched[k] + 1]):
-            other, w = x[place[ancestors[e]]], weights[e]
+            other, w = x[first[ancestors[e]]], weights[e]
             for s in range(lanes):  # LLVM vectorizes this loop
                 other[s] = min(other[s], row[s] + w)
-    return touched, x
+    return first, x
 
 
 @kernel
 def sweep_rows(tree, climb_weights, weights, starts, missing, x, width):  # type: ignore[no-untyped-def]
     """x [n, lanes] <- the values of all positions for the lanes of `starts`; `width`: see MANY."""
     offsets, ancestors = tree[0], tree[1]
-    touched, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
-    k = 0
+    first, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
     for p in range(len(x)):
-        is_touched = touched[k] == p
-        first = k if is_touched else len(touched) - 1
-        k += is_touched
-        _lower(x, p, initial, first, ancestors, weights, offsets[p], offsets[p + 1], width)
+        _lower(x, p, initial, first[p], ancestors, weights, offsets[p], offsets[p + 1], width)
 
 
 @kernel
@@ -218,14 +213,10 @@ def sweep_totals(  # type: ignore[no-untyped-def]
     """
     offsets, scratch = tree[0], len(x) - 1
     total, reached, farthest = found
-    touched, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
-    k = 0
+    first, initial = climb(tree, climb_weights, starts, missing, x.shape[1])
     for p in range(len(slots)):
-        is_touched = touched[k] == p
-        first = k if is_touched else len(touched) - 1
-        k += is_touched
         place = slots[p] if slots[p] >= 0 else scratch
-        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
+        _lower(x, place, initial, first[p], edge_slots, weights, offsets[p], offsets[p + 1], MANY)
         _add(x, place, limit, total, reached, farthest, MANY)
 
 
@@ -242,14 +233,10 @@ def sweep_within(  # type: ignore[no-untyped-def]
         amounts: [n] of float64, by position.
     """
     offsets, scratch, lanes = tree[0], len(x) - 1, x.shape[1]
-    touched, initial = climb(tree, climb_weights, starts, missing, lanes)
-    k = 0
+    first, initial = climb(tree, climb_weights, starts, missing, lanes)
     for p in range(len(slots)):
-        is_touched = touched[k] == p
-        first = k if is_touched else len(touched) - 1
-        k += is_touched
         place = slots[p] if slots[p] >= 0 else scratch
-        _lower(x, place, initial, first, edge_slots, weights, offsets[p], offsets[p + 1], MANY)
+        _lower(x, place, initial, first[p], edge_slots, weights, offsets[p], offsets[p + 1], MANY)
         row, amount = x[place], amounts[p]
         for i in range(len(limits)):
             into, limit = found[i], limits[i]
