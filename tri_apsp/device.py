@@ -13,12 +13,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import psutil
 import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
+
+
+Mark: TypeAlias = "torch.cuda.Event | None"
+"""A point in the work of a stream; None: there is nothing to wait for."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +224,62 @@ def copy_to_cpu(values: torch.Tensor) -> Callable[[], torch.Tensor]:
         return result
 
     return copy
+
+
+class SideStream:
+    """Queues work beside that of the current stream of a device, in an order of its own. On the CPU,
+    and on the device "meta", work runs at once.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = None
+        if device.type == "cuda":
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def run(self, work: Callable[[], object], after: Mark) -> Mark:
+        """Queue `work` to begin after a mark of a stream, and return the mark of its end."""
+        if self._stream is None:
+            work()
+            return after
+        with torch.cuda.stream(self._stream):
+            if after is not None:
+                self._stream.wait_event(after)
+            work()
+            return self._stream.record_event()
+
+    def copy_from(self, source: torch.Tensor, target: torch.Tensor, after: Mark, to: Mark) -> Mark:
+        """Queue a copy from this device to a tensor of another stream or device, once the work up
+        to `after` here, and up to `to` there, is done; return its mark.
+        """
+        if self._stream is None:
+            target.copy_(source)
+            return None
+
+        def copy() -> Mark:
+            side = _side_stream(target.device)
+            with torch.cuda.stream(side):  # torch copies on the streams that are current
+                if to is not None:
+                    side.wait_event(to)
+                target.copy_(source, non_blocking=True)
+                source.record_stream(self._stream)
+                return side.record_event()
+
+        with torch.cuda.stream(self._stream):
+            if after is not None:
+                self._stream.wait_event(after)
+            return copy()
+
+
+def mark(device: torch.device) -> Mark:
+    """Return a mark of the work that is queued so far on the current stream of a device."""
+    return _current_stream(device).record_event() if device.type == "cuda" else None
+
+
+def wait_for(device: torch.device, until: Mark) -> None:
+    """Let work that is queued later on the current stream of a device wait for a mark."""
+    if until is not None:
+        _current_stream(device).wait_event(until)
 
 
 def run_concurrently(

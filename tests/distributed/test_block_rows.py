@@ -10,9 +10,11 @@ from distributed.ranks import Ranks
 
 import tri_apsp
 from tri_apsp.configs import default_config
-from tri_apsp.distributed.block_rows import BlockRowSolver, initial_rows
+from tri_apsp.distributed.block_rows import BlockRowSolver
+from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
+from tri_apsp.distributed.host_rows import TensorRows
 from tri_apsp.distributed.layout import Layout, even_counts
-from tri_apsp.distributed.transport import ProcessGroup
+from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.semirings import distance_range
 
 
@@ -23,21 +25,31 @@ def ranks(request, tmp_path_factory):
     group.close()
 
 
-def solved(weights, layout):
-    """Return the rows of this rank, or None if a diagonal value is negative.
+def solved(weights, layout, strip=None):
+    """Return the rows of this rank, or None if a diagonal value is negative; streamed in strips of
+    so many rows, or as a whole.
 
     Walks over a missing edge, and negative ones, end near no_edge; see verify.
     """
-    transport = ProcessGroup()
-    first = layout.first(transport.rank)
-    rows = initial_rows(weights[first : first + layout.counts[transport.rank]], first)
-    config = default_config("cpu", weights.dtype)
-    nonnegative = bool((weights >= 0).all())
-    solver = BlockRowSolver(rows, layout, transport, config, nonnegative=nonnegative)
-    beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
-    if not solver.solve():
-        return None
-    return rows[0].masked_fill(rows[0] >= beyond, tri_apsp.no_edge(weights.dtype))
+    with ProcessGroup() as ranks:
+        first = layout.first(ranks.rank)
+        rows = weights[first : first + layout.counts[ranks.rank]].clone()
+        if strip is None:
+            rows[:, first:].diagonal().clamp_(max=0)
+            device_rows = ResidentRows(rows[None])
+        else:
+            like = rows.new_empty(1, 0, weights.shape[1] + 3)
+            host = TensorRows(rows)
+            device_rows = StreamedRows(
+                host, host, first, like, strip=strip, slots=3, collects=layout.block
+            )
+        config = default_config("cpu", weights.dtype)
+        nonnegative = bool((weights >= 0).all())
+        solver = BlockRowSolver(device_rows, layout, ranks, config, nonnegative=nonnegative)
+        beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
+        if not solver.solve():
+            return None
+        return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
 
 
 def counts_of(n: int, count: int, split: str) -> tuple[int, ...]:
@@ -57,8 +69,9 @@ def test_as_one_process(ranks, name, dtype):
     for n, split, block in ((61, "even", 16), (61, "uneven", 7), (130, "even", 64)):
         weights = cases.tensor(make(n), dtype)
         layout = Layout(counts_of(n, count, split), block)
-        found = torch.cat(group.run(solved, weights, layout))
-        assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
+        for strip in (None, 10):
+            found = torch.cat(group.run(solved, weights, layout, strip))
+            assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])

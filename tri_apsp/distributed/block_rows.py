@@ -6,18 +6,22 @@
                        D <- min(D, C R), for rows outside K;  D[K, :] <- R
 
 With look-ahead: the owner of the next pivot block updates, closes and sends these rows first, while
-the others multiply.
+the others multiply. Rows may be streamed from the host, a few at a time: see device_rows.
 
 Source: Kumar and Singh, Scalability of Parallel Algorithms for the All-Pairs Shortest-Path Problem,
 1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters, 2021.
 """
 
+from collections.abc import Callable
+
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.dense.exponents import by_exponents
+from tri_apsp.distributed.communicator import Communicator, Wait
+from tri_apsp.distributed.device_rows import DeviceRows, Visit
 from tri_apsp.distributed.layout import Layout, Pivot
-from tri_apsp.distributed.transport import Transport, Wait
 from tri_apsp.engines import Block, MatrixSpec, Update, block
 from tri_apsp.methods import METHODS, Observer
 
@@ -26,120 +30,150 @@ class BlockRowSolver:
     """Solves the rows of this rank in place.
 
     Args:
-        rows: (1, rows of this rank, n), of unit column stride; the diagonal of the matrix must be 0
-            or negative.
+        rows: of this rank; the diagonal of the matrix must be 0 or negative.
         layout: the same on all ranks.
-        transport: to the other ranks.
+        ranks: this one and the others.
         config: of the engine, the same on all ranks.
         nonnegative: whether no weight of any rank is negative.
+        threshold: of products by exponents; None: no product.
+        progress: called after each pivot block with the number of vertices of those before.
     """
 
     def __init__(
         self,
-        rows: Block,
+        rows: DeviceRows,
         layout: Layout,
-        transport: Transport,
+        ranks: Communicator,
         config: CompleteConfig,
         *,
         nonnegative: bool,
+        threshold: int | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> None:
-        self._rows, self._layout, self._transport = rows, layout, transport
+        self._rows, self._layout, self._ranks = rows, layout, ranks
         self._config, self._nonnegative = config, nonnegative
-        self._first = layout.first(transport.rank)
-        self._engine = self._engine_of(layout.n)
+        self._first = layout.first(ranks.rank)
+        self._columns = rows.like.shape[2]
+        self._pivots = layout.pivots()
+        self._engine = by_exponents(self._engine_of(self._columns), threshold)
+        self._progress = progress
 
     def solve(self) -> bool:
         """Return whether no diagonal value became negative; if one did, the rows are undefined.
 
+        Raises:
+            RankError: another rank has failed.
+
         Cost: n^2 operations for each row of this rank, and n values received for each other row.
         """
-        pivots = self._layout.pivots()
-        following = self._send(pivots[0]) if pivots else None
+        steps = range(-1, len(self._pivots))
+        self._rows.announce([visit for step in steps for visit in self._visits(step) if visit])
+        following = self._prepare(-1, None) if self._pivots else None
         negative: torch.Tensor | None = None  # whether the block before has a negative diagonal
-        for i, pivot in enumerate(pivots):
+        for step, pivot in enumerate(self._pivots):
             assert following is not None
             panel, wait = following
             wait()
-            closed = block(panel, (0, panel.shape[1]), (pivot.begin, pivot.end))
-            before, negative = negative, (closed.diagonal(dim1=1, dim2=2) < 0).any()
-            column = self._column(pivot, closed)
-            own, done = self._own(pivot), (0, 0)
+            self._ranks.check()
+            before = negative
+            if not self._nonnegative:
+                diagonal = block(panel, (0, panel.shape[1]), (pivot.begin, pivot.end))
+                negative = (diagonal.diagonal(dim1=1, dim2=2) < 0).any()
+            if step + 1 < len(self._pivots):
+                following = self._prepare(step, panel)
+            _, *rest, own = self._visits(step)
+            for visit in rest:
+                for _, rows in self._rows.visit(visit) if visit else ():
+                    self._lower(rows, pivot, panel)
             if own is not None:
-                self._rows[:, slice(*own)].copy_(panel)
-            if i + 1 < len(pivots):
-                after = pivots[i + 1]
-                ahead = self._own(after)
-                if ahead is not None:
-                    done = ahead
-                    self._update(ahead, pivot, column, panel)
-                following = self._send(after)
-            for part in _outside((0, self._rows.shape[1]), own or (0, 0), done):
-                self._update(part, pivot, column, panel)
+                for begin, rows in self._rows.visit(own):
+                    first = begin - own.begin
+                    rows.copy_(panel[:, first : first + rows.shape[1]])
             # Read one block later, so that a GPU has work while the host waits for it. Every rank
             # has the same value.
             if before is not None and bool(before):
                 following[1]()
                 return False
+            if self._progress is not None:
+                self._progress(pivot.end)
+        self._rows.finish()
         return negative is None or not bool(negative)
+
+    def _visits(self, step: int) -> tuple[Visit | None, ...]:
+        """Return which rows of this rank a pivot block changes, in this order: those of the next
+        pivot block, the others in two parts, and its own.
+        """
+        ahead = own = None
+        if step + 1 < len(self._pivots):
+            ahead = self._own(self._pivots[step + 1])
+        if step >= 0:
+            own = self._own(self._pivots[step])
+        rest = list[tuple[int, int]]()
+        if step >= 0:
+            rest = _outside((0, self._rows.count), own or (0, 0), ahead or (0, 0))
+        first = step <= 0
+        return (
+            ahead and Visit(*ahead, keeps=False, first=first),
+            *(Visit(*part, first=first) for part in rest),
+            own and Visit(*own, reads=False),
+        )
 
     def _own(self, pivot: Pivot) -> tuple[int, int] | None:
         """Return which of the rows of this rank are those of a pivot block."""
-        if pivot.owner != self._transport.rank:
+        if pivot.owner != self._ranks.rank:
             return None
         return pivot.begin - self._first, pivot.end - self._first
 
-    def _send(self, pivot: Pivot) -> tuple[Block, Wait]:
-        """Close the rows of a pivot block and send them, or receive them."""
-        n = self._layout.n
-        panel = self._rows.new_empty((1, pivot.end - pivot.begin, n))
-        own = self._own(pivot)
-        if own is not None:
-            inside = pivot.begin, pivot.end
-            closed = block(self._rows, own, inside).contiguous()
-            engine = self._engine_of(closed.shape[1])
-            METHODS["kleene"].solve(closed, engine, Observer())
-            parts = _outside((0, n), inside)
-            engine.product(
-                *(
-                    Update(
-                        block(panel, (0, panel.shape[1]), part),
-                        closed,
-                        block(self._rows, own, part),
-                        fresh=True,
-                    )
-                    for part in parts
-                )
-            )
-            block(panel, (0, panel.shape[1]), inside).copy_(closed)
-        return panel, self._transport.broadcast(panel, pivot.owner)
+    def _prepare(self, step: int, panel: Block | None) -> tuple[Block, Wait]:
+        """Update the rows of the pivot block after `step` by the panel of this one, close them and
+        send them; or receive them.
+        """
+        pivot = self._pivots[step + 1]
+        following = self._rows.like.new_empty((1, pivot.end - pivot.begin, self._columns))
+        visit = self._visits(step)[0]
+        if visit is not None:
+            for _, rows in self._rows.visit(visit):
+                if panel is not None:
+                    self._lower(rows, self._pivots[step], panel)
+            self._close(self._rows.collected(), pivot, following)
+        return following, self._ranks.broadcast(following, pivot.owner)
 
-    def _column(self, pivot: Pivot, closed: Block) -> Block:
-        """Return the columns of a pivot block, closed, for the rows of this rank."""
-        count = self._rows.shape[1]
-        column = self._rows.new_empty((1, count, pivot.end - pivot.begin))
-        if count:
-            given = block(self._rows, (0, count), (pivot.begin, pivot.end))
-            self._engine.product(Update(column, given, closed, fresh=True))
-            given.copy_(column)
-        return column
-
-    def _update(self, rows: tuple[int, int], pivot: Pivot, column: Block, panel: Block) -> None:
-        """Lower some rows of this rank outside a pivot block by paths through it."""
-        width = panel.shape[1]
-        self._engine.product(
+    def _close(self, rows: Block, pivot: Pivot, panel: Block) -> None:
+        """Store the closed rows of a pivot block in its panel."""
+        count, inside = rows.shape[1], (pivot.begin, pivot.end)
+        closed = block(rows, (0, count), inside).contiguous()
+        engine = self._engine_of(count)
+        METHODS["kleene"].solve(closed, engine, Observer())
+        engine.product(
             *(
                 Update(
-                    block(self._rows, rows, part),
-                    block(column, rows, (0, width)),
-                    block(panel, (0, width), part),
+                    block(panel, (0, count), part),
+                    closed,
+                    block(rows, (0, count), part),
+                    fresh=True,
                 )
-                for part in _outside((0, self._layout.n), (pivot.begin, pivot.end))
+                for part in _outside((0, self._columns), inside)
+            )
+        )
+        block(panel, (0, count), inside).copy_(closed)
+
+    def _lower(self, rows: Block, pivot: Pivot, panel: Block) -> None:
+        """Lower rows of this rank outside a pivot block by paths through it."""
+        count, width, inside = rows.shape[1], panel.shape[1], (pivot.begin, pivot.end)
+        column = rows.new_empty((1, count, width))
+        given, closed = block(rows, (0, count), inside), block(panel, (0, width), inside)
+        self._engine.product(Update(column, given, closed, fresh=True))
+        given.copy_(column)
+        self._engine.product(
+            *(
+                Update(block(rows, (0, count), part), column, block(panel, (0, width), part))
+                for part in _outside((0, self._columns), inside)
             )
         )
 
     def _engine_of(self, n: int) -> engines.Engine:
-        spec = MatrixSpec(n, self._rows.dtype, self._rows.device, self._nonnegative)
-        return engines.make(spec, self._config)
+        like = self._rows.like
+        return engines.make(MatrixSpec(n, like.dtype, like.device, self._nonnegative), self._config)
 
 
 def _outside(whole: tuple[int, int], *parts: tuple[int, int]) -> list[tuple[int, int]]:
@@ -149,10 +183,3 @@ def _outside(whole: tuple[int, int], *parts: tuple[int, int]) -> list[tuple[int,
         found.append((begin, start))
         begin = end
     return [part for part in (*found, (begin, whole[1])) if part[0] < part[1]]
-
-
-def initial_rows(rows: torch.Tensor, first: int) -> Block:
-    """Return a copy (1, rows, n) of the rows from `first` on, without a positive diagonal."""
-    copy = rows.clone(memory_format=torch.contiguous_format)[None]
-    copy[0, :, first : first + len(rows)].diagonal().clamp_(max=0)
-    return copy

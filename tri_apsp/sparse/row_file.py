@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import file_format, to_path
+from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import byte_size
 from tri_apsp.semirings import dtype_name
@@ -89,7 +89,10 @@ class RowFile:
         """
         end = self.rows + len(rows)
         with self._refusal():
-            self._array[self.rows : end] = rows.numpy()
+            if self._is_zarr:
+                self._array[self.rows : end] = rows.numpy()
+            else:
+                self._array.write(self.rows, rows.contiguous().numpy())
             self._syncing.result()
         self.rows = end
         self._syncing = self._syncer.submit(self._sync, end)
@@ -148,7 +151,8 @@ class RowFile:
         """Return the array, in which rows are set."""
         if not self._is_zarr:
             try:
-                return _NpyFile(self._path, (self._n, self._n), dtype, new=not self.rows)
+                shape = self._n, self._n
+                return NpyFile(self._path, None if self.rows else (shape, dtype))
             except (EOFError, ValueError):
                 raise self._not_continued("is shorter than it was") from None
         try:
@@ -202,38 +206,6 @@ class RowFile:
         new = self._state_path.with_name(self._state_path.name + ".new")
         new.write_text(json.dumps(self._state))
         new.replace(self._state_path)
-
-
-class _NpyFile:
-    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk
-    would kill the process.
-
-    Raises:
-        EOFError, ValueError: the file is not new, and shorter than it was.
-    """
-
-    def __init__(
-        self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool
-    ) -> None:
-        self._row = shape[1] * dtype.itemsize
-        if new:
-            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-            with path.open("wb") as file:
-                np.lib.format.write_array_header_1_0(file, header)
-                file.truncate(file.tell() + shape[0] * self._row)  # so that it can be read at once
-        self._begin = np.load(path, mmap_mode="r").offset
-        self._file = path.open("r+b")
-
-    def __setitem__(self, rows: slice, values: Array) -> None:
-        self._file.seek(self._begin + rows.start * self._row)
-        self._file.write(np.ascontiguousarray(values).data)
-        self._file.flush()
-
-    def sync(self) -> None:
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _state_path(path: Path) -> Path:

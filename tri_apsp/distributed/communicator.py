@@ -1,0 +1,75 @@
+"""What ranks say to each other: blocks of the matrix, and small facts.
+
+A rank is a process of torch.distributed, or a thread of this process with a device of its own.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from tri_apsp.errors import ApspError
+
+Wait = Callable[[], object]
+"""Waits until a message is there: on a GPU, work that is queued later waits."""
+
+T = TypeVar("T")
+
+
+class RankError(ApspError, RuntimeError):
+    """A rank of a distributed solve failed or ended, and with it the solve of all others."""
+
+
+class Communicator(ABC):
+    """A group of ranks. All of them make the same calls in the same order.
+
+    Attributes:
+        rank: of this one.
+        size: the number of ranks.
+    """
+
+    rank: int
+    size: int
+
+    @abstractmethod
+    def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
+        """Copy a contiguous tensor from the rank `owner` to all others, and return before it is
+        there. The tensor stays unchanged until all have it.
+        """
+
+    @abstractmethod
+    def gather(self, fact: T) -> list[T]:
+        """Return what each rank gives, from rank 0 on; blocks until all have called it."""
+
+    def check(self) -> None:
+        """Raise RankError if another rank has failed."""
+
+    def together(self, function: Callable[[], T]) -> T:
+        """Return function(), or raise on every rank the error of the first rank that has one."""
+        found: T | None = None
+        error: Exception | None = None
+        try:
+            found = function()
+        except ApspError as raised:
+            error = raised
+        errors = [each for each in self.gather(error) if each is not None]
+        if errors:
+            raise errors[0]
+        return found  # type: ignore[return-value]
+
+    def any(self, flag: bool) -> bool:
+        """Return whether one of the ranks gives True."""
+        return any(self.gather(flag))
+
+
+class Alone(Communicator):
+    """One rank."""
+
+    rank, size = 0, 1
+
+    def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
+        return lambda: None
+
+    def gather(self, fact: T) -> list[T]:
+        return [fact]

@@ -1,0 +1,233 @@
+"""The rows of a rank while they are solved: in the memory of its device, or streamed through it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.device import Mark, SideStream, mark, wait_for
+from tri_apsp.distributed.host_rows import HostRows
+from tri_apsp.engines import Block, block
+from tri_apsp.semirings import no_edge
+
+
+class Visit(NamedTuple):
+    """Rows of a rank that a step of the solve changes.
+
+    Attributes:
+        begin, end: the rows, numbered from 0 in each rank.
+        reads: whether their values are needed.
+        keeps: whether they are stored afterwards; else they are collected in one block.
+        first: whether no earlier visit has changed them.
+    """
+
+    begin: int
+    end: int
+    reads: bool = True
+    keeps: bool = True
+    first: bool = False
+
+
+class DeviceRows(ABC):
+    """Rows of a rank, of unit column stride; there may be further columns after the last, of
+    no_edge.
+
+    Attributes:
+        like: a block of their dtype, device and columns.
+        count: the number of rows.
+    """
+
+    like: Block
+    count: int
+
+    @abstractmethod
+    def announce(self, visits: Sequence[Visit]) -> None:
+        """State all visits, in their order."""
+
+    @abstractmethod
+    def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
+        """Yield the rows of a visit in parts: the first row, and the rows as a block (1, rows,
+        columns), to be changed before the next one is asked for.
+        """
+
+    @abstractmethod
+    def collected(self) -> Block:
+        """Return the rows of the last visit that did not keep them."""
+
+    def finish(self) -> None:
+        """Wait until all rows are stored."""
+
+    def close(self) -> None:
+        """End what runs beside the solve; rows may be lost."""
+
+
+class ResidentRows(DeviceRows):
+    """Rows in the memory of the device: (1, rows, columns)."""
+
+    def __init__(self, rows: Block) -> None:
+        self.like, self.count = rows, rows.shape[1]
+        self._last = rows[:, :0]
+
+    def announce(self, visits: Sequence[Visit]) -> None:
+        pass
+
+    def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
+        if visit.begin < visit.end:
+            rows = block(self.like, (visit.begin, visit.end), (0, self.like.shape[2]))
+            if not visit.keeps:
+                self._last = rows
+            yield visit.begin, rows
+
+    def collected(self) -> Block:
+        return self._last
+
+
+class _Strip(NamedTuple):
+    begin: int
+    end: int
+    visit: Visit
+
+    def meets(self, other: _Strip) -> bool:
+        return self.begin < other.end and other.begin < self.end
+
+
+class _Slot:
+    """Memory for a strip: `host` (rows, columns) and `device` (1, rows, columns), the same on the
+    CPU; and what still uses it.
+    """
+
+    def __init__(self, like: Block, rows: int) -> None:
+        is_cpu = like.device.type == "cpu"
+        columns = like.shape[2]
+        self.host = torch.full(
+            (rows, columns), no_edge(like.dtype), dtype=like.dtype, pin_memory=not is_cpu
+        )
+        self.device = self.host[None] if is_cpu else like.new_empty((1, rows, columns))
+        self.loaded: Mark = None
+        self.used: Mark = None
+        self.written: Future[None] = Future()
+        self.written.set_result(None)
+
+
+class StreamedRows(DeviceRows):
+    """Rows on the host, of which a few strips are on the device at a time: while one is changed,
+    others are read, copied to the device and back, and written.
+
+    Args:
+        source: the rows of the weights.
+        target: where the rows go; may be `source`.
+        diagonal: the column of the diagonal in the first row. Positive values there become 0.
+        like: of the dtype and device, (1, 0, columns) with at least the columns of the source.
+        strip: rows of a strip.
+        slots: strips at a time.
+        collects: the most rows of a visit that does not keep them.
+    """
+
+    def __init__(
+        self,
+        source: HostRows,
+        target: HostRows,
+        diagonal: int,
+        like: Block,
+        *,
+        strip: int,
+        slots: int,
+        collects: int,
+    ) -> None:
+        self.like, self.count = like, source.shape[0]
+        self._source, self._target, self._diagonal = source, target, diagonal
+        self._n, self._height = source.shape[1], strip
+        self._slots = [_Slot(like, strip) for _ in range(slots)]
+        self._collected = like.new_empty((1, collects, like.shape[2]))
+        self._collected_rows = 0
+        self._to, self._from = SideStream(like.device), SideStream(like.device)
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write")
+        self._coming = deque[_Strip]()
+        self._reading = deque[tuple[_Strip, _Slot, Future[Mark]]]()
+        self._writing = deque[tuple[_Strip, Future[None]]]()
+        self._begun = 0
+
+    def announce(self, visits: Sequence[Visit]) -> None:
+        for visit in visits:
+            for begin in range(visit.begin, visit.end, self._height):
+                self._coming.append(_Strip(begin, min(begin + self._height, visit.end), visit))
+        self._read_ahead()
+
+    def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
+        device = self.like.device
+        for begin in range(visit.begin, visit.end, self._height):
+            self._read_ahead()
+            strip, slot, reading = self._reading[0]
+            assert (strip.begin, strip.visit) == (begin, visit)
+            wait_for(device, reading.result())
+            rows = slot.device[:, : strip.end - strip.begin]
+            yield begin, rows
+            self._reading.popleft()
+            if visit.keeps:
+                slot.written = self._writer.submit(self._write, strip, slot, mark(device))
+                self._writing.append((strip, slot.written))
+            else:
+                first = begin - visit.begin
+                self._collected_rows = first + rows.shape[1]
+                self._collected[:, first : self._collected_rows].copy_(rows)
+            slot.used = mark(device)
+
+    def collected(self) -> Block:
+        return self._collected[:, : self._collected_rows]
+
+    def finish(self) -> None:
+        for _, written in self._writing:
+            written.result()
+        self.close()
+
+    def close(self) -> None:
+        for pool in (self._reader, self._writer):
+            pool.shutdown(cancel_futures=True)
+
+    def _read_ahead(self) -> None:
+        """Begin to read the strips that come next, as far as slots are free and earlier visits have
+        changed their rows.
+        """
+        while self._writing and self._writing[0][1].done():
+            self._writing.popleft()[1].result()
+        while self._coming and len(self._reading) < len(self._slots):
+            strip = self._coming[0]
+            if any(strip.meets(earlier) for earlier, _, _ in self._reading):
+                break
+            slot = self._slots[self._begun % len(self._slots)]
+            self._begun += 1
+            writing = [written for other, written in self._writing if strip.meets(other)]
+            reading = self._reader.submit(self._read, strip, slot, writing)
+            self._reading.append((self._coming.popleft(), slot, reading))
+
+    def _read(self, strip: _Strip, slot: _Slot, writing: Sequence[Future[None]]) -> Mark:
+        for written in (slot.written, *writing):
+            written.result()
+        if slot.loaded is not None:
+            slot.loaded.synchronize()
+        if not strip.visit.reads:
+            return None
+        rows = slot.host[: strip.end - strip.begin]
+        values = rows[:, : self._n]
+        if strip.visit.first:
+            self._source.read(strip.begin, values)
+            values[:, self._diagonal + strip.begin :].diagonal().clamp_(max=0)
+        else:
+            self._target.read(strip.begin, values)
+        to = slot.device[0, : len(rows)]
+        slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)
+        return slot.loaded
+
+    def _write(self, strip: _Strip, slot: _Slot, changed: Mark) -> None:
+        rows = slot.host[: strip.end - strip.begin]
+        values = slot.device[0, : len(rows)]
+        stored = self._from.run(lambda: rows.copy_(values, non_blocking=True), changed)
+        if stored is not None:
+            stored.synchronize()
+        self._target.write(strip.begin, rows[:, : self._n])

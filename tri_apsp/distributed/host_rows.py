@@ -1,0 +1,114 @@
+"""Rows of a matrix on the host: in memory or in a file, of any size."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+
+from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.semirings import DTYPES_BY_NAME
+
+# Values of a task that copies them, and its operations for run_tasks.
+_PART, _PASS = 1 << 20, 8
+
+
+class HostRows(ABC):
+    """Rows (rows, n), of which several threads may read and write different ones at once.
+
+    Attributes:
+        shape: (rows, n).
+        dtype: one of tri_apsp.semirings.DTYPES.
+    """
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+
+    def read(self, first: int, into: torch.Tensor) -> None:
+        """Copy the rows from `first` on to a tensor (rows, n) on the CPU.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        self._in_parts(self._read, first, into.numpy())
+
+    def write(self, first: int, values: torch.Tensor) -> None:
+        """Copy a tensor (rows, n) on the CPU to the rows from `first` on.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        self._in_parts(self._write, first, values.numpy())
+
+    def rows(self, first: int, end: int) -> torch.Tensor:
+        """Return some rows in memory; not to be changed."""
+        found = torch.empty((end - first, self.shape[1]), dtype=self.dtype)
+        self.read(first, found)
+        return found
+
+    def close(self) -> None:
+        """Close a file."""
+
+    @abstractmethod
+    def _read(self, first: int, into: Array) -> None: ...
+
+    @abstractmethod
+    def _write(self, first: int, values: Array) -> None: ...
+
+    def _in_parts(self, copy: Any, first: int, values: Array) -> None:
+        rows = max(1, _PART // max(1, values.shape[1]))
+        tasks: list[CpuTask] = [
+            (first + begin, values[begin : begin + rows]) for begin in range(0, len(values), rows)
+        ]
+        run_tasks(copy, tasks, _PASS * values.size, thread_count())
+
+
+class TensorRows(HostRows):
+    """Rows of a tensor (rows, n) on the CPU, of any strides."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.shape, self.dtype = (len(tensor), tensor.shape[1]), tensor.dtype
+        self._tensor, self._values = tensor, tensor.numpy()
+
+    def rows(self, first: int, end: int) -> torch.Tensor:
+        return self._tensor[first:end]
+
+    def _read(self, first: int, into: Array) -> None:
+        np.copyto(into, self._values[first : first + len(into)])
+
+    def _write(self, first: int, values: Array) -> None:
+        np.copyto(self._values[first : first + len(values)], values)
+
+
+class FileRows(HostRows):
+    """Rows of the matrix in a `.npy` file.
+
+    Args:
+        file: the whole matrix.
+        first, end: the rows.
+        name: of the argument, for messages.
+    """
+
+    def __init__(self, file: NpyFile, first: int, end: int, name: str) -> None:
+        self.shape, self.dtype = (end - first, file.shape[1]), DTYPES_BY_NAME[file.dtype.name]
+        self._file, self._first, self._name = file, first, name
+
+    def _read(self, first: int, into: Array) -> None:
+        try:
+            self._file.read(self._first + first, into)
+        except (OSError, EOFError) as error:
+            raise InputError(
+                f"`{self._name}` must be a file that can be read, but {self._file.path} cannot: "
+                f"{getattr(error, 'strerror', None) or error}; give another file."
+            ) from None
+
+    def _write(self, first: int, values: Array) -> None:
+        try:
+            self._file.write(self._first + first, values)
+        except OSError as error:
+            raise InputError(
+                f"`{self._name}` must be a file that can be written, but {self._file.path} cannot: "
+                f"{error.strerror}; give another file name."
+            ) from None

@@ -1,0 +1,130 @@
+"""Ranks that are threads of this process, each with a device of its own."""
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from tri_apsp.device import Mark, SideStream, current, mark, wait_for
+from tri_apsp.distributed.communicator import Communicator, RankError, Wait
+
+T = TypeVar("T")
+
+
+class _Shared:
+    """What the ranks share: messages that some have not copied yet, and the facts of a gathering."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.changed = threading.Condition()
+        self.messages = dict[int, tuple[torch.Tensor, Mark]]()
+        self.readers = dict[int, int]()
+        self.facts: list[Any] = [None] * size
+        self.barrier = threading.Barrier(size)
+        self.failed = False
+
+    def fail(self) -> None:
+        """Let what other ranks wait for fail."""
+        with self.changed:
+            self.failed = True
+            self.changed.notify_all()
+        self.barrier.abort()
+
+
+class _Thread(Communicator):
+    def __init__(self, rank: int, shared: _Shared) -> None:
+        self.rank, self.size, self._shared = rank, shared.size, shared
+        self._messages = 0
+        self._streams = dict[torch.device, SideStream]()
+
+    def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
+        shared, number = self._shared, self._messages
+        self._messages += 1
+        if owner == self.rank:
+            if self.size > 1:
+                with shared.changed:
+                    shared.messages[number] = tensor, mark(tensor.device)
+                    shared.readers[number] = self.size - 1
+                    shared.changed.notify_all()
+            return self.check
+        allocated = mark(tensor.device)
+
+        def wait() -> None:
+            with shared.changed:
+                shared.changed.wait_for(lambda: shared.failed or number in shared.messages)
+                self.check()
+                source, written = shared.messages[number]
+            if source.device not in self._streams:
+                self._streams[source.device] = SideStream(source.device)
+            stream = self._streams[source.device]
+            wait_for(tensor.device, stream.copy_from(source, tensor, written, allocated))
+            with shared.changed:
+                shared.readers[number] -= 1
+                if not shared.readers[number]:
+                    del shared.messages[number], shared.readers[number]
+
+        return wait
+
+    def gather(self, fact: T) -> list[T]:
+        shared = self._shared
+        shared.facts[self.rank] = fact
+        try:
+            shared.barrier.wait()
+            facts = list(shared.facts)
+            shared.barrier.wait()  # before one of them writes its next fact
+        except threading.BrokenBarrierError:
+            raise _another_failed() from None
+        return facts
+
+    def check(self) -> None:
+        if self._shared.failed:
+            raise _another_failed()
+
+
+def _another_failed() -> RankError:
+    return RankError("all devices must last until the solve is done, but one failed; see its error.")
+
+
+def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T]) -> list[T]:
+    """Return run(rank) of a thread for each device, which is the current one there.
+
+    Raises:
+        The first error of a thread; the others end. So they do at an interrupt.
+    """
+    shared = _Shared(len(devices))
+    found: list[Any] = [None] * len(devices)
+    errors = list[BaseException]()
+
+    def thread(rank: int) -> None:
+        try:
+            with current(devices[rank]):
+                found[rank] = run(_Thread(rank, shared))
+        except BaseException as error:
+            if not isinstance(error, RankError):
+                errors.append(error)
+            shared.fail()
+
+    threads = [
+        threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(thread, rank),
+            name=f"tri_apsp-rank-{rank}",
+            daemon=True,
+        )
+        for rank in range(len(devices))
+    ]
+    for each in threads:
+        each.start()
+    try:
+        for each in threads:
+            each.join()
+    finally:  # an interrupt, say
+        if any(each.is_alive() for each in threads):
+            shared.fail()
+            for each in threads:
+                each.join()
+    if errors:
+        raise errors[0]
+    return found

@@ -1,0 +1,92 @@
+"""A matrix in a `.npy` file, of which some rows at a time are read or written."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tri_apsp.errors import InputError
+
+
+class NpyFile:
+    """The rows of a matrix (rows, columns) in a `.npy` file, read and written at their place.
+    Several threads may do so at once.
+
+    Memory that is mapped to a file would be written in pages, and a full disk would kill the
+    process.
+
+    Args:
+        path: a file that is there; with `new`, one that is made or replaced, of zeros.
+        new: the shape and the dtype of a new file.
+
+    Attributes:
+        shape: (rows, columns).
+        dtype: that of NumPy.
+
+    Raises:
+        OSError: it cannot be opened.
+        EOFError, ValueError: it is no `.npy` file, or shorter than it says.
+        InputError: it holds no matrix in row order, or one of another byte order.
+    """
+
+    def __init__(
+        self, path: Path, new: tuple[Sequence[int], np.dtype[Any]] | None = None
+    ) -> None:
+        if new is not None:
+            rows, columns = new[0]
+            header = {"descr": new[1].str, "fortran_order": False, "shape": (rows, columns)}
+            with path.open("wb") as file:
+                np.lib.format.write_array_header_1_0(file, header)
+                # So that it can be read at once.
+                file.truncate(file.tell() + rows * columns * new[1].itemsize)
+        mapped = np.load(path, mmap_mode="r")
+        if mapped.ndim != 2 or not mapped.flags.c_contiguous or not mapped.dtype.isnative:
+            raise InputError(
+                f"a .npy file must hold a matrix in row order and native byte order, but {path} "
+                f"holds shape {mapped.shape} of {mapped.dtype.str}; save it by "
+                "numpy.ascontiguousarray(matrix)."
+            )
+        self.path, self.dtype = path, mapped.dtype
+        self.shape: tuple[int, int] = mapped.shape
+        self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
+        self._file = os.open(path, os.O_RDONLY if new is None and not _writable(path) else os.O_RDWR)
+
+    def read(self, first: int, into: npt.NDArray[Any]) -> None:
+        """Read the rows from `first` on, as many as `into` has, whose columns have unit stride."""
+        for view, offset in self._parts(first, into):
+            while len(view):
+                count = os.preadv(self._file, [view], offset)
+                if not count:
+                    raise EOFError(f"{self.path} is shorter than it was")
+                view, offset = view[count:], offset + count
+
+    def write(self, first: int, values: npt.NDArray[Any]) -> None:
+        """Write rows from `first` on, whose columns have unit stride."""
+        for view, offset in self._parts(first, values):
+            while len(view):
+                count = os.pwrite(self._file, view, offset)
+                view, offset = view[count:], offset + count
+
+    def _parts(self, first: int, rows: npt.NDArray[Any]) -> Iterator[tuple[memoryview, int]]:
+        """Yield the bytes of rows, and their place in the file."""
+        begin = self._begin + first * self._row
+        if rows.flags.c_contiguous:
+            yield memoryview(rows).cast("B"), begin
+            return
+        for index, row in enumerate(rows):
+            yield memoryview(row).cast("B"), begin + index * self._row
+
+    def sync(self) -> None:
+        """Block until the disk has what was written."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK)
