@@ -35,19 +35,31 @@ def check_graphs(
     if sizes is not None and found.lowest <= -no_edge(weights.dtype):
         check_size_values(sizes, weights.shape[-1])
     found = check_values(weights, "graph", found, sizes)
-    if found.lowest < 0:
-        if weights.is_floating_point():
-            _check_low_floats(weights.dtype, weights.shape[-1], found.lowest)
-        else:
-            _check_negative_integers(weights.dtype, found)
+    check_negative(weights.dtype, weights.shape[-1], found)
     return found
 
 
+def check_negative(dtype: torch.dtype, n: int, found: ValueRange) -> None:
+    """Raise the DistanceRangeError of check_graphs, for the value range of checked weights of n
+    vertices.
+    """
+    if found.lowest < 0:
+        if dtype.is_floating_point:
+            _check_low_floats(dtype, n, found.lowest)
+        else:
+            _check_negative_integers(dtype, found)
+
+
 def check_values(
-    tensor: torch.Tensor, name: str, found: ValueRange, sizes: torch.Tensor | None = None
+    tensor: torch.Tensor,
+    name: str,
+    found: ValueRange,
+    sizes: torch.Tensor | None = None,
+    *,
+    row: int = 0,
 ) -> ValueRange:
     """Check that `tensor`, which messages call `name`, holds weights; as check_graphs, without its
-    DistanceRangeError.
+    DistanceRangeError. Messages count rows from `row` on.
     """
     if tensor.numel() == 0:
         return ValueRange(0, 0)
@@ -60,13 +72,13 @@ def check_values(
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace "
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes, row)}; replace "
             "it, by inf for no edge."
         )
     if lowest == -float("inf"):
         raise InputError(
             f"`{name}` must be greater than minus infinity, but is -inf at "
-            f"{_where(tensor == lowest, sizes)}; replace it by a finite weight."
+            f"{_where(tensor == lowest, sizes, row)}; replace it by a finite weight."
         )
     if not tensor.is_floating_point():
         limit = no_edge(tensor.dtype)
@@ -75,7 +87,7 @@ def check_values(
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, "
                     f"{limit}], where {limit} means no edge, but one is {value} at "
-                    f"{_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
+                    f"{_where(tensor == value, sizes, row)}; give tri_apsp.no_edge(dtype) for missing "
                     f"edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return found
@@ -109,12 +121,13 @@ def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
         )
 
 
-def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
+def _where(mask: torch.Tensor, sizes: torch.Tensor | None, row: int) -> tuple[int, ...]:
     """Return the index of the first true element outside the padding, without a batch dimension of
-    1.
+    1; rows count from `row` on.
     """
     if sizes is not None:
         padding = padding_of(mask, sizes)
         mask = mask & ~padding[:, :, None] & ~padding[:, None, :]
-    index = tuple(int(i) for i in mask.nonzero()[0])
+    item, first, *rest = (int(i) for i in mask.nonzero()[0])
+    index = item, first + row, *rest
     return index[1:] if mask.shape[0] == 1 else index

@@ -12,7 +12,7 @@ import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
-from tri_apsp.distributed.host_rows import TensorRows
+from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.semirings import distance_range

@@ -84,14 +84,23 @@ def allowance_of(weights: torch.Tensor, n: int) -> float:
         weights = weights.clone()
         weights.diagonal().clamp_(max=0)
     matrices = weights.reshape(1, 1, -1) if weights.dim() < 2 else weights[None]
-    largest, eps = largest_magnitude(matrices).item(), torch.finfo(weights.dtype).eps
-    # The smallest power of two q with n * largest < 2 / eps * q, or the smallest float.
-    q = math.ldexp(1.0, max(math.frexp(largest * eps / 2 * n)[1], -1074))
-    exact = all(
-        bool(((block.double() / q).frac_() == 0).logical_or_(block == math.inf).all())
+    quantum = quantum_of(largest_magnitude(matrices).item(), weights.dtype, n)
+    return 0 if are_multiples(matrices, quantum) else 2 * torch.finfo(weights.dtype).eps
+
+
+def quantum_of(largest: float, dtype: torch.dtype, n: int) -> float:
+    """Return the smallest power of two q of whose multiples every sum of n weights is exact, if the
+    largest magnitude of a weight is `largest`: n * largest < 2 / eps * q. Or the smallest float.
+    """
+    return math.ldexp(1.0, max(math.frexp(largest * torch.finfo(dtype).eps / 2 * n)[1], -1074))
+
+
+def are_multiples(matrices: torch.Tensor, quantum: float) -> bool:
+    """Return whether all values (batch, m, n) of floats, except inf, are multiples of `quantum`."""
+    return all(
+        bool(((block.double() / quantum).frac_() == 0).logical_or_(block == math.inf).all())
         for block in row_blocks(matrices)
     )
-    return 0 if exact else 2 * eps
 
 
 class CycleSearch(ABC):

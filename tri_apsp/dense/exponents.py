@@ -121,8 +121,13 @@ def may_multiply_by_exponents(plan: DensePlan, n: int, like: torch.Tensor) -> bo
         like: a tensor of the dtype and on the device of the weights.
     """
     # Systems of tri_apsp.papers keep their own products.
-    decide = n >= _FEWEST_VERTICES and _GIVEN.get() is None and plan.method in METHODS
-    return decide and are_supported(plan.engine, like)
+    return plan.method in METHODS and do_values_decide(plan.engine, n, like)
+
+
+def do_values_decide(engine: str, n: int, like: torch.Tensor) -> bool:
+    """As may_multiply_by_exponents, for the name of an engine."""
+    decide = n >= _FEWEST_VERTICES and _GIVEN.get() is None
+    return decide and are_supported(engine, like)
 
 
 def queue_edges_per_vertex(plan: DensePlan, weights: torch.Tensor) -> Callable[[], float] | None:

@@ -97,17 +97,17 @@ def verify(
             raise_out_of_range(distances.dtype, f"a path weighs less than {allowed.lowest}")
     if found.highest < allowed.beyond:
         return True
-    if _may_be_too_far(found, allowed, weights_range.highest_below):
+    if may_be_too_far(found, allowed, weights_range.highest_below):
         exact = engine.value_ranges([distances], allowed.beyond)[0]
-        if _may_be_too_far(exact, allowed, weights_range.highest_below):
-            _check_reachability(distances, allowed, close)
+        if may_be_too_far(exact, allowed, weights_range.highest_below):
+            check_reachability(distances, allowed, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= allowed.beyond, no_edge(distances.dtype))
     return True
 
 
-def _may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | int | None) -> bool:
+def may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | int | None) -> bool:
     """Return whether some distance may have exceeded the range, by the value range of all and the
     longest edge.
 
@@ -123,7 +123,7 @@ def _may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | 
     )
 
 
-def _check_reachability(
+def check_reachability(
     distances: torch.Tensor, allowed: DistanceRange, close: Callable[[torch.Tensor], None]
 ) -> None:
     """Distinguish "unreachable" from "too far": a solve stores no_edge for both.

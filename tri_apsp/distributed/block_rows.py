@@ -12,18 +12,29 @@ Source: Kumar and Singh, Scalability of Parallel Algorithms for the All-Pairs Sh
 1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters, 2021.
 """
 
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents
+from tri_apsp.device import Mark, mark
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.distributed.device_rows import DeviceRows, Visit
 from tri_apsp.distributed.layout import Layout, Pivot
 from tri_apsp.engines import Block, MatrixSpec, Update, block
 from tri_apsp.methods import METHODS, Observer
+from tri_apsp.plan import Progress
+
+
+class _Queued(NamedTuple):
+    """A pivot block that a GPU may still be computing."""
+
+    end: Mark
+    negative: torch.Tensor | None  # whether its diagonal is
 
 
 class BlockRowSolver:
@@ -36,7 +47,8 @@ class BlockRowSolver:
         config: of the engine, the same on all ranks.
         nonnegative: whether no weight of any rank is negative.
         threshold: of products by exponents; None: no product.
-        progress: called after each pivot block with the number of vertices of those before.
+        last: called with rows that are solved, the first of them and a block.
+        progress: called with the share of the pivot blocks that are done.
     """
 
     def __init__(
@@ -48,7 +60,8 @@ class BlockRowSolver:
         *,
         nonnegative: bool,
         threshold: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        last: Callable[[int, Block], None],
+        progress: Progress | None = None,
     ) -> None:
         self._rows, self._layout, self._ranks = rows, layout, ranks
         self._config, self._nonnegative = config, nonnegative
@@ -56,7 +69,7 @@ class BlockRowSolver:
         self._columns = rows.like.shape[2]
         self._pivots = layout.pivots()
         self._engine = by_exponents(self._engine_of(self._columns), threshold)
-        self._progress = progress
+        self._last, self._progress = last, progress
 
     def solve(self) -> bool:
         """Return whether no diagonal value became negative; if one did, the rows are undefined.
@@ -69,35 +82,49 @@ class BlockRowSolver:
         steps = range(-1, len(self._pivots))
         self._rows.announce([visit for step in steps for visit in self._visits(step) if visit])
         following = self._prepare(-1, None) if self._pivots else None
-        negative: torch.Tensor | None = None  # whether the block before has a negative diagonal
+        queued = deque[_Queued]()
         for step, pivot in enumerate(self._pivots):
             assert following is not None
             panel, wait = following
             wait()
-            self._ranks.check()
-            before = negative
+            negative = None
             if not self._nonnegative:
                 diagonal = block(panel, (0, panel.shape[1]), (pivot.begin, pivot.end))
                 negative = (diagonal.diagonal(dim1=1, dim2=2) < 0).any()
-            if step + 1 < len(self._pivots):
+            is_last = step + 1 == len(self._pivots)
+            if not is_last:
                 following = self._prepare(step, panel)
             _, *rest, own = self._visits(step)
             for visit in rest:
-                for _, rows in self._rows.visit(visit) if visit else ():
+                for begin, rows in self._rows.visit(visit) if visit else ():
                     self._lower(rows, pivot, panel)
+                    if is_last:
+                        self._last(begin, rows)
             if own is not None:
                 for begin, rows in self._rows.visit(own):
                     first = begin - own.begin
                     rows.copy_(panel[:, first : first + rows.shape[1]])
-            # Read one block later, so that a GPU has work while the host waits for it. Every rank
-            # has the same value.
-            if before is not None and bool(before):
-                following[1]()
+                    if is_last:
+                        self._last(begin, rows)
+            queued.append(_Queued(mark(panel.device), negative))
+            # Read one block later, so that a GPU has work while the host waits for it.
+            if len(queued) > 1 and not self._is_fine(queued.popleft(), step):
+                if not is_last:  # a message must not be left on its way
+                    following[1]()
                 return False
-            if self._progress is not None:
-                self._progress(pivot.end)
         self._rows.finish()
-        return negative is None or not bool(negative)
+        return not queued or self._is_fine(queued.popleft(), len(self._pivots))
+
+    def _is_fine(self, queued: _Queued, done: int) -> bool:
+        """Wait until a pivot block is done, and return whether its diagonal is not negative; every
+        rank returns the same.
+        """
+        if queued.end is not None:
+            queued.end.synchronize()
+        self._ranks.check()
+        if self._progress is not None:
+            self._progress(done / len(self._pivots))
+        return queued.negative is None or not bool(queued.negative)
 
     def _visits(self, step: int) -> tuple[Visit | None, ...]:
         """Return which rows of this rank a pivot block changes, in this order: those of the next

@@ -40,7 +40,9 @@ class Communicator(ABC):
 
     @abstractmethod
     def gather(self, fact: T) -> list[T]:
-        """Return what each rank gives, from rank 0 on; blocks until all have called it."""
+        """Return what each rank gives, from rank 0 on, not to be changed; blocks until all have
+        called it.
+        """
 
     def check(self) -> None:
         """Raise RankError if another rank has failed."""

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
 
 from tri_apsp.device import Mark, SideStream, mark, wait_for
-from tri_apsp.distributed.host_rows import HostRows
+from tri_apsp.distributed.rows import HostRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
+
+# Bytes of a strip that is copied between the host and a device.
+_COPIED = 1 << 26
+
+Start = Callable[[int, Block], None]
+"""Makes rows (1, rows, columns) of a rank, from a row on, those that a solve starts from."""
 
 
 class Visit(NamedTuple):
@@ -87,6 +93,41 @@ class ResidentRows(DeviceRows):
         return self._last
 
 
+def load(source: HostRows, start: Start, rows: Block) -> None:
+    """Copy rows from the host to the device, and make them those that a solve starts from."""
+    visit = Visit(0, source.shape[0], keeps=False, first=True)
+    streamed = StreamedRows(source, source, start, rows, **_copy_ring(rows))
+    try:
+        streamed.announce([visit])
+        for _ in streamed.visit(visit):
+            pass
+    finally:
+        streamed.close()
+
+
+def store(rows: Block, target: HostRows) -> None:
+    """Copy rows from the device to the host."""
+    visit = Visit(0, target.shape[0], reads=False)
+    streamed = StreamedRows(target, target, _unchanged, rows, **_copy_ring(rows))
+    try:
+        streamed.announce([visit])
+        for begin, part in streamed.visit(visit):
+            part.copy_(block(rows, (begin, begin + part.shape[1]), (0, rows.shape[2])))
+        streamed.finish()
+    finally:
+        streamed.close()
+
+
+def _copy_ring(rows: Block) -> dict[str, int]:
+    """Return the strips by which rows are copied."""
+    row = max(1, rows.shape[2] * rows.itemsize)
+    return {"strip": max(1, min(rows.shape[1], _COPIED // row)), "slots": 3}
+
+
+def _unchanged(begin: int, rows: Block) -> None:
+    pass
+
+
 class _Strip(NamedTuple):
     begin: int
     end: int
@@ -121,31 +162,29 @@ class StreamedRows(DeviceRows):
     Args:
         source: the rows of the weights.
         target: where the rows go; may be `source`.
-        diagonal: the column of the diagonal in the first row. Positive values there become 0.
-        like: of the dtype and device, (1, 0, columns) with at least the columns of the source.
+        start: called with rows before their first visit: which is the first, and the rows.
+        collected: memory for the rows of a visit that does not keep them, (1, rows, columns), with
+            at least the columns of the source.
         strip: rows of a strip.
         slots: strips at a time.
-        collects: the most rows of a visit that does not keep them.
     """
 
     def __init__(
         self,
         source: HostRows,
         target: HostRows,
-        diagonal: int,
-        like: Block,
+        start: Start,
+        collected: Block,
         *,
         strip: int,
         slots: int,
-        collects: int,
     ) -> None:
-        self.like, self.count = like, source.shape[0]
-        self._source, self._target, self._diagonal = source, target, diagonal
+        self.like, self.count = collected, source.shape[0]
+        self._source, self._target, self._start = source, target, start
         self._n, self._height = source.shape[1], strip
-        self._slots = [_Slot(like, strip) for _ in range(slots)]
-        self._collected = like.new_empty((1, collects, like.shape[2]))
-        self._collected_rows = 0
-        self._to, self._from = SideStream(like.device), SideStream(like.device)
+        self._slots = [_Slot(collected, strip) for _ in range(slots)]
+        self._collected, self._collected_rows = collected, 0
+        self._to, self._from = SideStream(collected.device), SideStream(collected.device)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write")
         self._coming = deque[_Strip]()
@@ -167,6 +206,8 @@ class StreamedRows(DeviceRows):
             assert (strip.begin, strip.visit) == (begin, visit)
             wait_for(device, reading.result())
             rows = slot.device[:, : strip.end - strip.begin]
+            if visit.first:
+                self._start(begin, rows)
             yield begin, rows
             self._reading.popleft()
             if visit.keeps:
@@ -214,12 +255,8 @@ class StreamedRows(DeviceRows):
         if not strip.visit.reads:
             return None
         rows = slot.host[: strip.end - strip.begin]
-        values = rows[:, : self._n]
-        if strip.visit.first:
-            self._source.read(strip.begin, values)
-            values[:, self._diagonal + strip.begin :].diagonal().clamp_(max=0)
-        else:
-            self._target.read(strip.begin, values)
+        source = self._source if strip.visit.first else self._target
+        source.read(strip.begin, rows[:, : self._n])
         to = slot.device[0, : len(rows)]
         slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)
         return slot.loaded

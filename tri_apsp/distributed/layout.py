@@ -43,6 +43,10 @@ class Layout:
         return found
 
 
-def even_counts(n: int, ranks: int) -> tuple[int, ...]:
-    """Return the rows of each rank, which differ by at most one."""
-    return tuple(n // ranks + (rank < n % ranks) for rank in range(ranks))
+def even_counts(n: int, ranks: int, multiple: int = 1) -> tuple[int, ...]:
+    """Return the rows of each rank, which differ by at most `multiple`; only those of the last rank
+    that has some may be no multiple of it.
+    """
+    units = -(-n // multiple)
+    ends = [min(n, units * (rank + 1) // ranks * multiple) for rank in range(ranks)]
+    return tuple(end - begin for begin, end in zip([0, *ends], ends))

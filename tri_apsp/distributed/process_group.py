@@ -9,11 +9,11 @@ import pickle
 import threading
 import time
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _get_default_store
+from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
 from tri_apsp.distributed.communicator import Communicator, RankError, Wait
 
@@ -39,13 +39,13 @@ class ProcessGroup(Communicator):
         self._group = group if group is not None else dist.group.WORLD
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
-        self._store = dist.PrefixStore(f"tri_apsp/{members}/{next(_calls)}", _get_default_store())
+        self._store = PrefixStore(f"tri_apsp/{members}/{next(_calls)}", _get_default_store())
         self._gathered = 0
         self._error: RankError | None = None
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "ProcessGroup":
         self._watch.start()
         return self
 

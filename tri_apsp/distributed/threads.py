@@ -84,7 +84,9 @@ class _Thread(Communicator):
 
 
 def _another_failed() -> RankError:
-    return RankError("all devices must last until the solve is done, but one failed; see its error.")
+    return RankError(
+        "all devices must last until the solve is done, but one failed; see its error."
+    )
 
 
 def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T]) -> list[T]:

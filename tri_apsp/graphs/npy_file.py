@@ -1,6 +1,7 @@
 """A matrix in a `.npy` file, of which some rows at a time are read or written."""
 
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class NpyFile:
     Attributes:
         shape: (rows, columns).
         dtype: that of NumPy.
+        close: closes the file, as the end of this object does.
 
     Raises:
         OSError: it cannot be opened.
@@ -32,9 +34,7 @@ class NpyFile:
         InputError: it holds no matrix in row order, or one of another byte order.
     """
 
-    def __init__(
-        self, path: Path, new: tuple[Sequence[int], np.dtype[Any]] | None = None
-    ) -> None:
+    def __init__(self, path: Path, new: tuple[Sequence[int], np.dtype[Any]] | None = None) -> None:
         if new is not None:
             rows, columns = new[0]
             header = {"descr": new[1].str, "fortran_order": False, "shape": (rows, columns)}
@@ -52,7 +52,9 @@ class NpyFile:
         self.path, self.dtype = path, mapped.dtype
         self.shape: tuple[int, int] = mapped.shape
         self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
-        self._file = os.open(path, os.O_RDONLY if new is None and not _writable(path) else os.O_RDWR)
+        flags = os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY
+        self._file = os.open(path, flags)
+        self.close = weakref.finalize(self, os.close, self._file)
 
     def read(self, first: int, into: npt.NDArray[Any]) -> None:
         """Read the rows from `first` on, as many as `into` has, whose columns have unit stride."""
@@ -82,11 +84,3 @@ class NpyFile:
     def sync(self) -> None:
         """Block until the disk has what was written."""
         os.fsync(self._file)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
-
-
-def _writable(path: Path) -> bool:
-    return os.access(path, os.W_OK)

@@ -1,6 +1,7 @@
-"""Rows of a matrix on the host: in memory or in a file, of any size."""
+"""The weights of a rank, and rows of a matrix on the host: in memory or in a file, of any size."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 
 # Values of a task that copies them, and its operations for run_tasks.
 _PART, _PASS = 1 << 20, 8
+# Values that are read at a time.
+_READ = 1 << 26
 
 
-class HostRows(ABC):
-    """Rows (rows, n), of which several threads may read and write different ones at once.
+class Rows(ABC):
+    """Rows (rows, n) of a matrix.
 
     Attributes:
         shape: (rows, n).
@@ -25,6 +28,40 @@ class HostRows(ABC):
 
     shape: tuple[int, int]
     dtype: torch.dtype
+
+    @abstractmethod
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        """Return some rows, on the device where they are; not to be changed."""
+
+    def sample(self, step: int) -> torch.Tensor:
+        """Return the rows 0, step, ..."""
+        chosen = range(0, self.shape[0], step)
+        rows = [self.rows(row, row + 1) for row in chosen]
+        return torch.cat(rows) if rows else self.rows(0, 0)
+
+    def parts(self) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield all rows in parts that take little memory: the first row, and (rows, n)."""
+        step = max(1, _READ // max(1, self.shape[1]))
+        for begin in range(0, self.shape[0], step):
+            yield begin, self.rows(begin, min(begin + step, self.shape[0]))
+
+
+class TensorOnDevice(Rows):
+    """Rows of a tensor (rows, n) on any device."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.shape, self.dtype = (len(tensor), tensor.shape[1]), tensor.dtype
+        self.tensor = tensor
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        return self.tensor[begin:end]
+
+    def sample(self, step: int) -> torch.Tensor:
+        return self.tensor[::step]
+
+
+class HostRows(Rows):
+    """Rows on the host, of which several threads may read and write different ones at once."""
 
     def read(self, first: int, into: torch.Tensor) -> None:
         """Copy the rows from `first` on to a tensor (rows, n) on the CPU.
@@ -42,10 +79,9 @@ class HostRows(ABC):
         """
         self._in_parts(self._write, first, values.numpy())
 
-    def rows(self, first: int, end: int) -> torch.Tensor:
-        """Return some rows in memory; not to be changed."""
-        found = torch.empty((end - first, self.shape[1]), dtype=self.dtype)
-        self.read(first, found)
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        found = torch.empty((end - begin, self.shape[1]), dtype=self.dtype)
+        self.read(begin, found)
         return found
 
     def close(self) -> None:
@@ -70,10 +106,13 @@ class TensorRows(HostRows):
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype = (len(tensor), tensor.shape[1]), tensor.dtype
-        self._tensor, self._values = tensor, tensor.numpy()
+        self.tensor, self._values = tensor, tensor.numpy()
 
-    def rows(self, first: int, end: int) -> torch.Tensor:
-        return self._tensor[first:end]
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        return self.tensor[begin:end]
+
+    def sample(self, step: int) -> torch.Tensor:
+        return self.tensor[::step]
 
     def _read(self, first: int, into: Array) -> None:
         np.copyto(into, self._values[first : first + len(into)])

@@ -1,0 +1,206 @@
+"""Negative cycles of a graph whose rows are divided among ranks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from tri_apsp.cycles.search import (
+    CycleSearch,
+    Margins,
+    NegativeCycle,
+    are_multiples,
+    quantum_of,
+)
+from tri_apsp.distributed.communicator import Communicator
+from tri_apsp.distributed.rows import Rows
+from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.semirings import no_edge
+from tri_apsp.value_range import largest_magnitude
+
+# Rounds between two checks for a cycle.
+_ROUNDS = 4
+# Sums that are formed at a time.
+_SUMS = 1 << 22
+
+
+class RowCycleSearch(CycleSearch):
+    """Searches a graph in rounds, in each of which every rank lowers potentials by its own edges.
+
+    Args:
+        weights: the rows of this rank.
+        first: the vertex of the first of them.
+        ranks: this one and the others.
+    """
+
+    def __init__(self, weights: Rows, first: int, ranks: Communicator) -> None:
+        self._weights, self._first, self._ranks = weights, first, ranks
+        super().__init__(weights.shape[1], weights.dtype, self._allowance_of_all())
+
+    def _allowance_of_all(self) -> float:
+        """Return the allowance of all rows; see cycles.search.allowance_of."""
+        dtype, n = self._weights.dtype, self._weights.shape[1]
+        if not dtype.is_floating_point:
+            return 0
+        largest = max(
+            (largest_magnitude(part[None]).item() for _, part in self._edges()), default=0
+        )
+        quantum = quantum_of(max(self._ranks.gather(largest)), dtype, n)
+        exact = all(are_multiples(part[None], quantum) for _, part in self._edges())
+        return 0 if all(self._ranks.gather(exact)) else 2 * torch.finfo(dtype).eps
+
+    def _edges(self) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield the rows in parts: the first vertex, and their weights with no positive diagonal."""
+        for begin, part in self._weights.parts():
+            vertex = self._first + begin
+            diagonal = part[:, vertex:].diagonal()
+            if bool(((diagonal > 0) & (diagonal < no_edge(part.dtype))).any()):
+                part = part.clone()
+                part[:, vertex:].diagonal().clamp_(max=0)
+            yield vertex, part
+
+    def _edges_of(self, cycle: list[int]) -> list[float]:
+        own = dict[int, float]()
+        for place, vertex in enumerate(cycle):
+            row = vertex - self._first
+            if 0 <= row < self._weights.shape[0]:
+                target = cycle[(place + 1) % len(cycle)]
+                own[place] = self._weights.rows(row, row + 1)[0, target].item()
+        found: dict[int, float] = {}
+        for edges in self._ranks.gather(own):
+            found |= edges
+        return [found[place] for place in range(len(cycle))]
+
+    def _search(
+        self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
+    ) -> torch.Tensor:
+        from tri_apsp.kernels.cpu.bellman_ford import find_cycles  # with Numba: half a second
+
+        high, low = np.zeros((2, self._n), lowest.dtype)
+        searched = labels >= 0
+        changed, rounds = searched, 0
+        while changed.any():
+            least, rest, parent = self._relax(changed, labels, high, low, margins.allowance)
+            if self._is_float:
+                falls = (least - high) + (rest - low) < -margins.relative * np.abs(high)
+            else:
+                least = np.maximum(least, lowest)
+                falls = least < high
+            changed = searched & falls
+            high, low = np.where(changed, least, high), np.where(changed, rest, low)
+            parents[changed] = parent[changed]
+            rounds += 1
+            if rounds % _ROUNDS == 0:
+                find_cycles(parents, labels, on_cycle)
+                searched = searched & (on_cycle[labels] < 0)
+                changed = changed & searched
+        # Clamped or infinite potentials stop changing on a negative cycle too.
+        find_cycles(parents, labels, on_cycle)
+        return torch.from_numpy(high)
+
+    def _relax(
+        self, active: Array, labels: Array, high: Array, low: Array, allowance: float
+    ) -> tuple[Array, Array, Array]:
+        """Return the least potential of each vertex over edges from `active` ones of its component,
+        both parts, and from which.
+        """
+        infinity = np.inf if self._is_float else np.iinfo(np.int64).max
+        least = np.full(self._n, infinity, high.dtype)
+        rest, parent = np.zeros(self._n, high.dtype), np.full(self._n, -1)
+        step = max(1, _SUMS // self._n)
+        for first, part in self._edges():
+            chosen = np.flatnonzero(active[first : first + len(part)])
+            for begin in range(0, len(chosen), step):
+                rows = chosen[begin : begin + step]
+                w = part[torch.from_numpy(rows).to(part.device)].cpu().numpy()
+                found = self._least_of(w, rows + first, labels, high, low, allowance)
+                _take_less((least, rest, parent), found)
+        first_rank, *others = self._ranks.gather((least, rest, parent))
+        least, rest, parent = (values.copy() for values in first_rank)
+        for other in others:
+            _take_less((least, rest, parent), other)
+        return least, rest, parent
+
+    def _least_of(
+        self, w: Array, vertices: Array, labels: Array, high: Array, low: Array, allowance: float
+    ) -> tuple[Array, Array, Array]:
+        """As _relax, of the edges w from `vertices`."""
+        same = (labels[vertices, None] == labels) & (w < no_edge(self._weights.dtype))
+        weights, potentials = w.astype(high.dtype), high[vertices, None]
+        with np.errstate(all="ignore"):
+            total = potentials + weights
+            if not self._is_float:
+                total[~same] = np.iinfo(np.int64).max
+                row = total.argmin(axis=0)
+                columns = np.arange(self._n)
+                return total[row, columns], np.zeros_like(high), vertices[row]
+            # The rounding error of `total`, exactly, and what is too small for it.
+            added = total - potentials
+            rest = low[vertices, None] + allowance * np.abs(weights)
+            rest += (potentials - (total - added)) + (weights - added)
+            rest[np.isnan(rest)] = 0  # where the sum is beyond a float
+            rounded = total
+            total = rounded + rest
+            rest -= total - rounded
+            rest[np.isnan(rest)] = 0
+        total[~same] = np.inf
+        first = total.min(axis=0)
+        rest[total != first] = np.inf
+        row = rest.argmin(axis=0)
+        return first, rest[row, np.arange(self._n)], vertices[row]
+
+
+def _take_less(known: tuple[Array, Array, Array], other: tuple[Array, Array, Array]) -> None:
+    """Replace sums, in two parts, and what belongs to them, where the others are less; of equal
+    ones the first vertex is kept, whatever rank has it.
+    """
+    less = (other[0] < known[0]) | ((other[0] == known[0]) & (other[1] < known[1]))
+    for into, values in zip(known, other, strict=True):
+        np.copyto(into, values, where=less)
+
+
+class NegativeComponent:
+    """A strongly connected component with a negative cycle.
+
+    Args:
+        cycle: one of its negative cycles.
+        weights, first, ranks: as for RowCycleSearch.
+
+    Attributes:
+        cycle: that cycle.
+        before: (n,) of bool on the CPU, whether a vertex leads to it.
+        after: (n,) of bool on the CPU, whether it leads to a vertex.
+        vertices: those of the component, as such a mask.
+    """
+
+    def __init__(
+        self, cycle: NegativeCycle, weights: Rows, first: int, ranks: Communicator
+    ) -> None:
+        self.cycle = cycle
+        self._weights, self._first, self._ranks = weights, first, ranks
+        self.after, self.before = (self._reach(forward=forward) for forward in (True, False))
+        self.vertices = self.after & self.before
+
+    def _reach(self, *, forward: bool) -> torch.Tensor:
+        """Return which vertices are reached from the cycle, or reach it.
+
+        Cost: a pass over the rows of vertices that were reached before, or were not, in each round.
+        """
+        n, missing = self._weights.shape[1], no_edge(self._weights.dtype)
+        reached = torch.zeros(n, dtype=torch.bool)
+        newest = reached.clone()
+        newest[list(self.cycle.vertices)] = True
+        while bool(newest.any()):
+            reached |= newest
+            found = torch.zeros_like(reached)
+            for begin, part in self._weights.parts():
+                own = slice(self._first + begin, self._first + begin + len(part))
+                if forward and bool(newest[own].any()):
+                    rows = part[newest[own].to(part.device)]
+                    found |= (rows < missing).any(dim=0).cpu()
+                elif not forward:
+                    columns = part[:, newest.to(part.device)]
+                    found[own] = (columns < missing).any(dim=1).cpu()
+            newest = torch.stack(self._ranks.gather(found)).any(dim=0) & ~reached
+        return reached

@@ -1,0 +1,137 @@
+"""The plan of a solve of block rows: pivot blocks, and whether rows stay on their devices or are
+streamed through them.
+
+Let n be the vertices, b those of a pivot block, s the bytes of a value, R the operations per second
+of a product and W the bytes per second of a copy to a device. Each pivot block of streamed rows
+takes n^2 b / R of products, and n^2 s / W of copies in each direction beside them: products bound
+the solve if b >= s R / W. A larger pivot block costs memory alone, b n s for each of three panels,
+and nothing to do for other ranks while the first one is closed.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.errors import TooLargeError
+from tri_apsp.gpu.padding import aligned
+from tri_apsp.memory import byte_size
+from tri_apsp.plan import Plan
+
+# Pivot blocks of rows that stay on a device: on two H200 in float32, 32768 vertices take 1.12 s by
+# 2048, 1.16 by 1024 and 1.21 by 4096; 16384 vertices gain nothing by more than 1024. A CPU closes
+# small blocks as fast as it multiplies.
+_GPU_BLOCKS = ((32768, 2048), (8192, 1024), (0, 512))
+_CPU_BLOCKS = ((2048, 256), (0, 64))
+# The largest pivot block of streamed rows, whose products take four times as long as the copies on
+# an H100, and the least parts in which a matrix is streamed.
+_LARGEST, _PARTS = 8192, 8
+# Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
+# one is changed, one is copied back and written.
+_STRIP, _SLOTS = 1 << 27, 4
+# A multiple of this many vertices fills whole tiles.
+_WHOLE = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockRowPlan(Plan):
+    """How a matrix is solved in blocks of rows.
+
+    Attributes:
+        block: the most vertices of a pivot block.
+        strip: rows that are streamed through a device at a time; 0: all rows stay there.
+        slots: strips at a time.
+    """
+
+    config: CompleteConfig
+    block: int
+    strip: int = 0
+    slots: int = _SLOTS
+    nonnegative: bool = field(default=True, repr=False)
+    threshold: int | None = field(default=None, repr=False)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether rows are streamed."""
+        return self.strip > 0
+
+
+def columns_of(n: int, device: torch.device) -> int:
+    """Return the columns of a block of rows on a device, n of which are those of the matrix."""
+    return n if device.type == "cpu" else aligned(n)
+
+
+def plan_block_rows(
+    counts: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+    config: CompleteConfig,
+    *,
+    memory: int,
+    may_stream: bool,
+    block: int | None = None,
+    nonnegative: bool = True,
+    threshold: int | None = None,
+) -> BlockRowPlan:
+    """Return how rows are solved.
+
+    Args:
+        counts: the rows of each rank.
+        dtype: of the weights.
+        device: that of a rank.
+        config: of the engine.
+        memory: the bytes that a solve may take on each device.
+        may_stream: whether the rows are on the host, before and after the solve.
+        block: the most vertices of a pivot block; None: chosen here.
+        nonnegative, threshold: see BlockRowSolver.
+
+    Raises:
+        TooLargeError: the memory is too small.
+    """
+    n, rows = sum(counts), max(counts)
+    row = max(1, columns_of(n, device) * dtype.itemsize)
+    blocks = _CPU_BLOCKS if device.type == "cpu" else _GPU_BLOCKS
+    resident = block or next(size for least, size in blocks if n >= least)
+    resident = max(1, min(resident, rows))
+    strip = max(1, min(rows, _STRIP // row))
+
+    def needed(held: int, width: int) -> int:
+        # Panels of two pivot blocks, the rows that are held, and the column of what is multiplied.
+        return (2 * width + held) * row + min(held, rows) * width * dtype.itemsize
+
+    chosen, streamed, slots = resident, 0, 0
+    total = needed(rows, resident)
+    if total > memory and may_stream:
+        streamed, slots = strip, _SLOTS
+        while True:
+            # The rows of the next pivot block are collected in a third panel.
+            rest = memory - _SLOTS * streamed * row
+            chosen = rest // (3 * row + streamed * dtype.itemsize)
+            if chosen >= min(resident, _WHOLE) or streamed == 1:
+                break
+            streamed = max(1, streamed // 2)
+        chosen = max(1, min(chosen, block or _LARGEST, max(_WHOLE, n // _PARTS), rows))
+        chosen = chosen // _WHOLE * _WHOLE or chosen
+        total = (3 * chosen + _SLOTS * streamed) * row + streamed * chosen * dtype.itemsize
+    if total > memory:
+        remedy = (
+            "raise `memory`" if may_stream else "use more devices, or stream the rows: see `out`"
+        )
+        raise TooLargeError(
+            f"{rows} rows of {n} vertices must fit the memory of a device, but need "
+            f"{byte_size(total)} and it may take {byte_size(memory)}; {remedy}."
+        )
+    return BlockRowPlan(
+        way="block rows",
+        method="block_rows",
+        engine=config.engine,
+        config=config,
+        reason="streamed from the host" if streamed else "rows stay on their devices",
+        memory=total,
+        exponents=threshold is not None,
+        block=chosen,
+        strip=streamed,
+        slots=slots,
+        nonnegative=nonnegative,
+        threshold=threshold,
+    )

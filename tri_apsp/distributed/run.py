@@ -1,0 +1,405 @@
+"""The solve of one rank, which all ranks carry out together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.configs import Config
+from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
+from tri_apsp.dense.verification import check_reachability, may_be_too_far
+from tri_apsp.device import describe, free_memory
+from tri_apsp.distributed.block_rows import BlockRowSolver
+from tri_apsp.distributed.communicator import Communicator
+from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
+from tri_apsp.distributed.device_rows import DeviceRows, ResidentRows, StreamedRows, load, store
+from tri_apsp.distributed.layout import Layout
+from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows
+from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.target import Target
+from tri_apsp.engines import Block
+from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.plan import Options, Progress
+from tri_apsp.result import Result
+from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
+from tri_apsp.value_range import ValueRange
+from tri_apsp.values import check_negative, check_values, raise_out_of_range
+
+# The share of the free memory of a device that a solve may take.
+_SHARE = 0.95
+# Rows in which edges are counted, and that get other weights at a time.
+_COUNTED, _REWEIGHTED = 2048, 1024
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller of a rank asks for.
+
+    Attributes:
+        device: of this rank.
+        config: fields that are given; those of rank 0 count.
+        options: as for shortest_paths.
+        memory: the bytes that a solve may take on the device; None: what is free.
+        block: the most vertices of a pivot block; None: chosen by the plan.
+    """
+
+    device: torch.device
+    config: Config | None = None
+    options: Options = Options()
+    memory: int | None = None
+    block: int | None = None
+
+
+def solve_rows(
+    ranks: Communicator,
+    weights: Rows,
+    target: Target | None,
+    wishes: Wishes,
+    progress: Progress | None = None,
+) -> Result:
+    """Return the distances of the rows of this rank.
+
+    Args:
+        ranks: this one and the others, which make the same call.
+        weights: the rows of this rank; unchanged, unless they are overwritten.
+        target: where the distances go; None: to a new tensor on the device, or with
+            options.overwrite to that of the weights.
+        wishes: of the caller.
+        progress: receives the share of the solve that is done.
+
+    Raises:
+        As shortest_paths in tri_apsp.api, the same on every rank; RankError if one ends.
+    """
+    return _Solve(ranks, weights, target, wishes, progress).run()
+
+
+class _Solve:
+    def __init__(
+        self,
+        ranks: Communicator,
+        weights: Rows,
+        target: Target | None,
+        wishes: Wishes,
+        progress: Progress | None,
+    ) -> None:
+        self.ranks, self.weights, self.place, self.wishes = ranks, weights, target, wishes
+        self.progress = progress
+        self.device, self.dtype = wishes.device, weights.dtype
+        self.counts = _agreed_counts(ranks, weights, wishes.device)
+        self.n, self.count = sum(self.counts), self.counts[ranks.rank]
+        self.first = sum(self.counts[: ranks.rank])
+        self.range = _merged(ranks.gather(ranks.together(self._checked_range)))
+        check_negative(self.dtype, self.n, self.range)
+        self.plan = self._agreed_plan()
+        self.target = None if target is None else self._opened(target)
+        self.components = list[NegativeComponent]()
+        self.removed: torch.Tensor | None = None  # (n,) of bool
+        self.potentials: torch.Tensor | None = None  # (n,) of float64
+        self.resident: Block | None = None  # the rows, once they are solved
+
+    def run(self) -> Result:
+        search: RowCycleSearch | None = None
+        while not self._attempt():
+            if self.wishes.options.overwrite:
+                self._raise_without_weights()
+            search = search or RowCycleSearch(self.weights, self.first, self.ranks)
+            if self._remove_components(search):
+                continue
+            if self.potentials is not None or not self.dtype.is_floating_point:
+                raise_out_of_range(self.dtype, "a path weighs too little")
+            self.potentials = search.potentials()
+        sources = torch.arange(self.first, self.first + self.count)
+        cycle = self.components[0].cycle if self.components else None
+        return Result(self._distances(), self.plan, None, cycle, sources)
+
+    def _opened(self, target: Target) -> HostRows:
+        """Return the place of the distances of this rank, which rank 0 makes."""
+        ranks = self.ranks
+        ranks.together(lambda: None if ranks.rank else target.create(self.n, self.dtype))
+        return ranks.together(lambda: target.open(self.first, self.first + self.count))
+
+    def _checked_range(self) -> ValueRange:
+        """Return the value range of the weights of this rank, checked."""
+        found = list[ValueRange]()
+        for begin, part in self.weights.parts():
+            engine = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
+            (values,) = engine.value_ranges([part[None]], no_edge(self.dtype))
+            found.append(check_values(part[None], "graph", values, row=self.first + begin))
+        return _merged(found)
+
+    def _agreed_plan(self) -> BlockRowPlan:
+        """Return what rank 0 decides, for all ranks."""
+        ranks, wishes, nonnegative = self.ranks, self.wishes, self.range.lowest >= 0
+        wanted = tuned.with_forced(wishes.config)
+        engine = ranks.together(lambda: engines.choose(self.device, wanted, self.dtype))
+        free = wishes.memory or int(_SHARE * free_memory(self.device))
+        memory = min(ranks.gather(free))
+        threshold = self._threshold(engine) if nonnegative else None
+
+        def decide() -> BlockRowPlan | None:
+            if ranks.rank:
+                return None
+            call = tuned.call_of(engine, self.device, self.dtype, n=self.n, nonnegative=nonnegative)
+            return plan_block_rows(
+                self.counts,
+                self.dtype,
+                self.device,
+                tuned.config_for_call(call, wanted),
+                memory=memory,
+                may_stream=isinstance(self.weights, HostRows) and self.place is not None,
+                block=wishes.block,
+                nonnegative=nonnegative,
+                threshold=threshold,
+            )
+
+        plan = ranks.gather(ranks.together(decide))[0]
+        assert plan is not None
+        return plan
+
+    def _threshold(self, engine: str) -> int | None:
+        """Return the threshold of products by exponents, the same on all ranks."""
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        edges: float | None = None
+        if do_values_decide(engine, self.n, like):
+            sample = self.weights.sample(-(-self.n // _COUNTED) | 1).to(self.device)
+            known = sample[sample < no_edge(self.dtype)]
+            exact = not known.is_floating_point() or bool((known == known.floor()).all())
+            found = self.ranks.gather((len(sample), known.numel(), exact))
+            rows = sum(each[0] for each in found)
+            # Without the diagonal, which counts as an edge.
+            edges = sum(each[1] for each in found) / rows - 1
+            edges = edges if all(each[2] for each in found) else 0
+        elif not are_supported(engine, like):
+            return None
+        return solve_threshold(edges, self.range.highest_below)
+
+    def _attempt(self) -> bool:
+        """Solve once; return False if a diagonal value is negative."""
+        plan, ranges = self.plan, list[ValueRange]()
+        nonnegative = plan.nonnegative or self.potentials is not None
+        rows = self._device_rows()
+        solver = BlockRowSolver(
+            rows,
+            Layout(self.counts, plan.block),
+            self.ranks,
+            plan.config,
+            nonnegative=nonnegative,
+            threshold=plan.threshold,
+            last=lambda begin, part: ranges.append(self._finish(begin, part)),
+            progress=self.progress,
+        )
+        try:
+            if not solver.solve():
+                return False
+        finally:
+            rows.close()
+        self._check_distances(_merged(self.ranks.gather(_merged(ranges))))
+        return True
+
+    def _device_rows(self) -> DeviceRows:
+        """Return the rows that the solve starts from."""
+        plan, weights = self.plan, self.weights
+        columns = columns_of(self.n, self.device)
+        if plan.is_streamed:
+            assert isinstance(weights, HostRows) and self.target is not None
+            collected = self._new_rows(plan.block, columns)
+            return StreamedRows(
+                weights, self.target, self._start, collected, strip=plan.strip, slots=plan.slots
+            )
+        if self.resident is None:
+            self.resident = self._memory(columns)
+        rows = self.resident
+        if isinstance(weights, HostRows) and self.device.type != "cpu":
+            load(weights, self._start, rows)
+            return ResidentRows(rows)
+        for begin, part in weights.parts():
+            into = rows[0, begin : begin + len(part)]
+            if part.data_ptr() != into.data_ptr():
+                into[:, : self.n].copy_(part)
+            into[:, self.n :] = no_edge(self.dtype)
+        self._start(0, rows)
+        return ResidentRows(rows)
+
+    def _memory(self, columns: int) -> Block:
+        """Return memory for the rows on the device: that of the result, if it can be."""
+        given: torch.Tensor | None = None
+        if isinstance(self.target, TensorRows) and self.device.type == "cpu":
+            given = self.target.tensor
+        elif self.target is None and self.wishes.options.overwrite:
+            assert isinstance(self.weights, TensorOnDevice)
+            given = self.weights.tensor
+        if given is not None and columns == self.n and given.stride(-1) == 1:
+            return given[None]
+        return self._new_rows(self.count, columns)
+
+    def _new_rows(self, count: int, columns: int) -> Block:
+        return torch.empty((1, count, columns), dtype=self.dtype, device=self.device)
+
+    def _start(self, begin: int, rows: Block) -> None:
+        """Make rows of weights, from `begin` on, those that the solve starts from."""
+        vertex = self.first + begin
+        own = slice(vertex, vertex + rows.shape[1])
+        rows[0, :, vertex:].diagonal().clamp_(max=0)
+        if self.removed is not None:
+            removed = self.removed.to(self.device)
+            rows[0, :, : self.n].masked_fill_(removed[own, None] | removed, no_edge(self.dtype))
+            rows[0, :, vertex:].diagonal().clamp_(max=0)
+        if self.potentials is not None:
+            self._reweight(rows, own, 1, lowest=0)
+
+    def _finish(self, begin: int, rows: Block) -> ValueRange:
+        """Make solved rows, from `begin` on, distances; return their value range before."""
+        rows = rows[:, :, : self.n]
+        own = slice(self.first + begin, self.first + begin + rows.shape[1])
+        allowed = self._allowed()
+        engine = engines.type_of(self.plan.engine)
+        (found,) = engine.value_ranges([rows], allowed.beyond)
+        if allowed.beyond != no_edge(self.dtype):
+            rows.masked_fill_(rows >= allowed.beyond, no_edge(self.dtype))
+        if self.potentials is not None:
+            self._reweight(rows, own, -1)
+        for component in self.components:
+            before, after = (x.to(self.device) for x in (component.before, component.after))
+            rows[0].masked_fill_(before[own, None] & after, minus_infinity(self.dtype))
+        return found
+
+    def _allowed(self) -> DistanceRange:
+        negative = not self.plan.nonnegative and self.potentials is None
+        return distance_range(self.dtype, negative=negative)
+
+    def _reweight(self, rows: Block, own: slice, sign: int, lowest: float = -math.inf) -> None:
+        """rows[i, j] += sign * (p[i] - p[j]), and at least `lowest`, rounded once."""
+        assert self.potentials is not None
+        potentials = sign * self.potentials.to(self.device)
+        columns = rows[0, :, : self.n]
+        for part, mine in zip(
+            columns.split(_REWEIGHTED), potentials[own].split(_REWEIGHTED), strict=True
+        ):
+            shifted = part.to(torch.float64) + (mine[:, None] - potentials)
+            part.copy_(shifted.clamp_(min=lowest))
+
+    def _check_distances(self, found: ValueRange) -> None:
+        """Check solved distances by their value range on all ranks; see verify."""
+        allowed = self._allowed()
+        if found.lowest < allowed.lowest:
+            raise_out_of_range(self.dtype, f"a path weighs less than {allowed.lowest}")
+        if found.highest < allowed.beyond or not may_be_too_far(
+            found, allowed, self.range.highest_below
+        ):
+            return
+        if self.resident is None:
+            raise_out_of_range(
+                self.dtype,
+                f"one of {found.highest_below} lies so close to {allowed.ceiling} that others may "
+                "exceed it",
+            )
+        distances = self.resident[:, :, : self.n]
+        self.ranks.together(lambda: check_reachability(distances, allowed, self._close))
+
+    def _close(self, reachable: Block) -> None:
+        """Solve a matrix of the same layout, of zeros and no_edge, in place."""
+        solver = BlockRowSolver(
+            ResidentRows(reachable),
+            Layout(self.counts, self.plan.block),
+            self.ranks,
+            self.plan.config,
+            nonnegative=True,
+            last=lambda begin, rows: None,
+        )
+        solver.solve()
+
+    def _remove_components(self, search: RowCycleSearch) -> bool:
+        """Find the components with negative cycles, to be removed; return whether there are any.
+
+        Raises:
+            NegativeCycleError: there is one, and pairs are not to be marked.
+        """
+        before = len(self.components)
+        removed = torch.zeros(self.n, dtype=torch.bool) if self.removed is None else self.removed
+        while cycles := search.run(torch.where(removed, -1, 0)):
+            if self.wishes.options.negative_cycles == "raise":
+                raise NegativeCycleError(cycles[0].vertices, weight=cycles[0].weight)
+            self.components.append(
+                NegativeComponent(cycles[0], self.weights, self.first, self.ranks)
+            )
+            removed = removed | self.components[-1].vertices
+        self.removed = removed
+        return len(self.components) > before
+
+    def _raise_without_weights(self) -> NoReturn:
+        """Raise the error for distances in the memory of the weights."""
+        rows = self.weights if self.resident is None else TensorOnDevice(self.resident[0])
+        own = list[int]()
+        for begin, part in rows.parts():
+            negative = part[:, self.first + begin :].diagonal() < 0
+            own += (negative.nonzero().flatten() + self.first + begin).tolist()
+        vertices = [vertex for found in self.ranks.gather(own) for vertex in found]
+        raise NegativeCycleError(vertices, mark='negative_cycles="mark" without overwrite')
+
+    def _distances(self) -> torch.Tensor:
+        """Return the distances of this rank, where they were wanted."""
+        place, ranks = self.place, self.ranks
+        if place is None:
+            assert self.resident is not None
+            distances = self.resident[0, :, : self.n]
+            if self.wishes.options.overwrite:
+                assert isinstance(self.weights, TensorOnDevice)
+                given = self.weights.tensor
+                return given if given.data_ptr() == distances.data_ptr() else given.copy_(distances)
+            return distances.contiguous()
+        if self.resident is not None and not self._is_target(self.resident):
+            ranks.together(self._store)
+        ranks.together(lambda: None if ranks.rank else place.complete())
+        return place.distances(self.first, self.first + self.count)
+
+    def _is_target(self, rows: Block) -> bool:
+        target = self.target
+        return isinstance(target, TensorRows) and target.tensor.data_ptr() == rows.data_ptr()
+
+    def _store(self) -> None:
+        assert self.resident is not None and self.target is not None
+        store(self.resident, self.target)
+
+
+def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:
+    """Return the rows of each rank, once they fit each other.
+
+    Raises:
+        InputError: ranks differ in dtype, columns or kind of device, or the rows are no square.
+    """
+    facts = (*weights.shape, dtype_name(weights.dtype), describe(device).name)
+    found = ranks.gather(facts)
+    for place, (what, remedy) in enumerate(
+        (
+            ("columns", "give rows of one matrix"),
+            ("dtype", "convert one of them"),
+            ("kind of device", "use devices of one kind"),
+        ),
+        start=1,
+    ):
+        for rank, other in enumerate(found):
+            if other[place] != found[0][place]:
+                raise InputError(
+                    f"the rows of all ranks must have one {what}, but those of rank 0 have "
+                    f"{found[0][place]} and those of rank {rank} {other[place]}; {remedy}."
+                )
+    counts = tuple(each[0] for each in found)
+    if sum(counts) != weights.shape[1]:
+        raise InputError(
+            f"the rows of all ranks must add up to a square matrix, but are {sum(counts)} of "
+            f"{weights.shape[1]} columns; give each rank its rows, and no row twice."
+        )
+    return counts
+
+
+def _merged(found: Sequence[ValueRange]) -> ValueRange:
+    """Return the value range of all values, by the ranges of checked parts."""
+    below = [each.highest_below for each in found if each.highest_below is not None]
+    return ValueRange(
+        min((each.lowest for each in found), default=0),
+        max((each.highest for each in found), default=0),
+        max(below, default=None),
+    )

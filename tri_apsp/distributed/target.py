@@ -1,0 +1,86 @@
+"""Where the distances of a solve go on the host."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.semirings import dtype_name
+
+
+class Target(ABC):
+    """Where distances (n, n) go."""
+
+    def create(self, n: int, dtype: torch.dtype) -> None:
+        """Make what rank 0 makes for all ranks, once the weights are checked.
+
+        Raises:
+            InputError: a file cannot be made.
+        """
+
+    @abstractmethod
+    def open(self, first: int, end: int) -> HostRows:
+        """Return the place of some rows, which rank 0 has made."""
+
+    def complete(self) -> None:
+        """Let rank 0 state that all rows are there."""
+
+    @abstractmethod
+    def distances(self, first: int, end: int) -> torch.Tensor:
+        """Return some rows of complete distances."""
+
+
+class TensorTarget(Target):
+    """A tensor on the CPU, whose first row is that of vertex `first`."""
+
+    def __init__(self, tensor: torch.Tensor, first: int = 0) -> None:
+        self._tensor, self._first = tensor, first
+
+    def open(self, first: int, end: int) -> HostRows:
+        return TensorRows(self.distances(first, end))
+
+    def distances(self, first: int, end: int) -> torch.Tensor:
+        return self._tensor[first - self._first : end - self._first]
+
+
+class FileTarget(Target):
+    """A `.npy` file. While it is not complete, it is called NAME.npy.part.
+
+    Args:
+        path: of the file.
+        weights: the file of the weights, if that is to be overwritten; None: a new file.
+    """
+
+    def __init__(self, path: Path, weights: NpyFile | None = None) -> None:
+        self._path, self._weights = path, weights
+        self._part = path.with_name(path.name + ".part")
+
+    def create(self, n: int, dtype: torch.dtype) -> None:
+        if self._weights is None:
+            try:
+                NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
+            except OSError as error:
+                raise self._unwritable(error) from None
+
+    def open(self, first: int, end: int) -> HostRows:
+        return FileRows(self._weights or NpyFile(self._part), first, end, "out")
+
+    def complete(self) -> None:
+        if self._weights is None:
+            try:
+                self._part.replace(self._path)
+            except OSError as error:
+                raise self._unwritable(error) from None
+
+    def distances(self, first: int, end: int) -> torch.Tensor:
+        return torch.from_numpy(np.load(self._path, mmap_mode="r+"))[first:end]
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(
+            f"`out` must be a file that can be written, but {self._path} cannot: "
+            f"{error.strerror}; give another file name."
+        )
