@@ -21,7 +21,6 @@ import torch
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 
-
 Mark: TypeAlias = "torch.cuda.Event | None"
 """A point in the work of a stream; None: there is nothing to wait for."""
 
@@ -227,13 +226,13 @@ def copy_to_cpu(values: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 
 class SideStream:
-    """Queues work beside that of the current stream of a device, in an order of its own. On the CPU,
-    and on the device "meta", work runs at once.
+    """Queues work beside that of the current stream of a device, in an order of its own. On the
+    CPU work runs at once.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._stream = None
+        self._stream: torch.cuda.Stream | None = None
         if device.type == "cuda":
             self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
@@ -246,34 +245,35 @@ class SideStream:
             if after is not None:
                 self._stream.wait_event(after)
             work()
-            return self._stream.record_event()
+            return _record(self._stream)
 
     def copy_from(self, source: torch.Tensor, target: torch.Tensor, after: Mark, to: Mark) -> Mark:
-        """Queue a copy from this device to a tensor of another stream or device, once the work up
-        to `after` here, and up to `to` there, is done; return its mark.
+        """Queue a copy from this device to a tensor of another one, once the work up to `after`
+        here, and up to `to` there, is done; return the mark of its end there.
         """
-        if self._stream is None:
+        stream = self._stream
+        if stream is None:
             target.copy_(source)
             return None
+        side = _side_stream(target.device)
+        # torch copies on the streams that are current.
+        with torch.cuda.stream(stream), torch.cuda.stream(side):
+            for waiting, until in ((stream, after), (side, to)):
+                if until is not None:
+                    waiting.wait_event(until)
+            target.copy_(source, non_blocking=True)
+            source.record_stream(stream)
+            return _record(side)
 
-        def copy() -> Mark:
-            side = _side_stream(target.device)
-            with torch.cuda.stream(side):  # torch copies on the streams that are current
-                if to is not None:
-                    side.wait_event(to)
-                target.copy_(source, non_blocking=True)
-                source.record_stream(self._stream)
-                return side.record_event()
 
-        with torch.cuda.stream(self._stream):
-            if after is not None:
-                self._stream.wait_event(after)
-            return copy()
+def _record(stream: torch.cuda.Stream) -> Mark:
+    event: torch.cuda.Event = stream.record_event()
+    return event
 
 
 def mark(device: torch.device) -> Mark:
     """Return a mark of the work that is queued so far on the current stream of a device."""
-    return _current_stream(device).record_event() if device.type == "cuda" else None
+    return _record(_current_stream(device)) if device.type == "cuda" else None
 
 
 def wait_for(device: torch.device, until: Mark) -> None:

@@ -72,8 +72,8 @@ def check_values(
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes, row)}; replace "
-            "it, by inf for no edge."
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes, row)}; "
+            "replace it, by inf for no edge."
         )
     if lowest == -float("inf"):
         raise InputError(
@@ -87,8 +87,8 @@ def check_values(
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, "
                     f"{limit}], where {limit} means no edge, but one is {value} at "
-                    f"{_where(tensor == value, sizes, row)}; give tri_apsp.no_edge(dtype) for missing "
-                    f"edges, or {remedy_beyond(tensor.dtype)}."
+                    f"{_where(tensor == value, sizes, row)}; give tri_apsp.no_edge(dtype) for "
+                    f"missing edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return found
 

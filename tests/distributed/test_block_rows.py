@@ -12,9 +12,9 @@ import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
-from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.process_group import ProcessGroup
+from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.semirings import distance_range
 
 
@@ -34,18 +34,27 @@ def solved(weights, layout, strip=None):
     with ProcessGroup() as ranks:
         first = layout.first(ranks.rank)
         rows = weights[first : first + layout.counts[ranks.rank]].clone()
+
+        def start(begin, part):
+            part[0, :, first + begin :].diagonal().clamp_(max=0)
+
         if strip is None:
-            rows[:, first:].diagonal().clamp_(max=0)
+            start(0, rows[None])
             device_rows = ResidentRows(rows[None])
         else:
-            like = rows.new_empty(1, 0, weights.shape[1] + 3)
+            collected = rows.new_empty(1, layout.block, weights.shape[1] + 3)
             host = TensorRows(rows)
-            device_rows = StreamedRows(
-                host, host, first, like, strip=strip, slots=3, collects=layout.block
-            )
+            device_rows = StreamedRows(host, host, start, collected, strip=strip, slots=3)
         config = default_config("cpu", weights.dtype)
         nonnegative = bool((weights >= 0).all())
-        solver = BlockRowSolver(device_rows, layout, ranks, config, nonnegative=nonnegative)
+        solver = BlockRowSolver(
+            device_rows,
+            layout,
+            ranks,
+            config,
+            nonnegative=nonnegative,
+            last=lambda begin, part: None,
+        )
         beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
         if not solver.solve():
             return None

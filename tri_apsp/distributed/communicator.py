@@ -44,7 +44,7 @@ class Communicator(ABC):
         called it.
         """
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 (a single rank has no other)
         """Raise RankError if another rank has failed."""
 
     def together(self, function: Callable[[], T]) -> T:

@@ -51,7 +51,7 @@ class RowCycleSearch(CycleSearch):
         return 0 if all(self._ranks.gather(exact)) else 2 * torch.finfo(dtype).eps
 
     def _edges(self) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield the rows in parts: the first vertex, and their weights with no positive diagonal."""
+        """Yield the rows in parts, without a positive diagonal: the first vertex, and the rows."""
         for begin, part in self._weights.parts():
             vertex = self._first + begin
             diagonal = part[:, vertex:].diagonal()

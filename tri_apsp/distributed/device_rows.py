@@ -65,9 +65,11 @@ class DeviceRows(ABC):
     def collected(self) -> Block:
         """Return the rows of the last visit that did not keep them."""
 
+    @abstractmethod
     def finish(self) -> None:
         """Wait until all rows are stored."""
 
+    @abstractmethod
     def close(self) -> None:
         """End what runs beside the solve; rows may be lost."""
 
@@ -91,6 +93,12 @@ class ResidentRows(DeviceRows):
 
     def collected(self) -> Block:
         return self._last
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def load(source: HostRows, start: Start, rows: Block) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar, Union
+from typing import TypeAlias, TypeVar
 
 import torch
 
@@ -22,9 +22,9 @@ from tri_apsp.messages import shown
 from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 
-DeviceName: TypeAlias = Union[str, torch.device]
-Devices: TypeAlias = Union[DeviceName, Sequence[DeviceName]]
-BlockRows: TypeAlias = Union[Place, Sequence[torch.Tensor]]
+DeviceName: TypeAlias = str | torch.device
+Devices: TypeAlias = DeviceName | Sequence[DeviceName]
+BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
 """Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
 
 T = TypeVar("T")

@@ -49,4 +49,4 @@ def even_counts(n: int, ranks: int, multiple: int = 1) -> tuple[int, ...]:
     """
     units = -(-n // multiple)
     ends = [min(n, units * (rank + 1) // ranks * multiple) for rank in range(ranks)]
-    return tuple(end - begin for begin, end in zip([0, *ends], ends))
+    return tuple(end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True))

@@ -90,7 +90,7 @@ class ProcessGroup(Communicator):
     def gather(self, fact: T) -> list[T]:
         number, self._gathered = self._gathered, self._gathered + 1
         try:
-            self._store.set(f"{number}/{self.rank}", pickle.dumps(fact))
+            self._store.set(f"{number}/{self.rank}", pickle.dumps(fact))  # type: ignore[arg-type]
             if number > 1:  # which all ranks have read, since they wrote the one after it
                 self._store.delete_key(f"{number - 2}/{self.rank}")
             keys = [f"{number}/{rank}" for rank in range(self.size)]

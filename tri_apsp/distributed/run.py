@@ -204,7 +204,8 @@ class _Solve:
         plan, weights = self.plan, self.weights
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
-            assert isinstance(weights, HostRows) and self.target is not None
+            assert isinstance(weights, HostRows)
+            assert self.target is not None
             collected = self._new_rows(plan.block, columns)
             return StreamedRows(
                 weights, self.target, self._start, collected, strip=plan.strip, slots=plan.slots
@@ -275,9 +276,8 @@ class _Solve:
         assert self.potentials is not None
         potentials = sign * self.potentials.to(self.device)
         columns = rows[0, :, : self.n]
-        for part, mine in zip(
-            columns.split(_REWEIGHTED), potentials[own].split(_REWEIGHTED), strict=True
-        ):
+        parts = torch.split(columns, _REWEIGHTED), torch.split(potentials[own], _REWEIGHTED)
+        for part, mine in zip(*parts, strict=True):
             shifted = part.to(torch.float64) + (mine[:, None] - potentials)
             part.copy_(shifted.clamp_(min=lowest))
 
@@ -350,18 +350,19 @@ class _Solve:
                 given = self.weights.tensor
                 return given if given.data_ptr() == distances.data_ptr() else given.copy_(distances)
             return distances.contiguous()
-        if self.resident is not None and not self._is_target(self.resident):
-            ranks.together(self._store)
+        ranks.together(self._store)
         ranks.together(lambda: None if ranks.rank else place.complete())
         return place.distances(self.first, self.first + self.count)
 
-    def _is_target(self, rows: Block) -> bool:
-        target = self.target
-        return isinstance(target, TensorRows) and target.tensor.data_ptr() == rows.data_ptr()
-
     def _store(self) -> None:
-        assert self.resident is not None and self.target is not None
-        store(self.resident, self.target)
+        """Copy rows that stayed on the device to where they are wanted."""
+        rows, target = self.resident, self.target
+        assert target is not None
+        if rows is None or (
+            isinstance(target, TensorRows) and target.tensor.data_ptr() == rows.data_ptr()
+        ):
+            return
+        store(rows, target)
 
 
 def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:

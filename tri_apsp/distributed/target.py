@@ -15,6 +15,7 @@ from tri_apsp.semirings import dtype_name
 class Target(ABC):
     """Where distances (n, n) go."""
 
+    @abstractmethod
     def create(self, n: int, dtype: torch.dtype) -> None:
         """Make what rank 0 makes for all ranks, once the weights are checked.
 
@@ -26,6 +27,7 @@ class Target(ABC):
     def open(self, first: int, end: int) -> HostRows:
         """Return the place of some rows, which rank 0 has made."""
 
+    @abstractmethod
     def complete(self) -> None:
         """Let rank 0 state that all rows are there."""
 
@@ -39,6 +41,12 @@ class TensorTarget(Target):
 
     def __init__(self, tensor: torch.Tensor, first: int = 0) -> None:
         self._tensor, self._first = tensor, first
+
+    def create(self, n: int, dtype: torch.dtype) -> None:
+        pass
+
+    def complete(self) -> None:
+        pass
 
     def open(self, first: int, end: int) -> HostRows:
         return TensorRows(self.distances(first, end))

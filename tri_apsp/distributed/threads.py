@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class _Shared:
-    """What the ranks share: messages that some have not copied yet, and the facts of a gathering."""
+    """What the ranks share: messages that some have not copied yet, and gathered facts."""
 
     def __init__(self, size: int) -> None:
         self.size = size

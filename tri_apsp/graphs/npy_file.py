@@ -76,10 +76,10 @@ class NpyFile:
         """Yield the bytes of rows, and their place in the file."""
         begin = self._begin + first * self._row
         if rows.flags.c_contiguous:
-            yield memoryview(rows).cast("B"), begin
+            yield rows.data.cast("B"), begin
             return
         for index, row in enumerate(rows):
-            yield memoryview(row).cast("B"), begin + index * self._row
+            yield row.data.cast("B"), begin + index * self._row
 
     def sync(self) -> None:
         """Block until the disk has what was written."""
