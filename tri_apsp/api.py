@@ -16,9 +16,11 @@ from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
 from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
+from tri_apsp.distributed.arguments import EVERY, BlockRows, DeviceName, Devices, Place
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
-from tri_apsp.plan import NegativeCycles, Plan
+from tri_apsp.plan import NegativeCycles, Options, Plan
+from tri_apsp.progress import progress_bar
 from tri_apsp.request import MethodChoice, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
@@ -209,8 +211,9 @@ def prepare(
     return ordered(found if directed else found.both_ways(), order, directed=directed)
 
 
+@overload
 def shortest_paths(
-    graph: GraphLike,
+    graph: GraphLike | Place,
     *,
     sources: Vertices | None = None,
     targets: Vertices | None = None,
@@ -228,7 +231,74 @@ def shortest_paths(
     check: bool = True,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
-) -> Result:
+    device: DeviceName | None = None,
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    progress: bool = False,
+) -> Result: ...
+
+
+@overload
+def shortest_paths(
+    graph: BlockRows,
+    *,
+    devices: Devices,
+    out: None = None,
+    config: Config | None = None,
+    overwrite: bool = False,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    progress: bool = False,
+) -> tuple[Result, ...]: ...
+
+
+@overload
+def shortest_paths(
+    graph: BlockRows,
+    *,
+    devices: Devices,
+    out: Place,
+    config: Config | None = None,
+    overwrite: bool = False,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    progress: bool = False,
+) -> Result: ...
+
+
+def shortest_paths(
+    graph: GraphLike | BlockRows,
+    *,
+    sources: Vertices | None = None,
+    targets: Vertices | None = None,
+    directed: bool = True,
+    sizes: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    method: MethodChoice = "auto",
+    config: Config | None = None,
+    limit: float | None = None,
+    min_only: bool = False,
+    no_path: float | None = None,
+    dtype: torch.dtype | None = None,
+    out: torch.Tensor | str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+    device: DeviceName | None = None,
+    devices: Devices | None = None,
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    progress: bool = False,
+) -> Result | tuple[Result, ...]:
     """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j, over
     paths of any number of edges.
 
@@ -304,10 +374,28 @@ def shortest_paths(
             (i, j) with a walk from i through one to j: their distance is minus infinity (-inf, or
             `-no_edge(dtype)` for integers), they have no predecessor, and all other pairs keep
             their exact distance.
+        device: where to solve, "cpu", "cuda" or "cuda:N"; None: where the weights are. See "Several
+            devices".
+        devices: "all" GPUs, or a list of devices of one kind, which solve one matrix together.
+        memory: the bytes that the solve may take on a device; None: what is free.
+        checkpoint: a folder in which the state of the solve is kept, and from which the same call
+            goes on after a kill; with other devices too. It is emptied at the end.
+        every: seconds between two checkpoints.
+        progress: show a bar on stderr.
+
+    Several devices:
+        With `device`, `devices`, `memory` or `checkpoint`, one dense matrix (n, n) is solved in
+        blocks of rows. `graph` is then a tensor, the path of a `.npy` file, or with `devices` a
+        block of rows on each of them; only `config`, `out`, `overwrite`, `predecessors` and
+        `negative_cycles` go with it. `out` may also be a tensor on the CPU. If the weights are on
+        the CPU or in a file, and `out` too, rows that are more than `memory` are streamed through
+        the devices: such a matrix may be larger than their memory, and in files larger than that of
+        the CPU. See docs/how-to/several-gpus.md, and `tri_apsp.distributed` for several machines.
 
     Returns:
         The distances, in the unit of the weights, and what ran. `distances` is `graph` itself with
-        `overwrite`, and a tensor given as `out`; else a new contiguous tensor.
+        `overwrite`, and a tensor given as `out`; else a new contiguous tensor. With `devices` and
+        without `out`, a result for each device, whose `sources` are the vertices of its rows.
 
     Raises:
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
@@ -383,6 +471,36 @@ def shortest_paths(
         >>> result.path(1, 0)
         [1, 2, 0]
     """
+    check_flags(progress=progress)
+    several = (device, devices, memory, checkpoint)
+    if any(given is not None for given in several) or isinstance(graph, (str, os.PathLike)):
+        from tri_apsp.distributed import devices as block_rows  # which few calls need
+
+        block_rows.refuse_others(
+            sources=sources is not None,
+            targets=targets is not None,
+            directed=not directed,
+            sizes=sizes is not None,
+            offsets=offsets is not None,
+            method=method != "auto",
+            limit=limit is not None,
+            min_only=min_only,
+            no_path=no_path is not None,
+            dtype=dtype is not None,
+            check=not check,
+        )
+        return block_rows.shortest_paths(
+            graph,
+            device,
+            devices,
+            out=out,
+            config=config,
+            options=Options(overwrite, check, predecessors, negative_cycles),
+            memory=memory,
+            checkpoint=checkpoint,
+            every=every,
+            progress=progress,
+        )
     request = Request.of(
         graph,
         sources=sources,
@@ -406,7 +524,8 @@ def shortest_paths(
         from tri_apsp import ops  # which imports the compiler of torch
 
         return ops.shortest_paths(request)
-    return planning.run(request, planning.plan_of(request))
+    with progress_bar(progress) as report:
+        return planning.run(request, planning.plan_of(request), progress=report)
 
 
 @overload

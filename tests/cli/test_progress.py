@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tri_apsp.console import output
+from tri_apsp import progress
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def on_terminal(cli, monkeypatch):
 )
 def test_terminal(graph, on_terminal, monkeypatch, options, delay, shown):
     """A solve that takes longer than the delay shows a bar, in a terminal of unknown size too."""
-    monkeypatch.setattr(output, "DELAY", delay)
+    monkeypatch.setattr(progress, "_DELAY", delay)
     out, seen = on_terminal("solve", graph, "--method", "iterative", "--device", "cpu", *options)
     assert "%" not in out
     assert ("solving   0% |" in seen) == shown

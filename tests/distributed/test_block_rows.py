@@ -40,7 +40,7 @@ def solved(weights, layout, strip=None):
 
         if strip is None:
             start(0, rows[None])
-            device_rows = ResidentRows(rows[None])
+            device_rows = ResidentRows(rows[None], weights.shape[1])
         else:
             collected = rows.new_empty(1, layout.block, weights.shape[1] + 3)
             host = TensorRows(rows)

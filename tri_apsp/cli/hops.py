@@ -22,7 +22,7 @@ from tri_apsp.cli.graph import (
     sparse_of,
 )
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import print_result, progress
+from tri_apsp.console.output import print_result
 from tri_apsp.device import resolve
 from tri_apsp.elimination.base import Totals
 from tri_apsp.errors import DistanceRangeError, InputError
@@ -35,6 +35,7 @@ from tri_apsp.graphs import (
     write_vertex_values,
 )
 from tri_apsp.graphs.labels import vertex_of
+from tri_apsp.progress import progress_bar
 from tri_apsp.sparse.measures import (
     closeness_of,
     diameter_of,
@@ -141,7 +142,7 @@ def run(args: argparse.Namespace) -> None:
             from_source = "eccentricities" in asked and name != "closeness"
             if from_source not in found:
                 call = partial(totals, graph, weighted=args.weighted, from_source=from_source)
-                with progress(not args.json) as report:
+                with progress_bar(not args.json) as report:
                     first = partial(call, report=report)
                     found[from_source] = timed_warm(call, device, graph.n, first=first)[:2]
             of_all, seconds[name] = found[from_source]

@@ -27,7 +27,7 @@ from tri_apsp.cli.graph import (
 )
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
-from tri_apsp.console.output import amount, print_result, progress
+from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, TooLargeError
@@ -37,6 +37,7 @@ from tri_apsp.messages import counted
 from tri_apsp.plan import Progress
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
+from tri_apsp.progress import progress_bar
 from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.blocks import distance_blocks
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
         else:
             weights, compilation = _compiled(weights, options)
             call = partial(_solve, weights, options)
-            with progress(not args.json) as report:
+            with progress_bar(not args.json) as report:
                 result, seconds, runs = timed_warm(
                     call,
                     device,

@@ -1,39 +1,14 @@
 """What several command lines show: results on stdout, as a JSON object or a few aligned lines;
-progress; formats of amounts, times and commands; CSV files.
+formats of amounts, times and commands; CSV files.
 """
 
 import csv
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
-
-DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
-
-
-@contextmanager
-def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
-    """Yield a callback for the fraction done, which draws a bar on stderr.
-
-    Yields None where stderr is no terminal, or a bar is not `wanted`.
-    """
-    hidden = not wanted or sys.stderr is None or not sys.stderr.isatty()
-    layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
-    with tqdm(
-        total=100,
-        desc="solving",
-        bar_format=layout,
-        delay=DELAY,
-        leave=False,
-        disable=hidden,
-        nrows=24,  # some terminals report 0 rows, of which tqdm would use none
-    ) as bar:
-        yield None if hidden else lambda fraction: bar.update(int(100 * fraction) - bar.n)
 
 
 def print_json(data: Mapping[str, object]) -> None:

@@ -1,1 +1,18 @@
-"""One matrix on several devices or processes, each of which holds some of its rows."""
+"""Shortest paths by several processes, which torch.distributed joins: on GPUs of one machine or of
+many, or on CPUs.
+
+    torchrun --nproc-per-node 2 script.py
+
+with the script
+
+    import torch, torch.distributed as dist
+    from tri_apsp import distributed
+
+    dist.init_process_group()
+    rows = ...  # the rows of this rank, (rows, n)
+    distances = distributed.shortest_paths(rows).distances
+"""
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

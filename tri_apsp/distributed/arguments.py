@@ -2,21 +2,66 @@
 
 import os
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TypeAlias, Union
 
 import torch
 
-from tri_apsp.arguments import check_dtype, check_overlap, check_tensor
+from tri_apsp.arguments import (
+    as_integer,
+    check_config,
+    check_dtype,
+    check_options,
+    check_overlap,
+    check_tensor,
+)
+from tri_apsp.configs import Config
+from tri_apsp.distributed.run import Wishes
 from tri_apsp.distributed.target import FileTarget, Target, TensorTarget
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, error_for
 from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.messages import shown
+from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 
 Place: TypeAlias = Union[torch.Tensor, str, "os.PathLike[str]"]
 """A tensor, or the path of a `.npy` file."""
+
+DeviceName: TypeAlias = str | torch.device
+Devices: TypeAlias = DeviceName | Sequence[DeviceName]
+BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
+"""Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
+
+EVERY = 600.0
+"""Seconds between two checkpoints."""
+
+
+def wishes_of(
+    device: torch.device,
+    config: Config | None,
+    options: Options,
+    memory: int | None,
+    checkpoint: "str | os.PathLike[str] | None",
+    every: float,
+) -> Wishes:
+    """Return what a caller asks for, checked."""
+    check_config(config)
+    check_options(options)
+    if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
+        raise error_for(every, int, float)(
+            f"`every` must be a number of seconds that is not negative, but is {shown(every)}; "
+            "give one."
+        )
+    return Wishes(
+        device,
+        config,
+        options,
+        None if memory is None else as_integer(memory, "memory", least=1),
+        None if checkpoint is None else to_path(checkpoint, "checkpoint"),
+        float(every),
+    )
 
 
 def rows_tensor(value: object, name: str) -> torch.Tensor:
@@ -66,6 +111,7 @@ def target_of(
     dtype: torch.dtype,
     *,
     overwrite: bool,
+    checkpoint: bool = False,
     first: int = 0,
 ) -> Target | None:
     """Return where distances go on the host; None: to the device.
@@ -75,6 +121,7 @@ def target_of(
         out: as the caller gave it.
         shape, dtype: of the distances that a tensor `out` holds.
         overwrite: replace the weights.
+        checkpoint: whether checkpoints are written.
         first: the vertex of the first row of tensors.
     """
     if isinstance(out, torch.Tensor):
@@ -91,6 +138,11 @@ def target_of(
         check_overlap(out, "out")
         return TensorTarget(out, first) if out.device.type == "cpu" else None
     file = weights if isinstance(weights, NpyFile) else None
+    if file is not None and overwrite and checkpoint:
+        raise InputError(
+            "`checkpoint` needs weights that a later run can read, but `overwrite` replaces their "
+            "file; leave one of them out."
+        )
     if out is None:
         if not overwrite:
             return None

@@ -22,6 +22,7 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.dense.exponents import by_exponents
 from tri_apsp.device import Mark, mark
+from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.distributed.device_rows import DeviceRows, Visit
 from tri_apsp.distributed.layout import Layout, Pivot
@@ -48,6 +49,7 @@ class BlockRowSolver:
         nonnegative: whether no weight of any rank is negative.
         threshold: of products by exponents; None: no product.
         last: called with rows that are solved, the first of them and a block.
+        checkpoints: None: none is written.
         progress: called with the share of the pivot blocks that are done.
     """
 
@@ -61,6 +63,7 @@ class BlockRowSolver:
         nonnegative: bool,
         threshold: int | None = None,
         last: Callable[[int, Block], None],
+        checkpoints: Checkpoints | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._rows, self._layout, self._ranks = rows, layout, ranks
@@ -69,7 +72,7 @@ class BlockRowSolver:
         self._columns = rows.like.shape[2]
         self._pivots = layout.pivots()
         self._engine = by_exponents(self._engine_of(self._columns), threshold)
-        self._last, self._progress = last, progress
+        self._last, self._checkpoints, self._progress = last, checkpoints, progress
 
     def solve(self) -> bool:
         """Return whether no diagonal value became negative; if one did, the rows are undefined.
@@ -92,6 +95,11 @@ class BlockRowSolver:
                 diagonal = block(panel, (0, panel.shape[1]), (pivot.begin, pivot.end))
                 negative = (diagonal.diagonal(dim1=1, dim2=2) < 0).any()
             is_last = step + 1 == len(self._pivots)
+            checkpoints = None if is_last else self._checkpoints
+            if checkpoints is not None and checkpoints.is_due():
+                self._rows.begin_copy(checkpoints.begin(pivot.end))
+            else:
+                checkpoints = None
             if not is_last:
                 following = self._prepare(step, panel)
             _, *rest, own = self._visits(step)
@@ -106,6 +114,8 @@ class BlockRowSolver:
                     rows.copy_(panel[:, first : first + rows.shape[1]])
                     if is_last:
                         self._last(begin, rows)
+            if checkpoints is not None:
+                checkpoints.end(self._rows.end_copy(checkpoints.sync))
             queued.append(_Queued(mark(panel.device), negative))
             # Read one block later, so that a GPU has work while the host waits for it.
             if len(queued) > 1 and not self._is_fine(queued.popleft(), step):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp.device import Mark, SideStream, mark, wait_for
-from tri_apsp.distributed.rows import HostRows
+from tri_apsp.distributed.rows import HostRows, TensorRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
@@ -66,6 +66,16 @@ class DeviceRows(ABC):
         """Return the rows of the last visit that did not keep them."""
 
     @abstractmethod
+    def begin_copy(self, copy: HostRows) -> None:
+        """Let the next visits, which change all rows, write them to `copy` too."""
+
+    @abstractmethod
+    def end_copy(self, then: Callable[[], None]) -> Future[None]:
+        """State that all rows were visited, and return when they are written and `then` was called,
+        beside the solve.
+        """
+
+    @abstractmethod
     def finish(self) -> None:
         """Wait until all rows are stored."""
 
@@ -75,11 +85,14 @@ class DeviceRows(ABC):
 
 
 class ResidentRows(DeviceRows):
-    """Rows in the memory of the device: (1, rows, columns)."""
+    """Rows in the memory of the device: (1, rows, columns), n of which columns are stored."""
 
-    def __init__(self, rows: Block) -> None:
+    def __init__(self, rows: Block, n: int) -> None:
         self.like, self.count = rows, rows.shape[1]
+        self._n = n
         self._last = rows[:, :0]
+        self._copy: HostRows | None = None
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-copy")
 
     def announce(self, visits: Sequence[Visit]) -> None:
         pass
@@ -94,11 +107,27 @@ class ResidentRows(DeviceRows):
     def collected(self) -> Block:
         return self._last
 
+    def begin_copy(self, copy: HostRows) -> None:
+        self._copy = copy
+
+    def end_copy(self, then: Callable[[], None]) -> Future[None]:
+        # Only what the device does not hold any longer can be written beside the solve.
+        copy, rows = self._copy, torch.empty(self.count, self._n, dtype=self.like.dtype)
+        assert copy is not None
+        store(self.like, TensorRows(rows))
+
+        def write() -> None:
+            for begin, part in TensorRows(rows).parts():
+                copy.write(begin, part)
+            then()
+
+        return self._writer.submit(write)
+
     def finish(self) -> None:
         pass
 
     def close(self) -> None:
-        pass
+        self._writer.shutdown()
 
 
 def load(source: HostRows, start: Start, rows: Block) -> None:
@@ -199,6 +228,7 @@ class StreamedRows(DeviceRows):
         self._reading = deque[tuple[_Strip, _Slot, Future[Mark]]]()
         self._writing = deque[tuple[_Strip, Future[None]]]()
         self._begun = 0
+        self._copy: HostRows | None = None
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
@@ -218,10 +248,13 @@ class StreamedRows(DeviceRows):
                 self._start(begin, rows)
             yield begin, rows
             self._reading.popleft()
-            if visit.keeps:
-                slot.written = self._writer.submit(self._write, strip, slot, mark(device))
+            targets = [self._target] if visit.keeps else []
+            if self._copy is not None:
+                targets.append(self._copy)
+            if targets:
+                slot.written = self._writer.submit(self._write, strip, slot, mark(device), targets)
                 self._writing.append((strip, slot.written))
-            else:
+            if not visit.keeps:
                 first = begin - visit.begin
                 self._collected_rows = first + rows.shape[1]
                 self._collected[:, first : self._collected_rows].copy_(rows)
@@ -229,6 +262,13 @@ class StreamedRows(DeviceRows):
 
     def collected(self) -> Block:
         return self._collected[:, : self._collected_rows]
+
+    def begin_copy(self, copy: HostRows) -> None:
+        self._copy = copy
+
+    def end_copy(self, then: Callable[[], None]) -> Future[None]:
+        self._copy = None
+        return self._writer.submit(then)  # after the rows that it writes first
 
     def finish(self) -> None:
         for _, written in self._writing:
@@ -269,10 +309,13 @@ class StreamedRows(DeviceRows):
         slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)
         return slot.loaded
 
-    def _write(self, strip: _Strip, slot: _Slot, changed: Mark) -> None:
+    def _write(
+        self, strip: _Strip, slot: _Slot, changed: Mark, targets: Sequence[HostRows]
+    ) -> None:
         rows = slot.host[: strip.end - strip.begin]
         values = slot.device[0, : len(rows)]
         stored = self._from.run(lambda: rows.copy_(values, non_blocking=True), changed)
         if stored is not None:
             stored.synchronize()
-        self._target.write(strip.begin, rows[:, : self._n])
+        for target in targets:
+            target.write(strip.begin, rows[:, : self._n])

@@ -1,36 +1,76 @@
 """Solves on devices of this machine by one process, with a thread for each."""
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
-from tri_apsp.arguments import as_integer, check_config, check_options
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
-from tri_apsp.distributed.arguments import Place, rows_tensor, target_of, weights_file
+from tri_apsp.distributed.arguments import (
+    EVERY,
+    BlockRows,
+    DeviceName,
+    Devices,
+    Place,
+    rows_tensor,
+    target_of,
+    weights_file,
+    wishes_of,
+)
 from tri_apsp.distributed.communicator import Alone, Communicator
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, TensorRows
-from tri_apsp.distributed.run import Wishes, solve_rows
+from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.messages import shown
 from tri_apsp.plan import Options, Progress
+from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
-
-DeviceName: TypeAlias = str | torch.device
-Devices: TypeAlias = DeviceName | Sequence[DeviceName]
-BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
-"""Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
 
 T = TypeVar("T")
 
 # Rows of a device are a multiple of this many, as far as they can be: whole tiles.
 _WHOLE = 128
+
+
+def refuse_others(**given: bool) -> None:
+    """Refuse arguments that do not go with a solve of block rows, of which each is given or not."""
+    for name, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"`{name}` must not be given with `device`, `devices`, `memory`, `checkpoint` or "
+                "weights in a file, which are for whole dense matrices; leave one of them out."
+            )
+
+
+def shortest_paths(
+    graph: Any,
+    device: DeviceName | None,
+    devices: Devices | None,
+    *,
+    out: Place | None,
+    progress: bool,
+    **options: Any,
+) -> Result | tuple[Result, ...]:
+    """Return what tri_apsp.shortest_paths does for several devices, or one that is named."""
+    if device is not None and devices is not None:
+        raise InputError("`device` must not be given with `devices`; leave one of them out.")
+    named = device if devices is None else devices
+    if named is None:
+        named = graph.device if isinstance(graph, torch.Tensor) else "cpu"
+    chosen = devices_of(named)
+    with progress_bar(progress) as report:
+        found = solve_on_devices(graph, chosen, out=out, progress=report, **options)
+    if devices is not None and out is None:
+        return tuple(found)
+    return joined(found, out)
 
 
 def solve_on_devices(
@@ -39,28 +79,54 @@ def solve_on_devices(
     *,
     out: Place | None = None,
     config: Config | None = None,
-    memory: int | None = None,
     options: Options = Options(),
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Return the distances of the rows of each device; see tri_apsp.shortest_paths."""
-    check_config(config)
-    check_options(options)
-    held = None if memory is None else as_integer(memory, "memory", least=1)
+    """Return the result of the rows of each device; tri_apsp.shortest_paths documents the
+    arguments.
+    """
+    wishes = wishes_of(devices[0], config, options, memory, checkpoint, every)
     whole, rows = _rows_of(graph, devices)
     n, dtype = rows[0].shape[1], rows[0].dtype
-    target = target_of(whole, out, (n, n), dtype, overwrite=options.overwrite)
+    target = target_of(
+        whole,
+        out,
+        (n, n),
+        dtype,
+        overwrite=options.overwrite,
+        checkpoint=checkpoint is not None,
+    )
     run = _run_alone if len(devices) == 1 else run_ranks
 
     def solve(ranks: Communicator) -> Result:
-        wishes = Wishes(devices[ranks.rank], config, options, held)
-        own = progress if ranks.rank == 0 else None
-        return solve_rows(ranks, rows[ranks.rank], target, wishes, own)
+        own = dataclasses.replace(wishes, device=devices[ranks.rank])
+        shown = progress if ranks.rank == 0 else None
+        return solve_rows(ranks, rows[ranks.rank], target, own, shown)
 
     found = run(devices, solve)
     if isinstance(out, torch.Tensor) and target is None:
         torch.cat([result.distances.to(out.device) for result in found], out=out)
     return found
+
+
+def joined(found: Sequence[Result], out: Place | torch.Tensor | None) -> Result:
+    """Return the results of all rows as one, with the distances in `out`; of a single device
+    where they are.
+    """
+    first = found[0]
+    distances, predecessors = first.distances, first.predecessors
+    if isinstance(out, torch.Tensor):
+        distances = out
+    elif len(found) > 1:
+        assert out is not None
+        distances = torch.from_numpy(np.load(out, mmap_mode="r+"))
+    if len(found) > 1 and predecessors is not None:
+        parts = [each.predecessors for each in found if each.predecessors is not None]
+        predecessors = torch.cat([part.to(distances.device) for part in parts])
+    return dataclasses.replace(first, distances=distances, predecessors=predecessors, sources=None)
 
 
 def devices_of(devices: Devices) -> list[torch.device]:

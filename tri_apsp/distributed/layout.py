@@ -19,10 +19,12 @@ class Layout:
     Attributes:
         counts: the number of rows of each rank, from rank 0 on; some may have none.
         block: the most vertices of a pivot block.
+        done: how many vertices have been pivots before.
     """
 
     counts: tuple[int, ...]
     block: int
+    done: int = 0
 
     @property
     def n(self) -> int:
@@ -34,11 +36,11 @@ class Layout:
         return sum(self.counts[:rank])
 
     def pivots(self) -> list[Pivot]:
-        """Return the pivot blocks, ascending, each of one rank."""
+        """Return the pivot blocks that are left, ascending, each of one rank."""
         found = list[Pivot]()
         for rank, count in enumerate(self.counts):
             first = self.first(rank)
-            for begin in range(first, first + count, self.block):
+            for begin in range(max(first, self.done), first + count, self.block):
                 found.append(Pivot(rank, begin, min(begin + self.block, first + count)))
         return found
 

@@ -1,17 +1,24 @@
 """Solves of processes that torch.distributed has joined."""
 
+import dataclasses
 import os
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
-from tqdm import tqdm
+from torch.distributed.device_mesh import DeviceMesh
 
-from tri_apsp.arguments import as_integer, check_config, check_flags, check_options
+from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
 from tri_apsp.device import current_gpu, resolve
-from tri_apsp.distributed.arguments import Place, rows_tensor, target_of, weights_file
+from tri_apsp.distributed.arguments import (
+    EVERY,
+    Place,
+    rows_tensor,
+    target_of,
+    weights_file,
+    wishes_of,
+)
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, TensorRows
@@ -20,82 +27,120 @@ from tri_apsp.distributed.target import Target
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.plan import NegativeCycles, Options
+from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
-
-
-@dataclass(frozen=True)
-class _Task:
-    """The checked arguments of a rank."""
-
-    weights: torch.Tensor | NpyFile
-    wishes: Wishes
 
 
 def shortest_paths(
     local_rows: Place,
-    group: Any = None,
+    group: "dist.ProcessGroup | DeviceMesh | None" = None,
     *,
     out: Place | None = None,
     device: torch.device | str | None = None,
     config: Config | None = None,
-    memory: int | None = None,
     overwrite: bool = False,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     progress: bool = False,
 ) -> Result:
     """Compute the distances of one graph whose rows are divided among the processes of
-    torch.distributed; each calls this with its own rows, and gets their distances.
+    torch.distributed. Each process calls this with its own rows, and gets their distances.
+
+    Blocks of rows go by NCCL between GPUs, and by Gloo between CPUs. The distances are those of
+    `tri_apsp.shortest_paths`: the same bits for integers and for floats whose sums are exact.
+
+    Args:
+        local_rows: (rows, n) of float32, float64, int16, int32 or int64, on the CPU or on the GPU
+            of this rank: those of rank 0, then those of rank 1, and so on; the numbers may differ,
+            and a rank may have none. Or the path of a `.npy` file (n, n) that all ranks can read:
+            each takes an equal share of its rows.
+        group: the ranks, a process group or a DeviceMesh of one dimension; None: the default group.
+        out: where the distances go: a tensor like `local_rows`; or a new `.npy` file (n, n), of
+            which each rank writes its rows. While it is not complete it is called NAME.npy.part.
+            None: a new tensor on the device.
+        device: where this rank computes, "cpu", "cuda" or "cuda:N"; None: where `local_rows` are.
+            Rows on the CPU, or in a file, may be solved on a GPU: with `out`, they are streamed
+            through it where they are larger than `memory`.
+        config: as for `tri_apsp.shortest_paths`; that of rank 0 counts.
+        overwrite: solve in the memory of `local_rows`, or in their file.
+        predecessors: as for `tri_apsp.shortest_paths`.
+        negative_cycles: as for `tri_apsp.shortest_paths`.
+        memory: the bytes that the solve may take on a device; None: what is free.
+        checkpoint: a folder that all ranks can reach. The solve writes its state there, and goes on
+            from it if it finds one, with any number of ranks. It is emptied at the end.
+        every: seconds between two checkpoints.
+        progress: show a bar on stderr, by rank 0.
+
+    Returns:
+        The rows of this rank: `Result.sources` are its vertices.
+
+    Raises:
+        InputError: rows that do not add up to a square; ranks that differ in n, dtype or kind of
+            device; a group that does not join such devices; the errors of
+            `tri_apsp.shortest_paths`; files that cannot be read or written; a checkpoint of another
+            graph. Every rank raises the same error.
+        NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`.
+        RankError: another rank ended or failed; no rank waits for it longer than a minute.
+
+    Cost:
+        n^2 operations for each row; n values are received for each row of another rank, while
+        other rows are computed.
+
+    Source:
+        Kumar and Singh, Scalability of Parallel Algorithms for the All-Pairs Shortest-Path Problem,
+        1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters,
+        2021.
     """
+    group = group.get_group() if isinstance(group, DeviceMesh) else group
     if not dist.is_available() or not dist.is_initialized():
         raise InputError(
             "torch.distributed must have joined the processes, but has not; call "
             "torch.distributed.init_process_group first, in processes that torchrun starts."
         )
-    group = group.get_group() if hasattr(group, "get_group") else group
     with ProcessGroup(group) as ranks:
 
-        def checked() -> _Task:
-            check_config(config)
+        def checked() -> tuple[torch.Tensor | NpyFile, Wishes]:
             check_flags(progress=progress)
-            options = Options(overwrite, True, predecessors, negative_cycles)
-            check_options(options)
-            if isinstance(local_rows, (str, os.PathLike)):
-                weights: torch.Tensor | NpyFile = weights_file(local_rows, "local_rows")
-                place = torch.device("cpu")
-            else:
+            weights: torch.Tensor | NpyFile
+            if isinstance(local_rows, torch.Tensor):
                 weights = rows_tensor(local_rows, "local_rows")
                 place = weights.device
-            chosen = _device(device, place, group)
-            held = None if memory is None else as_integer(memory, "memory", least=1)
-            return _Task(weights, Wishes(chosen, config, options, held))
+            else:
+                weights, place = weights_file(local_rows, "local_rows"), torch.device("cpu")
+            options = Options(overwrite, True, predecessors, negative_cycles)
+            own = _device(device, place, group)
+            return weights, wishes_of(own, config, options, memory, checkpoint, every)
 
-        task = ranks.together(checked)
-        weights = task.weights
-        if isinstance(weights, NpyFile):
-            counts = even_counts(weights.shape[0], ranks.size)
+        weights, wishes = ranks.together(checked)
+        counts: Sequence[int]
+        if isinstance(weights, torch.Tensor):
+            counts = ranks.gather(len(weights))
         else:
-            counts = tuple(ranks.gather(len(weights)))
+            counts = even_counts(weights.shape[0], ranks.size)
         first = sum(counts[: ranks.rank])
         end = first + counts[ranks.rank]
 
         def opened() -> tuple[Rows, Target | None]:
             rows = _rows(weights, first, end)
-            shape = end - first, rows.shape[1]
-            target = target_of(weights, out, shape, rows.dtype, overwrite=overwrite, first=first)
+            target = target_of(
+                weights,
+                out,
+                rows.shape,
+                rows.dtype,
+                overwrite=overwrite,
+                checkpoint=checkpoint is not None,
+                first=first,
+            )
             return rows, target
 
         rows, target = ranks.together(opened)
-        with tqdm(
-            desc="solving", total=100, unit="%", disable=not progress or ranks.rank > 0
-        ) as bar:
-
-            def show(share: float) -> None:
-                bar.update(round(100 * share) - bar.n)
-
-            result = solve_rows(ranks, rows, target, task.wishes, show)
+        with progress_bar(progress and ranks.rank == 0) as report:
+            result = solve_rows(ranks, rows, target, wishes, report)
         if isinstance(out, torch.Tensor) and target is None:
-            out.copy_(result.distances)
+            return dataclasses.replace(result, distances=out.copy_(result.distances))
         return result
 
 

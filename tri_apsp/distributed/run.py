@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 import torch
@@ -13,6 +14,7 @@ from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_thre
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe, free_memory
 from tri_apsp.distributed.block_rows import BlockRowSolver
+from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
 from tri_apsp.distributed.device_rows import DeviceRows, ResidentRows, StreamedRows, load, store
@@ -43,6 +45,8 @@ class Wishes:
         config: fields that are given; those of rank 0 count.
         options: as for shortest_paths.
         memory: the bytes that a solve may take on the device; None: what is free.
+        checkpoint: a folder; None: no checkpoint is written.
+        every: seconds between two checkpoints.
         block: the most vertices of a pivot block; None: chosen by the plan.
     """
 
@@ -50,6 +54,8 @@ class Wishes:
     config: Config | None = None
     options: Options = Options()
     memory: int | None = None
+    checkpoint: Path | None = None
+    every: float = 600.0
     block: int | None = None
 
 
@@ -95,6 +101,11 @@ class _Solve:
         check_negative(self.dtype, self.n, self.range)
         self.plan = self._agreed_plan()
         self.target = None if target is None else self._opened(target)
+        self.checkpoints: Checkpoints | None = None
+        if wishes.checkpoint is not None:
+            self.checkpoints = Checkpoints(
+                ranks, wishes.checkpoint, wishes.every, weights, self.first
+            )
         self.components = list[NegativeComponent]()
         self.removed: torch.Tensor | None = None  # (n,) of bool
         self.potentials: torch.Tensor | None = None  # (n,) of float64
@@ -113,7 +124,10 @@ class _Solve:
             self.potentials = search.potentials()
         sources = torch.arange(self.first, self.first + self.count)
         cycle = self.components[0].cycle if self.components else None
-        return Result(self._distances(), self.plan, None, cycle, sources)
+        distances = self._distances()
+        if self.checkpoints is not None:
+            self.checkpoints.remove()
+        return Result(distances, self.plan, None, cycle, sources)
 
     def _opened(self, target: Target) -> HostRows:
         """Return the place of the distances of this rank, which rank 0 makes."""
@@ -180,15 +194,20 @@ class _Solve:
         """Solve once; return False if a diagonal value is negative."""
         plan, ranges = self.plan, list[ValueRange]()
         nonnegative = plan.nonnegative or self.potentials is not None
-        rows = self._device_rows()
+        checkpoints = (
+            None if self.removed is not None or self.potentials is not None else self.checkpoints
+        )
+        state = None if checkpoints is None else checkpoints.resume()
+        rows = self._device_rows(state)
         solver = BlockRowSolver(
             rows,
-            Layout(self.counts, plan.block),
+            Layout(self.counts, plan.block, 0 if state is None else state.done),
             self.ranks,
             plan.config,
             nonnegative=nonnegative,
             threshold=plan.threshold,
             last=lambda begin, part: ranges.append(self._finish(begin, part)),
+            checkpoints=checkpoints,
             progress=self.progress,
         )
         try:
@@ -199,30 +218,31 @@ class _Solve:
         self._check_distances(_merged(self.ranks.gather(_merged(ranges))))
         return True
 
-    def _device_rows(self) -> DeviceRows:
-        """Return the rows that the solve starts from."""
-        plan, weights = self.plan, self.weights
+    def _device_rows(self, state: State | None) -> DeviceRows:
+        """Return the rows that the solve starts from: the weights, or a state of it."""
+        plan, weights = self.plan, self.weights if state is None else state.rows
+        start = self._start if state is None else _unchanged
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
             assert self.target is not None
             collected = self._new_rows(plan.block, columns)
             return StreamedRows(
-                weights, self.target, self._start, collected, strip=plan.strip, slots=plan.slots
+                weights, self.target, start, collected, strip=plan.strip, slots=plan.slots
             )
         if self.resident is None:
             self.resident = self._memory(columns)
         rows = self.resident
         if isinstance(weights, HostRows) and self.device.type != "cpu":
-            load(weights, self._start, rows)
-            return ResidentRows(rows)
+            load(weights, start, rows)
+            return ResidentRows(rows, self.n)
         for begin, part in weights.parts():
             into = rows[0, begin : begin + len(part)]
             if part.data_ptr() != into.data_ptr():
                 into[:, : self.n].copy_(part)
             into[:, self.n :] = no_edge(self.dtype)
-        self._start(0, rows)
-        return ResidentRows(rows)
+        start(0, rows)
+        return ResidentRows(rows, self.n)
 
     def _memory(self, columns: int) -> Block:
         """Return memory for the rows on the device: that of the result, if it can be."""
@@ -302,7 +322,7 @@ class _Solve:
     def _close(self, reachable: Block) -> None:
         """Solve a matrix of the same layout, of zeros and no_edge, in place."""
         solver = BlockRowSolver(
-            ResidentRows(reachable),
+            ResidentRows(reachable, self.n),
             Layout(self.counts, self.plan.block),
             self.ranks,
             self.plan.config,
@@ -363,6 +383,10 @@ class _Solve:
         ):
             return
         store(rows, target)
+
+
+def _unchanged(begin: int, rows: Block) -> None:
+    pass
 
 
 def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:

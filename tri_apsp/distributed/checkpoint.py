@@ -1,0 +1,298 @@
+"""Checkpoints of a solve of block rows, from which another run goes on.
+
+A folder holds two generations, so that one is complete while the other is written: `0.npy` and
+`1.npy`, the rows after some pivot blocks, and beside each `.npz`, which is written once all ranks
+have written their rows: of which graph they are, how many vertices have been pivots, and a checksum
+of each row. Any number of ranks can go on from it, since pivots may be taken in any blocks.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp.distributed.communicator import Communicator
+from tri_apsp.distributed.rows import HostRows, Rows
+from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.memory import byte_size
+from tri_apsp.semirings import dtype_name
+
+_GENERATIONS = 0, 1
+
+
+class CheckedRows(HostRows):
+    """Rows of a `.npy` file with a checksum of each, or checksums alone.
+
+    Args:
+        file: the whole matrix; None: rows are not stored.
+        first: the vertex of the first row.
+        shape: (rows, n).
+        dtype: of the rows.
+
+    Attributes:
+        sums: (rows,) of uint32, of the rows that were read or written.
+    """
+
+    def __init__(
+        self, file: NpyFile | None, first: int, shape: tuple[int, int], dtype: torch.dtype
+    ) -> None:
+        self.shape, self.dtype = shape, dtype
+        self._file, self._first = file, first
+        self.sums = np.zeros(shape[0], np.uint32)
+
+    def rows(self, begin: int, end: int) -> torch.Tensor:
+        found = torch.empty((end - begin, self.shape[1]), dtype=self.dtype)
+        self.read(begin, found)
+        return found
+
+    def _read(self, first: int, into: Array) -> None:
+        assert self._file is not None
+        try:
+            self._file.read(self._first + first, into)
+        except (OSError, EOFError) as error:
+            raise _unusable(self._file.path, "read", error) from None
+        self._sum(first, into)
+
+    def _write(self, first: int, values: Array) -> None:
+        if self._file is not None:
+            try:
+                self._file.write(self._first + first, values)
+            except OSError as error:
+                raise _unusable(self._file.path, "written", error) from None
+        self._sum(first, values)
+
+    def _sum(self, first: int, values: Array) -> None:
+        for index, row in enumerate(values):
+            self.sums[first + index] = zlib.crc32(np.ascontiguousarray(row).data)
+
+
+class State(NamedTuple):
+    """Where a solve goes on.
+
+    Attributes:
+        done: how many vertices have been pivots.
+        rows: those of this rank.
+    """
+
+    done: int
+    rows: HostRows
+
+
+class Checkpoints:
+    """The checkpoints of one solve, for one rank.
+
+    Args:
+        ranks: this one and the others, which make the same calls.
+        folder: made if it is not there.
+        every: seconds between two checkpoints.
+        weights: the rows of this rank.
+        first: the vertex of the first of them.
+
+    Raises:
+        InputError: the folder cannot be made or has too little space.
+    """
+
+    def __init__(
+        self, ranks: Communicator, folder: Path, every: float, weights: Rows, first: int
+    ) -> None:
+        self._ranks, self._folder, self._every = ranks, folder, every
+        self._first, self._shape, self._dtype = first, weights.shape, weights.dtype
+        self._generation, self._number = 0, 0
+        self._writing: Future[None] | None = None
+        self._written: CheckedRows | None = None
+        self._done = 0
+        self._last = time.monotonic()
+        ranks.together(self._make_folder)
+        self._graph = self._digest(weights)
+
+    def resume(self) -> State | None:
+        """Return the newest state that is there and undamaged; None: there is none.
+
+        Raises:
+            InputError: the newest is of another graph, or all are damaged.
+        """
+        damaged = list[str]()
+        for generation, facts in self._ranks.gather(self._ranks.together(self._found))[0]:
+            if facts["graph"] != self._graph:
+                raise InputError(
+                    f"`checkpoint` must be a folder of the same graph, but {self._folder} has one "
+                    "of another graph or dtype; name another folder, or remove it."
+                )
+            state = self._ranks.together(lambda: self._read(generation, facts))  # noqa: B023
+            if not self._ranks.any(state is None):
+                assert state is not None
+                self._generation, self._number = 1 - generation, facts["number"] + 1
+                return state
+            damaged.append(f"{generation}.npy")
+        if damaged:
+            raise InputError(
+                f"`checkpoint` must be a folder whose rows are as they were written, but in "
+                f"{self._folder} {' and '.join(damaged)} changed since; remove the folder."
+            )
+        return None
+
+    def is_due(self) -> bool:
+        """Return whether the next pivot block is to be followed by a checkpoint. One that all ranks
+        have written is stated to be complete.
+
+        Raises:
+            InputError: rows cannot be written.
+        """
+        ranks = self._ranks
+        if self._writing is not None:
+            if not all(ranks.gather(self._writing.done())):
+                return False
+            ranks.together(self._writing.result)
+            self._complete()
+        return ranks.gather(time.monotonic() - self._last >= self._every)[0]
+
+    def begin(self, done: int) -> HostRows:
+        """Return where the rows of this rank go once `done` vertices have been pivots."""
+        ranks, (_, n) = self._ranks, self._shape
+        self._done, self._last = done, time.monotonic()
+        array, facts = self._files(self._generation)
+
+        def make() -> None:
+            if ranks.rank == 0:
+                facts.unlink(missing_ok=True)
+                NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
+
+        ranks.together(lambda: self._guarded(make))
+        self._file = NpyFile(array)
+        self._written = CheckedRows(self._file, self._first, self._shape, self._dtype)
+        return self._written
+
+    def end(self, writing: Future[None]) -> None:
+        """State what writes the rows."""
+        self._writing = writing
+
+    def sync(self) -> None:
+        """Block until the disk has the rows of this rank."""
+        self._guarded(self._file.sync)
+
+    def remove(self) -> None:
+        """Remove all generations, once the solve is complete."""
+        if self._writing is not None:
+            self._ranks.together(self._writing.result)
+        if self._ranks.rank == 0:
+            for generation in _GENERATIONS:
+                for path in self._files(generation):
+                    path.unlink(missing_ok=True)
+
+    def _complete(self) -> None:
+        """State that all ranks have written a generation."""
+        assert self._written is not None
+        sums = self._ranks.gather(self._written.sums)
+        facts = {
+            "number": self._number,
+            "done": self._done,
+            "graph": self._graph,
+            "sums": np.concatenate(sums),
+        }
+
+        def write() -> None:
+            if self._ranks.rank == 0:
+                path = self._files(self._generation)[1]
+                new = path.with_suffix(".new")
+                with new.open("wb") as file:
+                    np.savez(file, **facts)  # type: ignore[arg-type]
+                    file.flush()
+                    os.fsync(file.fileno())
+                new.replace(path)
+
+        self._ranks.together(lambda: self._guarded(write))
+        self._writing = None
+        self._generation, self._number = 1 - self._generation, self._number + 1
+
+    def _found(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return the generations that are complete, the newest first, and their facts."""
+        found = list[tuple[int, dict[str, Any]]]()
+        for generation in _GENERATIONS:
+            try:
+                with np.load(self._files(generation)[1]) as archive:
+                    facts = {name: archive[name] for name in archive.files}
+                    found.append(
+                        (
+                            generation,
+                            {
+                                **facts,
+                                "number": int(facts["number"]),
+                                "done": int(facts["done"]),
+                                "graph": str(facts["graph"]),
+                            },
+                        )
+                    )
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+                continue
+        return sorted(found, key=lambda each: -each[1]["number"])
+
+    def _read(self, generation: int, facts: dict[str, Any]) -> State | None:
+        """Return the state of a generation; None: its rows have changed."""
+        count, n = self._shape
+        try:
+            file = NpyFile(self._files(generation)[0])
+            rows = CheckedRows(file, self._first, self._shape, self._dtype)
+            if file.shape != (n, n) or file.dtype.name != dtype_name(self._dtype):
+                return None
+            for _ in rows.parts():  # which computes their checksums
+                pass
+        except (OSError, EOFError, ValueError):
+            return None
+        own = facts["sums"][self._first : self._first + count]
+        return State(facts["done"], rows) if np.array_equal(rows.sums, own) else None
+
+    def _digest(self, weights: Rows) -> str:
+        """Return a digest of the graph, whatever ranks hold it."""
+        rows = CheckedRows(None, self._first, self._shape, self._dtype)
+        for begin, part in weights.parts():
+            rows.write(begin, part.cpu())
+        digest = hashlib.blake2b(dtype_name(self._dtype).encode(), digest_size=16)
+        for sums in self._ranks.gather(rows.sums):
+            digest.update(sums.tobytes())
+        return digest.hexdigest()
+
+    def _make_folder(self) -> None:
+        def make() -> None:
+            if self._ranks.rank == 0:
+                self._folder.mkdir(parents=True, exist_ok=True)
+
+        self._guarded(make)
+        if self._ranks.rank == 0:
+            size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
+            held = sum(path.stat().st_size for path in self._folder.glob("[01].npy"))
+            free = shutil.disk_usage(self._folder).free + held
+            if size > free:
+                raise InputError(
+                    f"`checkpoint` needs {byte_size(size)} on its disk, which has "
+                    f"{byte_size(free)} free; name another folder."
+                )
+
+    def _guarded(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except OSError as error:
+            raise InputError(
+                f"`checkpoint` must be a folder that can be written, but {self._folder} cannot: "
+                f"{error.strerror}; name another folder."
+            ) from None
+
+    def _files(self, generation: int) -> tuple[Path, Path]:
+        return self._folder / f"{generation}.npy", self._folder / f"{generation}.npz"
+
+
+def _unusable(path: Path, how: str, error: Exception) -> InputError:
+    return InputError(
+        f"`checkpoint` must be a folder whose files can be {how}, but {path} cannot: "
+        f"{getattr(error, 'strerror', None) or error}; name another folder."
+    )
