@@ -9,19 +9,26 @@ import pickle
 import threading
 import time
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
 from tri_apsp.distributed.communicator import Communicator, RankError, Wait
+from tri_apsp.errors import InputError
 
 T = TypeVar("T")
+
+Group: TypeAlias = dist.ProcessGroup | DeviceMesh | None
+"""A group that a caller gives: None is the default group."""
 
 # Seconds between two looks at the other ranks, and without a sign of a rank until it counts as
 # ended. A rank may be silent while Python holds its interpreter, as in a long compilation.
 _LOOK, _SILENCE = 0.5, 30.0
+# Seconds after which a rank without a new sign is to blame for a broken connection.
+_PATIENCE = 4 * _LOOK
 # Seconds between two looks at a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
 
@@ -41,6 +48,9 @@ class ProcessGroup(Communicator):
         members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
         self._store = PrefixStore(f"tri_apsp/{members}/{next(_calls)}", _get_default_store())
         self._gathered = 0
+        now = time.monotonic()
+        # Of each other rank: its last sign, and when that was new.
+        self._seen = {rank: (b"", now) for rank in range(self.size) if rank != self.rank}
         self._error: RankError | None = None
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
@@ -59,8 +69,10 @@ class ProcessGroup(Communicator):
         self._watch.join()
         try:
             if error is not None and not isinstance(error, RankError):
-                reason = str(error) or type(error).__name__
-                self._store.set("failed", f"rank {self.rank} failed: {reason}")
+                reason = f"failed: {str(error) or type(error).__name__}"
+                if isinstance(error, KeyboardInterrupt):
+                    reason = "was interrupted"
+                self._store.set("failed", f"rank {self.rank} {reason}")
             self._store.set(f"alive/{self.rank}", "done")
         except RuntimeError:  # the rank that holds the store is gone
             pass
@@ -87,6 +99,16 @@ class ProcessGroup(Communicator):
 
         return wait
 
+    def joins(self, device: torch.device) -> bool:
+        return f"{device.type}:" in dist.get_backend_config(self._group)
+
+    def next(self) -> int:
+        self.check()
+        try:
+            return self._store.add("next", 1) - 1
+        except RuntimeError as error:
+            raise self._failure(error) from None
+
     def gather(self, fact: T) -> list[T]:
         number, self._gathered = self._gathered, self._gathered + 1
         try:
@@ -111,30 +133,32 @@ class ProcessGroup(Communicator):
         """Return the error for one of torch.distributed, with its cause once that is known."""
         if isinstance(error, RankError):
             return error
-        deadline = time.monotonic() + 4 * _LOOK
-        while self._error is None and time.monotonic() < deadline:
+        begun = time.monotonic()
+        while self._error is None and time.monotonic() - begun < _PATIENCE:
             time.sleep(_LOOK / 10)
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return self._error or RankError(
-            f"all ranks must last until the solve is done, but one ended or cannot be reached "
-            f"({text}); start the solve again."
+        silent = [
+            rank
+            for rank, (value, seen) in self._seen.items()
+            # Its last sign may have been read later than it was given.
+            if value != b"done" and seen < begun + _PATIENCE / 2
+        ]
+        return self._error or _error_of(
+            f"rank {silent[0]} ended" if silent else "one ended or cannot be reached"
         )
 
     def _watch_ranks(self) -> None:
-        others = [rank for rank in range(self.size) if rank != self.rank]
-        keys = [f"alive/{rank}" for rank in others]
-        seen = dict.fromkeys(keys, (b"", time.monotonic()))
         for count in itertools.count():
             try:
                 self._store.set(f"alive/{self.rank}", str(count))
                 if self._store.check(["failed"]):
                     return self._end(self._store.get("failed").decode())
                 now = time.monotonic()
-                for key, rank in zip(keys, others, strict=True):
+                for rank, (before, seen) in self._seen.items():
+                    key = f"alive/{rank}"
                     value = self._store.get(key) if self._store.check([key]) else b""
-                    if value not in (seen[key][0], b"done"):
-                        seen[key] = value, now
-                    elif value != b"done" and now - seen[key][1] > _SILENCE:
+                    if value != before:
+                        self._seen[rank] = value, now
+                    elif value != b"done" and now - seen > _SILENCE:
                         return self._end(f"rank {rank} ended, or was silent for {_SILENCE:.0f} s")
             except RuntimeError:
                 return self._end("the rank that holds the store of torch.distributed ended")
@@ -144,8 +168,26 @@ class ProcessGroup(Communicator):
 
     def _end(self, reason: str) -> None:
         """Let what the rank waits for fail."""
-        self._error = RankError(
-            f"all ranks must last until the solve is done, but {reason}; start the solve again."
-        )
+        self._error = _error_of(reason)
         if not self._ended.is_set() and dist.get_backend(self._group) == "nccl":
             self._group.abort()  # type: ignore[union-attr]
+
+
+def joined(group: Group) -> ProcessGroup:
+    """Return the ranks of a group that a caller gives.
+
+    Raises:
+        InputError: torch.distributed has not joined the processes.
+    """
+    if not dist.is_available() or not dist.is_initialized():
+        raise InputError(
+            "torch.distributed must have joined the processes, but has not; call "
+            "torch.distributed.init_process_group first, in processes that torchrun starts."
+        )
+    return ProcessGroup(group.get_group() if isinstance(group, DeviceMesh) else group)
+
+
+def _error_of(reason: str) -> RankError:
+    return RankError(
+        f"all ranks must last until the solve is done, but {reason}; start the solve again."
+    )
