@@ -73,7 +73,7 @@ __all__ = [
 
 
 def select(
-    graph: GraphLike,
+    graph: GraphLike | BlockRows,
     *,
     sources: Vertices | None = None,
     targets: Vertices | None = None,
@@ -90,6 +90,10 @@ def select(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
     read_values: bool = False,
+    device: DeviceName | None = None,
+    devices: Devices | None = None,
+    out: Place | None = None,
+    memory: int | None = None,
 ) -> Plan:
     """Return the plan of `shortest_paths(graph)` without running it: method, engine, configuration,
     reason and memory.
@@ -100,7 +104,9 @@ def select(
 
     The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
     `min_only`, `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
-    `shortest_paths`.
+    `shortest_paths`. So are `device`, `devices`, `out` and `memory`; with one of these, the plan
+    says how blocks of rows are solved, and `expected` how long that takes and what bounds it, by
+    rates that are measured here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -131,6 +137,31 @@ def select(
         'dijkstra'
     """
     check_flags(read_values=read_values)
+    in_rows = any(given is not None for given in (device, devices, out, memory))
+    if in_rows or isinstance(graph, (str, os.PathLike)):
+        from tri_apsp.distributed import devices as block_rows  # which few calls need
+
+        block_rows.refuse_others(
+            sources=sources,
+            targets=targets,
+            directed=directed,
+            sizes=sizes,
+            offsets=offsets,
+            method=method,
+            limit=limit,
+            min_only=min_only,
+            dtype=dtype,
+            check=check,
+        )
+        return block_rows.select(
+            graph,
+            device,
+            devices,
+            out=out,
+            config=config,
+            options=Options(overwrite, check, predecessors, negative_cycles),
+            memory=memory,
+        )
     request = Request.of(
         graph,
         sources=sources,
@@ -472,22 +503,22 @@ def shortest_paths(
         [1, 2, 0]
     """
     check_flags(progress=progress)
-    several = (device, devices, memory, checkpoint)
-    if any(given is not None for given in several) or isinstance(graph, (str, os.PathLike)):
+    in_rows = any(given is not None for given in (device, devices, memory, checkpoint))
+    if in_rows or isinstance(graph, (str, os.PathLike)):
         from tri_apsp.distributed import devices as block_rows  # which few calls need
 
         block_rows.refuse_others(
-            sources=sources is not None,
-            targets=targets is not None,
-            directed=not directed,
-            sizes=sizes is not None,
-            offsets=offsets is not None,
-            method=method != "auto",
-            limit=limit is not None,
+            sources=sources,
+            targets=targets,
+            directed=directed,
+            sizes=sizes,
+            offsets=offsets,
+            method=method,
+            limit=limit,
             min_only=min_only,
-            no_path=no_path is not None,
-            dtype=dtype is not None,
-            check=not check,
+            no_path=no_path,
+            dtype=dtype,
+            check=check,
         )
         return block_rows.shortest_paths(
             graph,

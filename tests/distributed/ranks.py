@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+
+from tri_apsp.distributed.layout import even_counts
 
 TIMEOUT = 120
 
@@ -35,15 +38,27 @@ class Ranks:
         for process in self._processes:
             process.start()
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return function(*arguments) of each rank."""
-        for queue in self._queues:
-            queue.put((function, arguments))
-        found: dict[int, Any] = dict(self._results.get(timeout=TIMEOUT) for _ in self._queues)
+    def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
+        """Return function(*arguments, **options) of each rank."""
+        self.start(function, *arguments, **options)
+        found = self.results(len(self._queues))
         for result in found.values():
             if isinstance(result, Exception):
                 raise result
         return [found[rank] for rank in range(len(self._queues))]
+
+    def start(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Call function(*arguments, **options) on each rank."""
+        for queue in self._queues:
+            queue.put((function, arguments, options))
+
+    def results(self, count: int) -> dict[int, Any]:
+        """Return what so many ranks return or raise, by rank."""
+        return dict(self._results.get(timeout=TIMEOUT) for _ in range(count))
+
+    def kill(self, rank: int) -> None:
+        """Kill a process."""
+        self._processes[rank].kill()
 
     def close(self) -> None:
         """End the processes."""
@@ -57,9 +72,17 @@ def _serve(rank: int, count: int, address: str, queue: Any, results: Any) -> Non
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
     while (call := queue.get()) is not None:
-        function, arguments = call
+        function, arguments, options = call
         try:
-            results.put((rank, function(*arguments)))
+            results.put((rank, function(*arguments, **options)))
         except Exception as error:  # which the test raises
             results.put((rank, error))
     dist.destroy_process_group()
+
+
+def counts_of(n: int, count: int, split: str) -> tuple[int, ...]:
+    """Return the rows of each rank: even, or uneven with ranks that have none."""
+    if split == "even":
+        return even_counts(n, count)
+    cuts = np.sort(np.random.default_rng(n + count).integers(0, n + 1, count - 1))
+    return tuple(np.diff([0, *cuts.tolist(), n]).tolist())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import cases
-import numpy as np
 import pytest
 import torch
-from distributed.ranks import Ranks
+from distributed.ranks import counts_of
 
 import tri_apsp
 from tri_apsp.configs import default_config
@@ -16,13 +15,6 @@ from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.semirings import distance_range
-
-
-@pytest.fixture(scope="module", params=[1, 2, 3, 4])
-def ranks(request, tmp_path_factory):
-    group = Ranks(request.param, tmp_path_factory.mktemp("ranks"))
-    yield request.param, group
-    group.close()
 
 
 def solved(weights, layout, strip=None):
@@ -59,14 +51,6 @@ def solved(weights, layout, strip=None):
         if not solver.solve():
             return None
         return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
-
-
-def counts_of(n: int, count: int, split: str) -> tuple[int, ...]:
-    if split == "even":
-        return even_counts(n, count)
-    # Some ranks without rows, others with few.
-    cuts = np.sort(np.random.default_rng(n + count).integers(0, n + 1, count - 1))
-    return tuple(np.diff([0, *cuts.tolist(), n]).tolist())
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)

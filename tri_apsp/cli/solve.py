@@ -3,6 +3,7 @@
 import argparse
 from collections import deque
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from tri_apsp.api import Result
 from tri_apsp.bench.timing import SECONDS, compile_kernels, compile_sparse, timed, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
+    AnyGraph,
     add_graph,
     add_outputs,
     add_solver,
     check_outputs,
     describe_device,
     describe_graph,
+    dtype_of,
     edges_of,
     labelled,
     read,
@@ -26,15 +29,17 @@ from tri_apsp.cli.graph import (
     write_result,
 )
 from tri_apsp.configs import Config
-from tri_apsp.console.options import add_device, add_json
+from tri_apsp.console.options import add_device, add_json, byte_count
 from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
+from tri_apsp.distributed.arguments import EVERY
+from tri_apsp.distributed.devices import devices_of, joined, solve_on_devices
 from tri_apsp.errors import InputError, TooLargeError
-from tri_apsp.graphs import SparseGraph, integer_limit, warn_of_rounding
+from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
 from tri_apsp.memory import fits_memory
 from tri_apsp.messages import counted
-from tri_apsp.plan import Progress
+from tri_apsp.plan import Options, Progress
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.progress import progress_bar
@@ -60,17 +65,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_outputs(parser)
     add_json(parser, _KEYS)
+    several = parser.add_argument_group(
+        "several devices, and graphs larger than a device",
+        "With one of these, the dense matrix of the graph is solved in blocks of rows. A .npy file "
+        "is not loaded: with --out FILE.npy, its rows are streamed.",
+    )
+    several.add_argument(
+        "--devices", metavar="LIST", help='"all" GPUs, or a list such as cuda:0,cuda:1'
+    )
+    several.add_argument(
+        "--memory",
+        type=byte_count,
+        metavar="SIZE",
+        help="the memory that the solve may take on a device, such as 6GiB; default: what is free",
+    )
+    several.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="keep the state of the solve in this folder; the same command goes on from it",
+    )
+    several.add_argument(
+        "--every", type=float, default=EVERY, metavar="S", help="seconds between two checkpoints"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, write the distances, and print a summary."""
-    device, config = resolve(args.device), Config(engine=args.engine)
+    devices = _devices(args)
+    device, config = devices[0], Config(engine=args.engine)
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
     written = check_outputs(args, "--out", "--predecessors")
+    in_rows = any(x is not None for x in (args.devices, args.memory, args.checkpoint))
+    if in_rows and args.method != "auto":
+        raise InputError(
+            "--method must not be given with --devices, --memory or --checkpoint, which solve in "
+            "blocks of rows; leave it out."
+        )
     graph = read(args)
     n, labels = graph.n, graph.labels
-    weights = weights_of(graph, args, device)
+    weights = _dense(graph, args) if in_rows else weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
     edges = edges_of(weights)
     options = {
@@ -80,8 +115,11 @@ def run(args: argparse.Namespace) -> None:
         "negative_cycles": args.negative_cycles,
     }
     with labelled(labels, MARK):
-        if in_blocks := _needs_blocks(weights, args):
-            compilation, runs = 0.0, 0
+        in_blocks = not in_rows and _needs_blocks(weights, args)
+        compilation, runs = 0.0, 0
+        if in_rows:
+            result, seconds = timed(partial(_solve_in_rows, weights, args, devices), device)
+        elif in_blocks:
             result, seconds = timed(partial(_solve_in_blocks, weights, args), device)
         else:
             weights, compilation = _compiled(weights, options)
@@ -94,7 +132,8 @@ def run(args: argparse.Namespace) -> None:
                     first=partial(call, progress=report),
                     may_repeat=lambda result: result.distances is not weights,
                 )
-    facts, fields = write_result(result, args, labels, written, is_written=in_blocks)
+    is_written = in_blocks or (in_rows and _is_file_of_rows(args))
+    facts, fields = write_result(result, args, labels, written, is_written=is_written)
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
     source, operations, rate = None, None, ""
@@ -129,6 +168,53 @@ def run(args: argparse.Namespace) -> None:
             *fields,
         ],
     )
+
+
+def _devices(args: argparse.Namespace) -> list[torch.device]:
+    """Return the devices that the arguments name."""
+    if args.devices is None:
+        return [resolve(args.device)]
+    if args.device != "auto":
+        raise InputError("--device must not be given with --devices; leave one of them out.")
+    return devices_of("all" if args.devices == "all" else args.devices.split(","))
+
+
+def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
+    """Return the dense weights of a graph on the CPU; those of a .npy file are not loaded."""
+    dtype = dtype_of(args)
+    if isinstance(graph, SparseGraph):
+        graph = DenseGraph(graph.dense())
+    if isinstance(graph, DenseGraph) and dtype in (None, graph.natural_dtype):
+        return graph.weights
+    return graph.to_weights(dtype or graph.natural_dtype, "cpu")
+
+
+def _is_file_of_rows(args: argparse.Namespace) -> bool:
+    return args.out is not None and args.out.suffix.lower() == ".npy"
+
+
+def _solve_in_rows(
+    weights: torch.Tensor | SparseGraph, args: argparse.Namespace, devices: list[torch.device]
+) -> Result:
+    """Solve in blocks of rows, with the distances on the CPU or in a .npy file."""
+    assert isinstance(weights, torch.Tensor)
+    out = args.out if _is_file_of_rows(args) else torch.empty_like(weights)
+    options = Options(
+        predecessors=args.predecessors is not None, negative_cycles=args.negative_cycles
+    )
+    with progress_bar(not args.json) as report:
+        found = solve_on_devices(
+            weights,
+            devices,
+            out=out,
+            config=Config(engine=args.engine),
+            options=options,
+            memory=args.memory,
+            checkpoint=args.checkpoint,
+            every=args.every,
+            progress=report,
+        )
+    return joined(found, out)
 
 
 def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:

@@ -27,6 +27,7 @@ from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.distributed.device_rows import DeviceRows, Visit
 from tri_apsp.distributed.layout import Layout, Pivot
 from tri_apsp.engines import Block, MatrixSpec, Update, block
+from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.plan import Progress
 
@@ -82,6 +83,7 @@ class BlockRowSolver:
 
         Cost: n^2 operations for each row of this rank, and n values received for each other row.
         """
+        self._compile()
         steps = range(-1, len(self._pivots))
         self._rows.announce([visit for step in steps for visit in self._visits(step) if visit])
         following = self._prepare(-1, None) if self._pivots else None
@@ -135,6 +137,22 @@ class BlockRowSolver:
         if self._progress is not None:
             self._progress(done / len(self._pivots))
         return queued.negative is None or not bool(queued.negative)
+
+    def _compile(self) -> None:
+        """Compile or load what the solve launches, side by side; later calls find it."""
+        like, pivots = self._rows.like, self._pivots
+        if like.device.type != "cuda" or not pivots:
+            return
+        with compiling_side_by_side():
+            for pivot in {pivots[0], pivots[len(pivots) // 2], pivots[-1]}:
+                # Of the device "meta", which has no memory: nothing is launched.
+                width, count = pivot.end - pivot.begin, min(self._rows.count, self._rows.together)
+                panel, rows, held = (
+                    torch.empty((1, size, self._columns), dtype=like.dtype, device="meta")
+                    for size in (width, width, count)
+                )
+                self._close(rows, pivot, panel)
+                self._lower(held, pivot, panel)
 
     def _visits(self, step: int) -> tuple[Visit | None, ...]:
         """Return which rows of this rank a pivot block changes, in this order: those of the next

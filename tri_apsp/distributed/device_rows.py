@@ -46,10 +46,12 @@ class DeviceRows(ABC):
     Attributes:
         like: a block of their dtype, device and columns.
         count: the number of rows.
+        together: the most rows of a part of a visit.
     """
 
     like: Block
     count: int
+    together: int
 
     @abstractmethod
     def announce(self, visits: Sequence[Visit]) -> None:
@@ -88,7 +90,7 @@ class ResidentRows(DeviceRows):
     """Rows in the memory of the device: (1, rows, columns), n of which columns are stored."""
 
     def __init__(self, rows: Block, n: int) -> None:
-        self.like, self.count = rows, rows.shape[1]
+        self.like, self.count, self.together = rows, rows.shape[1], rows.shape[1]
         self._n = n
         self._last = rows[:, :0]
         self._copy: HostRows | None = None
@@ -216,9 +218,9 @@ class StreamedRows(DeviceRows):
         strip: int,
         slots: int,
     ) -> None:
-        self.like, self.count = collected, source.shape[0]
+        self.like, self.count, self.together = collected, source.shape[0], strip
         self._source, self._target, self._start = source, target, start
-        self._n, self._height = source.shape[1], strip
+        self._n = source.shape[1]
         self._slots = [_Slot(collected, strip) for _ in range(slots)]
         self._collected, self._collected_rows = collected, 0
         self._to, self._from = SideStream(collected.device), SideStream(collected.device)
@@ -232,13 +234,13 @@ class StreamedRows(DeviceRows):
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
-            for begin in range(visit.begin, visit.end, self._height):
-                self._coming.append(_Strip(begin, min(begin + self._height, visit.end), visit))
+            for begin in range(visit.begin, visit.end, self.together):
+                self._coming.append(_Strip(begin, min(begin + self.together, visit.end), visit))
         self._read_ahead()
 
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         device = self.like.device
-        for begin in range(visit.begin, visit.end, self._height):
+        for begin in range(visit.begin, visit.end, self.together):
             self._read_ahead()
             strip, slot, reading = self._reading[0]
             assert (strip.begin, strip.visit) == (begin, visit)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from tri_apsp import engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
@@ -24,7 +25,10 @@ from tri_apsp.distributed.arguments import (
 )
 from tri_apsp.distributed.communicator import Alone, Communicator
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.measurement import measure_rates
+from tri_apsp.distributed.model import predict
+from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows, usable_memory
+from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
@@ -36,14 +40,18 @@ from tri_apsp.result import Result
 
 T = TypeVar("T")
 
+# The defaults of other arguments of shortest_paths that are not None.
+_DEFAULTS = {"directed": True, "method": "auto", "min_only": False, "check": True}
+
 # Rows of a device are a multiple of this many, as far as they can be: whole tiles.
 _WHOLE = 128
 
 
-def refuse_others(**given: bool) -> None:
-    """Refuse arguments that do not go with a solve of block rows, of which each is given or not."""
-    for name, is_given in given.items():
-        if is_given:
+def refuse_others(**given: Any) -> None:
+    """Refuse arguments that do not go with a solve of block rows, but for their defaults."""
+    for name, value in given.items():
+        default = _DEFAULTS.get(name)
+        if value is not default and (not isinstance(value, str) or value != default):
             raise InputError(
                 f"`{name}` must not be given with `device`, `devices`, `memory`, `checkpoint` or "
                 "weights in a file, which are for whole dense matrices; leave one of them out."
@@ -60,17 +68,66 @@ def shortest_paths(
     **options: Any,
 ) -> Result | tuple[Result, ...]:
     """Return what tri_apsp.shortest_paths does for several devices, or one that is named."""
-    if device is not None and devices is not None:
-        raise InputError("`device` must not be given with `devices`; leave one of them out.")
-    named = device if devices is None else devices
-    if named is None:
-        named = graph.device if isinstance(graph, torch.Tensor) else "cpu"
-    chosen = devices_of(named)
+    chosen = _chosen_devices(graph, device, devices)
     with progress_bar(progress) as report:
         found = solve_on_devices(graph, chosen, out=out, progress=report, **options)
     if devices is not None and out is None:
         return tuple(found)
     return joined(found, out)
+
+
+def select(
+    graph: Any,
+    device: DeviceName | None,
+    devices: Devices | None,
+    *,
+    out: Place | None,
+    config: Config | None,
+    options: Options,
+    memory: int | None,
+) -> BlockRowPlan:
+    """Return the plan of shortest_paths with the same arguments, and the time that it is expected
+    to take by rates that are measured here.
+    """
+    chosen = _chosen_devices(graph, device, devices)
+    wishes = wishes_of(chosen[0], config, options, memory, None, EVERY)
+    whole, rows = _rows_of(graph, chosen)
+    n, dtype = rows[0].shape[1], rows[0].dtype
+    target = target_of(whole, out, (n, n), dtype, overwrite=options.overwrite)
+    wanted = tuned.with_forced(config)
+    engine = engines.choose(chosen[0], wanted, dtype)
+    call = tuned.call_of(engine, chosen[0], dtype, n=n, nonnegative=True)
+    plan = plan_block_rows(
+        tuple(part.shape[0] for part in rows),
+        dtype,
+        chosen[0],
+        tuned.config_for_call(call, wanted),
+        memory=min(usable_memory(wishes.memory, each) for each in chosen),
+        may_stream=isinstance(rows[0], HostRows) and target is not None,
+    )
+    height = plan.strip or rows[0].shape[0]
+    rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, rows=height)
+    expected = predict(
+        rates,
+        n,
+        dtype.itemsize,
+        ranks=len(chosen),
+        block=plan.block,
+        streamed=plan.is_streamed,
+    )
+    return dataclasses.replace(plan, expected=expected)
+
+
+def _chosen_devices(
+    graph: Any, device: DeviceName | None, devices: Devices | None
+) -> list[torch.device]:
+    """Return the devices that a caller names, or that of the weights."""
+    if device is not None and devices is not None:
+        raise InputError("`device` must not be given with `devices`; leave one of them out.")
+    named = device if devices is None else devices
+    if named is None:
+        named = graph.device if isinstance(graph, torch.Tensor) else "cpu"
+    return devices_of(named)
 
 
 def solve_on_devices(

@@ -4,8 +4,10 @@ streamed through them.
 Let n be the vertices, b those of a pivot block, s the bytes of a value, R the operations per second
 of a product and W the bytes per second of a copy to a device. Each pivot block of streamed rows
 takes n^2 b / R of products, and n^2 s / W of copies in each direction beside them: products bound
-the solve if b >= s R / W. A larger pivot block costs memory alone, b n s for each of three panels,
-and nothing to do for other ranks while the first one is closed.
+the solve if b >= s R / W, which is 1200 for float32 on an H100. A larger pivot block takes memory,
+b n s for each of three panels, and leaves other ranks without work while the first one is closed.
+So it is four times as large, where that fits: copies then take a quarter of the time of products,
+also where the memory of the host, or a file in its cache, is slower than the link to the device.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +15,8 @@ from dataclasses import dataclass, field
 import torch
 
 from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import free_memory
+from tri_apsp.distributed.model import Prediction
 from tri_apsp.errors import TooLargeError
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.memory import byte_size
@@ -23,12 +27,13 @@ from tri_apsp.plan import Plan
 # small blocks as fast as it multiplies.
 _GPU_BLOCKS = ((32768, 2048), (8192, 1024), (0, 512))
 _CPU_BLOCKS = ((2048, 256), (0, 64))
-# The largest pivot block of streamed rows, whose products take four times as long as the copies on
-# an H100, and the least parts in which a matrix is streamed.
-_LARGEST, _PARTS = 8192, 8
+# The largest pivot block of streamed rows, and the least number of them.
+_LARGEST, _PARTS = 4096, 8
 # Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
 # one is changed, one is copied back and written.
 _STRIP, _SLOTS = 1 << 27, 4
+# The share of the free memory of a device that a solve may take.
+_SHARE = 0.95
 # A multiple of this many vertices fills whole tiles.
 _WHOLE = 128
 
@@ -41,12 +46,14 @@ class BlockRowPlan(Plan):
         block: the most vertices of a pivot block.
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         slots: strips at a time.
+        expected: the time of the solve and what bounds it; None unless `select` measured them.
     """
 
     config: CompleteConfig
     block: int
     strip: int = 0
-    slots: int = _SLOTS
+    slots: int = 0
+    expected: Prediction | None = None
     nonnegative: bool = field(default=True, repr=False)
     threshold: int | None = field(default=None, repr=False)
 
@@ -59,6 +66,11 @@ class BlockRowPlan(Plan):
 def columns_of(n: int, device: torch.device) -> int:
     """Return the columns of a block of rows on a device, n of which are those of the matrix."""
     return n if device.type == "cpu" else aligned(n)
+
+
+def usable_memory(memory: int | None, device: torch.device) -> int:
+    """Return the bytes that a solve may take on a device; None: most of what is free."""
+    return memory or int(_SHARE * free_memory(device))
 
 
 def plan_block_rows(

@@ -12,14 +12,14 @@ from tri_apsp import engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
-from tri_apsp.device import describe, free_memory
+from tri_apsp.device import describe
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
 from tri_apsp.distributed.device_rows import DeviceRows, ResidentRows, StreamedRows, load, store
 from tri_apsp.distributed.layout import Layout
-from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows
+from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows, usable_memory
 from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
@@ -30,8 +30,6 @@ from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_
 from tri_apsp.value_range import ValueRange
 from tri_apsp.values import check_negative, check_values, raise_out_of_range
 
-# The share of the free memory of a device that a solve may take.
-_SHARE = 0.95
 # Rows in which edges are counted, and that get other weights at a time.
 _COUNTED, _REWEIGHTED = 2048, 1024
 
@@ -149,8 +147,7 @@ class _Solve:
         ranks, wishes, nonnegative = self.ranks, self.wishes, self.range.lowest >= 0
         wanted = tuned.with_forced(wishes.config)
         engine = ranks.together(lambda: engines.choose(self.device, wanted, self.dtype))
-        free = wishes.memory or int(_SHARE * free_memory(self.device))
-        memory = min(ranks.gather(free))
+        memory = min(ranks.gather(usable_memory(wishes.memory, self.device)))
         threshold = self._threshold(engine) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:

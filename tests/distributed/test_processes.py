@@ -1,0 +1,142 @@
+"""distributed.shortest_paths by processes of Gloo equals one process, and fails alike on all."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from distributed.ranks import counts_of
+
+import tri_apsp
+from tri_apsp import distributed
+
+N = 97
+
+
+def rows_of(weights, counts):
+    first = sum(counts[: dist.get_rank()])
+    return weights[first : first + counts[dist.get_rank()]].clone()
+
+
+def solved(weights, counts, **options):
+    """Return what this rank finds, or the sentence of its error."""
+    rows = weights if isinstance(weights, str) else rows_of(weights, counts)
+    try:
+        result = distributed.shortest_paths(rows, **options)
+    except tri_apsp.ApspError as error:
+        return type(error), str(error)
+    cycle = result.negative_cycle
+    return result.distances, None if cycle is None else cycle.weight, result.sources
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+@pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
+def test_as_one_process(ranks, make, dtype):
+    count, group = ranks
+    weights = cases.tensor(make(N), dtype)
+    weights[:, 3] = tri_apsp.no_edge(dtype)
+    weights[5, 5] = 7
+    expected = tri_apsp.shortest_paths(weights).distances
+    for split in ("even", "uneven"):
+        for options in ({}, {"overwrite": True}):
+            counts = counts_of(N, count, split)
+            distances, _, sources = zip(*group.run(solved, weights, counts, **options), strict=True)
+            assert torch.equal(torch.cat(distances), expected)
+            assert torch.cat(sources).tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_negative_cycles_are_marked(ranks, dtype):
+    count, group = ranks
+    weights = cases.tensor(cases.random_graph(N, degree=2), dtype)
+    for one, other in ((40, 3), (60, 61)):  # of which neither need lead to the other
+        weights[one, other], weights[other, one] = 1, -2
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    counts = counts_of(N, count, "uneven")
+    found = group.run(solved, weights, counts, negative_cycles="mark")
+    assert torch.equal(torch.cat([each[0] for each in found]), expected.distances)
+    assert {each[1] for each in found} == {-1}
+    errors = group.run(solved, weights, counts)
+    assert len(set(errors)) == 1
+    assert errors[0][0] is tri_apsp.NegativeCycleError
+    assert "of weight -1 through" in errors[0][1]
+    overwritten = group.run(solved, weights, counts, overwrite=True)
+    assert len(set(overwritten)) == 1
+    assert "without overwrite" in overwritten[0][1]
+
+
+def test_rounding_is_no_negative_cycle(ranks):
+    """A cycle of weight 0 that rounding makes lighter is solved with potentials."""
+    count, group = ranks
+    potential = torch.rand(N, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weights = torch.full((N, N), float("inf"))
+    for step in (1, 2, 5):
+        place = torch.arange(N)
+        target = (place + step) % N
+        weights[place, target] = (potential[place] - potential[target]).float()
+    expected = tri_apsp.shortest_paths(weights).distances
+    found = group.run(solved, weights, counts_of(N, count, "even"))
+    torch.testing.assert_close(torch.cat([each[0] for each in found]), expected)
+
+
+def test_files(ranks, tmp_path):
+    """Each rank reads its share of one file, and writes it to another."""
+    _, group = ranks
+    weights = cases.tensor(cases.random_graph(N), torch.int32)
+    np.save(tmp_path / "w.npy", weights.numpy())
+    expected = tri_apsp.shortest_paths(weights).distances.numpy()
+    options = {"out": str(tmp_path / "d.npy"), "memory": 60 * N * 4}
+    found = group.run(solved, str(tmp_path / "w.npy"), None, **options)
+    assert np.array_equal(torch.cat([each[0] for each in found]), expected)
+    assert np.array_equal(np.load(tmp_path / "d.npy"), expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npy", "w.npy"]
+    assert np.array_equal(np.load(tmp_path / "w.npy"), weights)
+    group.run(solved, str(tmp_path / "w.npy"), None, overwrite=True)
+    assert np.array_equal(np.load(tmp_path / "w.npy"), expected)
+
+
+def wrong_rows(kind):
+    """Return the error of rows that do not fit those of other ranks."""
+    last = dist.get_rank() == dist.get_world_size() - 1
+    rows = torch.ones(8, 8 * dist.get_world_size())
+    rows = {
+        "too many": torch.ones(9, rows.shape[1]),
+        "dtype": rows.double(),
+        "columns": torch.ones(8, rows.shape[1] + 1),
+        "nan": rows.masked_fill(rows == 1, float("nan")),
+        "batch": rows[None],
+        "out": rows,
+    }[kind if last else "out"]
+    out = torch.empty(3, 3) if kind == "out" and last else None
+    try:
+        distributed.shortest_paths(rows, out=out)
+    except tri_apsp.ApspError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("too many", "must add up to a square"),
+        ("dtype", "one dtype"),
+        ("columns", "one columns"),
+        ("nan", "has NaN at"),
+        ("batch", "must be rows of one matrix"),
+        ("out", "`out` must be a dense tensor"),
+    ],
+)
+def test_the_same_error_on_every_rank(ranks, kind, sentence):
+    count, group = ranks
+    if count == 1 and kind in ("dtype", "columns"):
+        return  # there is no other rank to differ from
+    errors = group.run(wrong_rows, kind)
+    assert len(set(errors)) == 1
+    assert sentence in errors[0]
+
+
+def test_without_a_group():
+    with pytest.raises(tri_apsp.InputError, match="init_process_group"):
+        distributed.shortest_paths(torch.zeros(2, 2))

@@ -1,0 +1,83 @@
+"""The rates of this machine that a prediction needs, measured in a part of a second."""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp import engines
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import SideStream, mark, synchronize
+from tri_apsp.distributed.model import Rates
+from tri_apsp.distributed.rows import HostRows, Rows
+from tri_apsp.engines import MatrixSpec, Update
+from tri_apsp.methods import METHODS, Observer
+
+# The most columns of the product that is measured, and bytes of the copies.
+_COLUMNS, _BYTES = 8192, 1 << 26
+
+
+def measure_rates(
+    devices: list[torch.device],
+    weights: Rows,
+    config: CompleteConfig,
+    *,
+    block: int,
+    rows: int,
+) -> Rates:
+    """Return the rates of a solve.
+
+    Args:
+        devices: of the ranks; the first is measured.
+        weights: of the first rank.
+        config: of the engine.
+        block: vertices of a pivot block.
+        rows: that are multiplied at a time.
+
+    Cost: two products, closures and copies; rows of 64 MiB are read.
+    """
+    device, dtype, n = devices[0], weights.dtype, weights.shape[1]
+    columns, rows = min(n, _COLUMNS), max(1, min(rows, n))
+    engine = engines.make(MatrixSpec(columns, dtype, device, nonnegative=True), config)
+
+    def block_of(height: int, width: int) -> torch.Tensor:
+        return torch.ones((1, height, width), dtype=dtype, device=device)
+
+    update = Update(block_of(rows, columns), block_of(rows, block), block_of(block, columns))
+    product = _seconds(lambda: engine.product(update), device)
+    diagonal = block_of(block, block)
+    closing = engines.make(MatrixSpec(block, dtype, device, nonnegative=True), config)
+    closure = _seconds(lambda: METHODS["kleene"].solve(diagonal, closing, Observer()), device)
+    copy = host = broadcast = float("inf")
+    height = max(1, min(weights.shape[0], _BYTES // max(1, n * dtype.itemsize)))
+    moved = height * n * dtype.itemsize
+    if device.type == "cuda" and isinstance(weights, HostRows):
+        near = [block_of(height, n) for _ in range(2)]
+        far = [torch.empty((height, n), dtype=dtype, pin_memory=True) for _ in range(2)]
+        streams = SideStream(device), SideStream(device)
+
+        def both_ways() -> None:
+            queued = mark(device)
+            streams[0].run(lambda: near[0][0].copy_(far[0], non_blocking=True), queued)
+            streams[1].run(lambda: far[1].copy_(near[1][0], non_blocking=True), queued)
+
+        copy = moved / _seconds(both_ways, device)
+    if isinstance(weights, HostRows):
+        into = torch.empty((height, n), dtype=dtype)
+        # Rows are read and written at the same time.
+        host = moved / (2 * _seconds(lambda: weights.read(0, into), device))
+    if len(devices) > 1 and device.type == "cuda":
+        given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
+        taken = taken.to(devices[1])
+        broadcast = moved / _seconds(lambda: taken.copy_(given), device)
+    return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
+
+
+def _seconds(call: Callable[[], object], device: torch.device) -> float:
+    """Return the time of a second call."""
+    for _ in range(2):
+        synchronize(device)
+        begun = time.perf_counter()
+        call()
+        synchronize(device)
+    return max(1e-9, time.perf_counter() - begun)
