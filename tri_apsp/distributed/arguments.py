@@ -105,7 +105,7 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
 
 
 def target_of(
-    weights: torch.Tensor | NpyFile,
+    weights: torch.Tensor | NpyFile | None,
     out: Place | None,
     shape: Sequence[int],
     dtype: torch.dtype,
@@ -117,7 +117,7 @@ def target_of(
     """Return where distances go on the host; None: to the device.
 
     Args:
-        weights: that are solved.
+        weights: that are solved; None: blocks of rows, which are overwritten where they are.
         out: as the caller gave it.
         shape, dtype: of the distances that a tensor `out` holds.
         overwrite: replace the weights.
@@ -144,7 +144,7 @@ def target_of(
             "file; leave one of them out."
         )
     if out is None:
-        if not overwrite:
+        if not overwrite or weights is None:
             return None
         if file is not None:
             return FileTarget(file.path, file)

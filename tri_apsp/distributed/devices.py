@@ -223,8 +223,8 @@ def _run_alone(devices: Sequence[torch.device], run: Callable[[Communicator], T]
 
 def _rows_of(
     graph: BlockRows, devices: Sequence[torch.device]
-) -> tuple[torch.Tensor | NpyFile, list[Rows]]:
-    """Return the weights as one, or the first block of several, and the rows of each device.
+) -> tuple[torch.Tensor | NpyFile | None, list[Rows]]:
+    """Return the weights, None if they are in blocks, and the rows of each device.
 
     Raises:
         InputError: they are no square matrix, or not one block for each device, there.
@@ -237,7 +237,7 @@ def _rows_of(
                 f"{', '.join(str(block.device) for block in blocks)} for "
                 f"{', '.join(map(str, devices))}; move them, or give one tensor."
             )
-        return blocks[0], [_rows(block) for block in blocks]
+        return None, [TensorOnDevice(block) for block in blocks]
     if isinstance(graph, (str, os.PathLike)):
         file = weights_file(graph, "graph")
         counts = even_counts(file.shape[0], len(devices), _WHOLE)

@@ -1,0 +1,151 @@
+"""A solve that was killed goes on from its checkpoint, with any number of ranks."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.distributed import checkpoint
+
+N = 700
+CHILD = """
+import os, signal, sys, time
+import numpy as np, torch
+from tri_apsp.distributed.devices import solve_on_devices
+
+weights, folder, ranks, steps, memory = sys.argv[1:]
+torch.set_num_threads(1)
+left = int(steps)
+
+def progress(share):
+    global left
+    left -= 1
+    time.sleep(0.05)  # while rows are written beside the solve
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+weights = torch.from_numpy(np.load(weights))
+out = torch.empty_like(weights) if int(memory) else None
+solve_on_devices(
+    weights, [torch.device("cpu")] * int(ranks), out=out, memory=int(memory) or None,
+    checkpoint=folder, every=0, progress=progress,
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    weights = cases.tensor(cases.negative_graph(N), torch.float32)
+    path = tmp_path_factory.mktemp("graph") / "weights.npy"
+    np.save(path, weights.numpy())
+    return weights, path, tri_apsp.shortest_paths(weights).distances
+
+
+def killed(path, folder, ranks, steps, memory=0):
+    """Solve in another process, which is killed after so many pivot blocks."""
+    command = [sys.executable, "-W", "ignore", "-c", CHILD, path, folder, ranks, steps, memory]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def resumed(weights, folder, ranks):
+    found = tri_apsp.shortest_paths(weights, devices=["cpu"] * ranks, checkpoint=folder, every=1e6)
+    return torch.cat([each.distances for each in found])
+
+
+def check_killed(graph, folder, seed):
+    rng = random.Random(seed)
+    weights, path, expected = graph
+    memory = rng.choice([0, 200 * N * 4])
+    for _ in range(2):
+        killed(path, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
+    assert torch.equal(resumed(weights, folder, rng.randint(1, 3)), expected)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_random(graph, tmp_path, seed):
+    check_killed(graph, tmp_path / "state", seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 23))
+def test_killed_at_random_more(graph, tmp_path, seed):
+    check_killed(graph, tmp_path / "state", seed)
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 16
+    path.write_bytes(data)
+
+
+def newest(folder):
+    numbers = {path: int(np.load(path)["number"]) for path in folder.glob("*.npz")}
+    return sorted(numbers, key=numbers.get, reverse=True)
+
+
+def test_a_damaged_generation_is_left_out(graph, tmp_path, monkeypatch):
+    weights, path, expected = graph
+    folder = tmp_path / "state"
+    killed(path, folder, 1, 9)
+    first, second = newest(folder)
+    begun = []
+    read = checkpoint.Checkpoints.resume
+    monkeypatch.setattr(
+        checkpoint.Checkpoints, "resume", lambda self: begun.append(read(self)) or begun[-1]
+    )
+    older = int(np.load(second)["done"])
+    damage(first.with_suffix(".npy"))
+    assert torch.equal(resumed(weights, folder, 2), expected)
+    assert [state.done for state in begun] == [older] * 2
+
+
+def test_facts_that_were_cut_off(graph, tmp_path):
+    weights, path, expected = graph
+    folder = tmp_path / "state"
+    killed(path, folder, 1, 9)
+    for facts in newest(folder):
+        facts.write_bytes(facts.read_bytes()[:100])
+    assert torch.equal(resumed(weights, folder, 1), expected)  # from the beginning
+
+
+def test_all_generations_damaged(graph, tmp_path):
+    weights, path, _ = graph
+    folder = tmp_path / "state"
+    killed(path, folder, 1, 9)
+    for facts in newest(folder):
+        damage(facts.with_suffix(".npy"))
+    with pytest.raises(tri_apsp.InputError, match=r"changed since; remove the folder"):
+        resumed(weights, folder, 1)
+
+
+def test_another_graph(graph, tmp_path):
+    weights, path, _ = graph
+    folder = tmp_path / "state"
+    killed(path, folder, 1, 9)
+    other = weights.clone()
+    other[3, 4] = 17
+    for wrong in (other, weights.double()):
+        with pytest.raises(tri_apsp.InputError, match="another graph or dtype"):
+            resumed(wrong, folder, 2)
+    assert len(newest(folder)) == 2
+
+
+def test_a_folder_that_cannot_be_made(graph, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(tri_apsp.InputError, match="must be a folder that can be written"):
+        resumed(graph[0], tmp_path / "file" / "state", 1)
+
+
+def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
+    with pytest.raises(tri_apsp.InputError, match="`checkpoint` needs weights"):
+        tri_apsp.shortest_paths(str(graph[1]), checkpoint=tmp_path, overwrite=True)

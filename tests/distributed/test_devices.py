@@ -1,0 +1,227 @@
+"""shortest_paths on several devices, or with a limit on its memory; ranks are threads here."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.distributed import threads
+from tri_apsp.graphs.npy_file import NpyFile
+
+N = 300
+
+
+def joined(results):
+    return torch.cat([result.distances for result in results])
+
+
+def streamed(dtype: torch.dtype, rows: int = 60) -> int:
+    """Return a memory of so many rows."""
+    return rows * N * dtype.itemsize
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+@pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_as_one_device(make, dtype, count):
+    weights = cases.tensor(make(N), dtype)
+    weights[7, 7] = 3
+    expected, given = tri_apsp.shortest_paths(weights).distances, weights.clone()
+    results = tri_apsp.shortest_paths(weights, devices=["cpu"] * count)
+    assert isinstance(results, tuple)
+    assert torch.equal(joined(results), expected)
+    assert torch.cat([result.sources for result in results]).tolist() == list(range(N))
+    out = torch.empty_like(weights)
+    result = tri_apsp.shortest_paths(
+        weights, devices=["cpu"] * count, out=out, memory=streamed(dtype)
+    )
+    assert result.distances is out
+    assert result.plan.is_streamed
+    assert result.sources is None
+    assert torch.equal(out, expected)
+    assert torch.equal(weights, given)
+
+
+@pytest.mark.parametrize("rows", [8, 30, 100, 350])
+def test_any_memory(rows):
+    """With less memory, strips and pivot blocks become smaller, and the distances are the same."""
+    weights = cases.tensor(cases.random_graph(N), torch.int32)
+    memory, out = streamed(torch.int32, rows), torch.empty_like(weights)
+    result = tri_apsp.shortest_paths(weights, memory=memory, out=out)
+    assert torch.equal(out, tri_apsp.shortest_paths(weights).distances)
+    assert result.plan.memory <= memory
+
+
+def test_blocks_of_rows():
+    weights = cases.tensor(cases.random_graph(N), torch.float64)
+    expected = tri_apsp.shortest_paths(weights).distances
+    blocks = [part.clone() for part in weights.split([100, 0, 200])]
+    assert torch.equal(joined(tri_apsp.shortest_paths(blocks, devices=["cpu"] * 3)), expected)
+    results = tri_apsp.shortest_paths(blocks, devices=["cpu"] * 3, overwrite=True)
+    assert all(
+        one.distances.data_ptr() == block.data_ptr()
+        for one, block in zip(results, blocks, strict=True)
+    )
+    assert torch.equal(torch.cat(blocks), expected)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_files(tmp_path, count):
+    weights = cases.tensor(cases.random_graph(N), torch.int16)
+    path, out = tmp_path / "w.npy", tmp_path / "d.npy"
+    np.save(path, weights.numpy())
+    expected = tri_apsp.shortest_paths(weights).distances
+    result = tri_apsp.shortest_paths(
+        path, devices=["cpu"] * count, out=out, memory=streamed(torch.int16)
+    )
+    assert torch.equal(result.distances, expected)
+    assert np.array_equal(np.load(out), expected)
+    tri_apsp.shortest_paths(path, devices=["cpu"] * count, out=path, overwrite=True)
+    assert np.array_equal(np.load(path), expected)
+
+
+def test_strides_and_the_diagonal():
+    weights = torch.rand(N, N, generator=torch.Generator().manual_seed(4)).mT
+    expected = tri_apsp.shortest_paths(weights).distances
+    out = torch.empty(N, 2 * N)[:, ::2]
+    for _ in range(2):
+        tri_apsp.shortest_paths(weights, out=out, memory=streamed(torch.float32))
+        torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_negative_cycles(count):
+    weights = cases.tensor(cases.random_graph(N, degree=2), torch.int32)
+    weights[40, 3], weights[3, 40] = 1, -2
+    devices = {"devices": ["cpu"] * count, "memory": streamed(torch.int32)}
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    out, given = torch.empty_like(weights), weights.clone()
+    result = tri_apsp.shortest_paths(weights, out=out, negative_cycles="mark", **devices)
+    assert torch.equal(out, expected.distances)
+    assert result.negative_cycle.weight == -1
+    assert set(result.negative_cycle.vertices) == {3, 40}
+    with pytest.raises(tri_apsp.NegativeCycleError, match="of weight -1 through"):
+        tri_apsp.shortest_paths(weights, out=out, **devices)
+    assert torch.equal(weights, given)
+    with pytest.raises(tri_apsp.NegativeCycleError, match="without overwrite"):
+        tri_apsp.shortest_paths(weights, overwrite=True, **devices)
+
+
+def test_distances_out_of_range():
+    weights = torch.full((N, N), tri_apsp.no_edge(torch.int16), dtype=torch.int16)
+    weights[torch.arange(N - 1), torch.arange(1, N)] = 100  # a chain
+    for options in ({}, {"out": torch.empty_like(weights), "memory": streamed(torch.int16)}):
+        with pytest.raises(tri_apsp.DistanceRangeError, match="use a wider dtype"):
+            tri_apsp.shortest_paths(weights, devices=["cpu"] * 2, **options)
+    few = weights.clone()
+    few[100, 101] = tri_apsp.no_edge(torch.int16)
+    few[200, 201] = tri_apsp.no_edge(torch.int16)
+    expected = tri_apsp.shortest_paths(few).distances
+    assert torch.equal(joined(tri_apsp.shortest_paths(few, devices=["cpu"] * 2)), expected)
+
+
+def test_interrupts_end_all_ranks():
+    begun = threading.active_count()
+
+    def progress(share):
+        raise KeyboardInterrupt
+
+    weights = cases.tensor(cases.random_graph(N), torch.float32)
+    from tri_apsp.distributed.devices import solve_on_devices
+
+    with pytest.raises(KeyboardInterrupt):
+        solve_on_devices(weights, [torch.device("cpu")] * 3, progress=progress)
+    assert threading.active_count() == begun
+
+
+def test_a_rank_that_fails_ends_the_others():
+    def run(ranks):
+        if ranks.rank == 1:
+            raise ValueError("of rank 1")
+        ranks.gather(None)
+
+    with pytest.raises(ValueError, match="of rank 1"):
+        threads.run_ranks([torch.device("cpu")] * 3, run)
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    """The distances are not called complete, and the error names the file."""
+    weights = cases.tensor(cases.random_graph(N), torch.float32)
+    write = NpyFile.write
+
+    def fails(self, first, values):
+        if first > 200:
+            raise OSError(28, os.strerror(28))
+        write(self, first, values)
+
+    monkeypatch.setattr(NpyFile, "write", fails)
+    out = tmp_path / "d.npy"
+    with pytest.raises(tri_apsp.InputError, match=r"d\.npy.*No space left"):
+        tri_apsp.shortest_paths(
+            weights, devices=["cpu"] * 2, out=out, memory=streamed(torch.float32)
+        )
+    assert not out.exists()
+
+
+def test_select_predicts():
+    weights = cases.tensor(cases.random_graph(N), torch.float32)
+    plan = tri_apsp.select(weights, devices=["cpu"] * 2)
+    assert (plan.way, plan.is_streamed) == ("block rows", False)
+    assert 0 < plan.expected.seconds < 60
+    assert plan.expected.bound in ("products", "critical path")
+    out = torch.empty_like(weights)
+    plan = tri_apsp.select(weights, out=out, memory=streamed(torch.float32))
+    assert plan.is_streamed
+    assert plan.expected.shares["host"] > 0
+
+
+WEIGHTS = torch.ones(8, 8)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ({"devices": []}, "`devices` must be"),
+        ({"devices": "cuda:63"}, "must exist"),
+        ({"devices": ["cpu", "tpu"]}, "device must be auto, cpu"),
+        ({"devices": "all", "device": "cpu"}, "`device` must not be given with `devices`"),
+        ({"device": "cpu", "sources": [1]}, "`sources` must not be given"),
+        ({"device": "cpu", "method": "kleene"}, "`method` must not be given"),
+        ({"device": "cpu", "memory": 0}, "`memory` must be at least 1"),
+        ({"device": "cpu", "memory": 10}, "must fit the memory of a device"),
+        ({"checkpoint": "state", "every": -1}, "`every` must be"),
+        ({"device": "cpu", "out": torch.empty(8, 9)}, "`out` must be a dense tensor"),
+        ({"device": "cpu", "out": "/nowhere/d.npy"}, "`out` must be a file that can be written"),
+        ({"device": "cpu", "out": "d.csv"}, "must end in one of .npy"),
+        ({"device": "cpu", "out": WEIGHTS.clone(), "overwrite": True}, "must not be a tensor"),
+        ({"graph": "missing.npy"}, "must be a .npy file that can be read"),
+        ({"graph": WEIGHTS[:5], "device": "cpu"}, "must add up to a square matrix"),
+        ({"graph": WEIGHTS[None], "device": "cpu"}, "must be rows of one matrix"),
+        ({"graph": [WEIGHTS], "devices": ["cpu"] * 2}, "must have one on each of `devices`"),
+        ({"graph": WEIGHTS.clone().requires_grad_(), "device": "cpu"}, "require a gradient"),
+    ],
+)
+def test_bad_input(call, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = call.get("graph", WEIGHTS)
+    with pytest.raises(tri_apsp.ApspError) as error:
+        tri_apsp.shortest_paths(given, **{name: x for name, x in call.items() if name != "graph"})
+    assert sentence in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_file_of_the_weights(tmp_path):
+    path = tmp_path / "w.npy"
+    np.save(path, WEIGHTS.numpy())
+    with pytest.raises(tri_apsp.InputError, match="overwrite=True to replace"):
+        tri_apsp.shortest_paths(path, out=path)
+    np.save(path, np.asfortranarray(np.arange(9.0).reshape(3, 3)))
+    with pytest.raises(tri_apsp.InputError, match="in row order"):
+        tri_apsp.shortest_paths(path)
+    assert np.array_equal(np.load(path), np.arange(9.0).reshape(3, 3))
