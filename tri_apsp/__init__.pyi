@@ -1,6 +1,6 @@
 """The public names, by their modules: type checkers read them here, and __init__.py at run time."""
 
-from . import csgraph, graphs, papers, tuned
+from . import csgraph, distributed, graphs, papers, tuned
 from .api import (
     NegativeCycle,
     Plan,
@@ -44,6 +44,7 @@ from .errors import (
     InputError,
     InputTypeError,
     NegativeCycleError,
+    RankError,
     RoundingWarning,
     TooLargeError,
     TuningWarning,
@@ -83,6 +84,7 @@ __all__ = [
     "Paths",
     "Plan",
     "PreparedGraph",
+    "RankError",
     "Result",
     "RoundingWarning",
     "RowBlock",
@@ -98,6 +100,7 @@ __all__ = [
     "diameter",
     "direct_products",
     "distance_blocks",
+    "distributed",
     "eccentricities",
     "from_edge_index",
     "from_networkx",

@@ -12,6 +12,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "NegativeCycleError",
+    "RankError",
     "RoundingWarning",
     "TooLargeError",
     "TuningWarning",
@@ -64,6 +65,10 @@ class TooLargeError(ApspError, MemoryError):
 
 class EngineError(ApspError, RuntimeError):
     """The engine that was asked for cannot run here, or not on this input."""
+
+
+class RankError(ApspError, RuntimeError):
+    """Another rank of a solve by several processes ended or failed, and with it the solve."""
 
 
 class DistanceRangeError(ApspError, OverflowError):

@@ -36,7 +36,7 @@ weights = torch.rand(n, n, generator=torch.Generator().manual_seed(1))
 print("begun", flush=True)
 try:
     distributed.shortest_paths(weights[100 * rank : 100 * rank + 100])
-except distributed.RankError as error:
+except tri_apsp.RankError as error:
     print(error, flush=True)
     os._exit(3)
 """

@@ -1,4 +1,3 @@
-from .communicator import RankError
 from .processes import shortest_paths
 
-__all__ = ["RankError", "shortest_paths"]
+__all__ = ["shortest_paths"]

@@ -3,6 +3,7 @@
 A rank is a process of torch.distributed, or a thread of this process with a device of its own.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,10 +16,6 @@ Wait = Callable[[], object]
 """Waits until a message is there: on a GPU, work that is queued later waits."""
 
 T = TypeVar("T")
-
-
-class RankError(ApspError, RuntimeError):
-    """A rank of a distributed solve failed or ended, and with it the solve of all others."""
 
 
 class Communicator(ABC):
@@ -37,6 +34,19 @@ class Communicator(ABC):
         """Copy a contiguous tensor from the rank `owner` to all others, and return before it is
         there. The tensor stays unchanged until all have it.
         """
+
+    @abstractmethod
+    def next(self) -> int:
+        """Return 0, 1, 2 and so on: each number to one of the ranks, in the order of their calls.
+        Ranks may call it any number of times.
+
+        Raises:
+            RankError: another rank has failed.
+        """
+
+    def joins(self, device: torch.device) -> bool:
+        """Return whether tensors of such a device can be broadcast."""
+        return True
 
     @abstractmethod
     def gather(self, fact: T) -> list[T]:
@@ -70,8 +80,14 @@ class Alone(Communicator):
 
     rank, size = 0, 1
 
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
         return lambda: None
+
+    def next(self) -> int:
+        return next(self._numbers)
 
     def gather(self, fact: T) -> list[T]:
         return [fact]

@@ -16,8 +16,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
-from tri_apsp.distributed.communicator import Communicator, RankError, Wait
-from tri_apsp.errors import InputError
+from tri_apsp.distributed.communicator import Communicator, Wait
+from tri_apsp.errors import InputError, RankError
 
 T = TypeVar("T")
 

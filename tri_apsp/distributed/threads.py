@@ -1,6 +1,7 @@
 """Ranks that are threads of this process, each with a device of its own."""
 
 import contextvars
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -8,7 +9,8 @@ from typing import Any, TypeVar
 import torch
 
 from tri_apsp.device import Mark, SideStream, current, mark, wait_for
-from tri_apsp.distributed.communicator import Communicator, RankError, Wait
+from tri_apsp.distributed.communicator import Communicator, Wait
+from tri_apsp.errors import RankError
 
 T = TypeVar("T")
 
@@ -22,6 +24,7 @@ class _Shared:
         self.messages = dict[int, tuple[torch.Tensor, Mark]]()
         self.readers = dict[int, int]()
         self.facts: list[Any] = [None] * size
+        self.numbers = itertools.count()
         self.barrier = threading.Barrier(size)
         self.failed = False
 
@@ -66,6 +69,10 @@ class _Thread(Communicator):
                     del shared.messages[number], shared.readers[number]
 
         return wait
+
+    def next(self) -> int:
+        self.check()
+        return next(self._shared.numbers)
 
     def gather(self, fact: T) -> list[T]:
         shared = self._shared
