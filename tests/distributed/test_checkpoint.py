@@ -17,8 +17,10 @@ from tri_apsp.distributed import checkpoint
 
 N = 700
 CHILD = """
-import os, signal, sys, time
+import os, signal, sys
+from concurrent.futures import wait
 import numpy as np, torch
+from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.devices import solve_on_devices
 
 weights, folder, ranks, steps, memory = sys.argv[1:]
@@ -28,10 +30,17 @@ left = int(steps)
 def progress(share):
     global left
     left -= 1
-    time.sleep(0.05)  # while rows are written beside the solve
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
 
+is_due = Checkpoints.is_due
+
+def is_due_at_each_block(self):
+    if self._writing is not None:
+        wait([self._writing])
+    return is_due(self)
+
+Checkpoints.is_due = is_due_at_each_block
 weights = torch.from_numpy(np.load(weights))
 out = torch.empty_like(weights) if int(memory) else None
 solve_on_devices(
