@@ -38,7 +38,10 @@ is_due = Checkpoints.is_due
 def is_due_at_each_block(self):
     if self._writing is not None:
         wait([self._writing])
-    return is_due(self)
+    due = is_due(self)
+    if self._number == -int(steps):  # when two generations are complete
+        os.kill(os.getpid(), signal.SIGKILL)
+    return due
 
 Checkpoints.is_due = is_due_at_each_block
 weights = torch.from_numpy(np.load(weights))
@@ -59,7 +62,9 @@ def graph(tmp_path_factory):
 
 
 def killed(path, folder, ranks, steps, memory=0):
-    """Solve in another process, which is killed after so many pivot blocks."""
+    """Solve in another process, which is killed after so many pivot blocks; or if `steps` is
+    negative, once so many checkpoints are complete.
+    """
     command = [sys.executable, "-W", "ignore", "-c", CHILD, path, folder, ranks, steps, memory]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -105,7 +110,7 @@ def newest(folder):
 def test_a_damaged_generation_is_left_out(graph, tmp_path, monkeypatch):
     weights, path, expected = graph
     folder = tmp_path / "state"
-    killed(path, folder, 1, 9)
+    killed(path, folder, 1, -3)
     first, second = newest(folder)
     begun = []
     read = checkpoint.Checkpoints.resume
@@ -121,7 +126,7 @@ def test_a_damaged_generation_is_left_out(graph, tmp_path, monkeypatch):
 def test_facts_that_were_cut_off(graph, tmp_path):
     weights, path, expected = graph
     folder = tmp_path / "state"
-    killed(path, folder, 1, 9)
+    killed(path, folder, 1, -3)
     for facts in newest(folder):
         facts.write_bytes(facts.read_bytes()[:100])
     assert torch.equal(resumed(weights, folder, 1), expected)  # from the beginning
@@ -130,7 +135,7 @@ def test_facts_that_were_cut_off(graph, tmp_path):
 def test_all_generations_damaged(graph, tmp_path):
     weights, path, _ = graph
     folder = tmp_path / "state"
-    killed(path, folder, 1, 9)
+    killed(path, folder, 1, -3)
     for facts in newest(folder):
         damage(facts.with_suffix(".npy"))
     with pytest.raises(tri_apsp.InputError, match=r"changed since; remove the folder"):
@@ -140,7 +145,7 @@ def test_all_generations_damaged(graph, tmp_path):
 def test_another_graph(graph, tmp_path):
     weights, path, _ = graph
     folder = tmp_path / "state"
-    killed(path, folder, 1, 9)
+    killed(path, folder, 1, -3)
     other = weights.clone()
     other[3, 4] = 17
     for wrong in (other, weights.double()):
