@@ -603,9 +603,10 @@ def distance_blocks(
 
     Args:
         graph: as for `shortest_paths`, without a batch.
-        rows_per_block: rows of a block; None: as many as hold about 33 million distances.
+        rows_per_block: rows of a block; None: as many as hold about 33 million distances. In a file
+            with rows, those of its blocks count instead.
         out: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. The
-            file NAME.rows beside it holds how many rows are written, and of which graph: the same
+            file NAME.rows beside it holds which blocks are written, and of which graph: the same
             call after an interruption goes on, and after the last row returns at once, with a
             warning. Rows that are not yet written are zeros; in a `.zarr` folder NaN, or the
             smallest number of an integer dtype. None: blocks are yielded.

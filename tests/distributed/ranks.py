@@ -56,10 +56,6 @@ class Ranks:
         """Return what so many ranks return or raise, by rank."""
         return dict(self._results.get(timeout=TIMEOUT) for _ in range(count))
 
-    def kill(self, rank: int) -> None:
-        """Kill a process."""
-        self._processes[rank].kill()
-
     def close(self) -> None:
         """End the processes."""
         for queue in self._queues:

@@ -114,6 +114,10 @@ def test_totals_and_accessibility(graph: SparseGraph, seed: int, from_source: bo
     assert torch.equal(found.reached, finite.sum(axis).to(torch.float64))
     if graph.n:
         assert torch.equal(found.farthest, kept.amax(axis))
+    parts = range(graph.n // 3), range(graph.n // 3, graph.n)
+    of_parts = [sweeps.totals(from_source=from_source, part=part) for part in parts]
+    for total, *values in zip(found, *of_parts, strict=True):
+        assert torch.equal(total, values[0] + values[1])  # each vertex is in one of them
     amounts = torch.arange(graph.n, dtype=torch.float64) + 0.5
     limits = [0, 2, float("inf")]
     for one in (prepared, graph):

@@ -155,8 +155,11 @@ class SweepsContract:
                 np.testing.assert_array_equal(farthest, sums.max(1), err_msg=name)
                 amounts = torch.from_numpy(np.random.default_rng(4).integers(0, 99, graph.n))
                 limits = torch.tensor([0, 600], dtype=dtype)
-                found = sweeps.within(limits, amounts.double(), from_source=from_source)
-                for limit, each in zip(limits.tolist(), found, strict=True):
+                one, other = (
+                    sweeps.within(limits, amounts.double(), from_source=from_source, part=part)
+                    for part in (range(graph.n // 3), range(graph.n // 3, graph.n))
+                )
+                for limit, each in zip(limits.tolist(), one + other, strict=True):
                     np.testing.assert_array_equal(each, (by_lane <= limit) @ amounts.numpy())
 
     def test_predecessors_have_the_least_sum(self) -> None:

@@ -21,6 +21,7 @@ from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import generate, sparse_graph
 from tri_apsp.sparse.blocks import distance_blocks as write_blocks
 from tri_apsp.sparse.plan import ROW_METHODS
+from tri_apsp.sparse.row_file import Header, RowFile
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
 EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
@@ -118,6 +119,36 @@ def test_an_interrupted_call_goes_on(tmp_path: Path, name: str, killed: bool) ->
     rest = list(blocks_to(WEIGHTS, rows_per_block=20, out=path))
     assert rest[0].first in ((10, 20, 30) if killed else (20, 30, 40))
     assert np.array_equal(load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_several_writers_in_any_order(tmp_path: Path, name: str) -> None:
+    """Blocks that are missing between others are solved, with the rows of those."""
+    path, header = tmp_path / name, Header.of(sparse_graph(WEIGHTS), 15)
+    RowFile(path, header).create()
+    files = [RowFile(path, header) for _ in range(2)]
+    for file in files:
+        assert file.unfinished == [0, 1, 2, 3]
+        file.open()
+    files[0].write(3, EXPECTED[45:])
+    files[1].write(1, EXPECTED[15:30])
+    for file in files:
+        file.close()
+    assert (tmp_path / f"{name}.rows").read_text().splitlines()[1:] == ["0101"]
+    rest = list(blocks_to(WEIGHTS, rows_per_block=20, out=path))
+    assert [(block.first, len(block.distances)) for block in rest] == [(0, 15), (30, 15)]
+    assert np.array_equal(load(path), EXPECTED.numpy())
+
+
+def test_a_complete_file_that_was_not_noted(tmp_path: Path) -> None:
+    """A kill before the last note: the next call makes it."""
+    path, state = tmp_path / "d.npy", tmp_path / "d.npy.rows"
+    tri_apsp.distance_blocks(WEIGHTS, out=path)
+    noted = state.read_bytes()
+    state.write_bytes(b"".join(noted.splitlines(keepends=True)[:2]))
+    with pytest.warns(UserWarning, match="has all 50 rows"):
+        tri_apsp.distance_blocks(WEIGHTS, out=path)
+    assert state.read_bytes() == noted
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -23,6 +23,7 @@ from tri_apsp.sparse import triton_hops as hops_module
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.hops import UNREACHABLE, hop_totals, hops
 from tri_apsp.sparse.plan import ROW_METHODS
+from tri_apsp.sparse.share import WHOLE, Share
 from tri_apsp.sparse.triton import TritonSparseEngine
 
 # Dijkstra's algorithm is for a CPU, and elimination is no method of this engine.
@@ -97,8 +98,10 @@ class EngineContract:
                 assert too_long == (dtype == torch.uint8 and name == "chain" and n > 255)
                 if not too_long:
                     assert torch.equal(found.cpu(), hops(cpu, starts, dtype=dtype)), (name, dtype)
-            for one, other in zip(hops_module.totals_on_gpu(lists), hop_totals(cpu), strict=True):
-                assert torch.equal(one.cpu().double(), other), name
+            for share in (WHOLE, Share(1, 3)):
+                totals = hops_module.totals_on_gpu(lists, share.of(n))
+                for one, other in zip(totals, hop_totals(cpu, share), strict=True):
+                    assert torch.equal(one.cpu().double(), other), name
 
 
 @pytest.mark.gpu

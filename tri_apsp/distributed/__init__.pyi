@@ -1,3 +1,23 @@
 from .processes import shortest_paths
+from .sparse_rows import (
+    HopRows,
+    accessibility,
+    closeness,
+    diameter,
+    distance_blocks,
+    eccentricities,
+    hops,
+    mean_distance,
+)
 
-__all__ = ["shortest_paths"]
+__all__ = [
+    "HopRows",
+    "accessibility",
+    "closeness",
+    "diameter",
+    "distance_blocks",
+    "eccentricities",
+    "hops",
+    "mean_distance",
+    "shortest_paths",
+]

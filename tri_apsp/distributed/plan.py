@@ -6,8 +6,8 @@ of a product and W the bytes per second of a copy to a device. Each pivot block 
 takes n^2 b / R of products, and n^2 s / W of copies in each direction beside them: products bound
 the solve if b >= s R / W, which is 1200 for float32 on an H100. A larger pivot block takes memory,
 b n s for each of three panels, and leaves other ranks without work while the first one is closed.
-So it is four times as large, where that fits: copies then take a quarter of the time of products,
-also where the memory of the host, or a file in its cache, is slower than the link to the device.
+So it is as large as fits, up to an eighth of the matrix: the memory of the host, or a file, may be
+much slower than the link to the device.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from tri_apsp.plan import Plan
 _GPU_BLOCKS = ((32768, 2048), (8192, 1024), (0, 512))
 _CPU_BLOCKS = ((2048, 256), (0, 64))
 # The largest pivot block of streamed rows, and the least number of them.
-_LARGEST, _PARTS = 4096, 8
+_LARGEST, _PARTS = 16384, 8
 # Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
 # one is changed, one is copied back and written.
 _STRIP, _SLOTS = 1 << 27, 4

@@ -8,6 +8,7 @@ import itertools
 import pickle
 import threading
 import time
+from collections import deque
 from types import TracebackType
 from typing import TypeAlias, TypeVar
 
@@ -32,6 +33,9 @@ _PATIENCE = 4 * _LOOK
 # Seconds between two looks at a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
 
+# Bytes of a value in the store, which holds no more than 8 MiB in each.
+_PART = 1 << 22
+
 _calls = itertools.count()  # of this process; all ranks make the same calls
 
 
@@ -47,7 +51,7 @@ class ProcessGroup(Communicator):
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
         self._store = PrefixStore(f"tri_apsp/{members}/{next(_calls)}", _get_default_store())
-        self._gathered = 0
+        self._gathered, self._written = 0, deque[list[str]]()
         now = time.monotonic()
         # Of each other rank: its last sign, and when that was new.
         self._seen = {rank: (b"", now) for rank in range(self.size) if rank != self.rank}
@@ -111,19 +115,33 @@ class ProcessGroup(Communicator):
 
     def gather(self, fact: T) -> list[T]:
         number, self._gathered = self._gathered, self._gathered + 1
+        keys = [f"{number}/{rank}" for rank in range(self.size)]
         try:
-            self._store.set(f"{number}/{self.rank}", pickle.dumps(fact))  # type: ignore[arg-type]
-            if number > 1:  # which all ranks have read, since they wrote the one after it
-                self._store.delete_key(f"{number - 2}/{self.rank}")
-            keys = [f"{number}/{rank}" for rank in range(self.size)]
+            self._written.append(self._write(keys[self.rank], pickle.dumps(fact)))
+            if len(self._written) > 2:  # which all ranks have read, since they wrote the one after
+                for key in self._written.popleft():
+                    self._store.delete_key(key)
             pause = _SHORT
             while not self._store.check(keys):
                 self.check()
                 time.sleep(pause)
                 pause = min(_LONG, 1.1 * pause)
-            return [pickle.loads(self._store.get(key)) for key in keys]
+            return [pickle.loads(self._read(key)) for key in keys]
         except RuntimeError as error:
             raise self._failure(error) from None
+
+    def _write(self, key: str, data: bytes) -> list[str]:
+        """Write to the store, `key` last, and return all keys."""
+        parts = range(0, len(data), _PART)
+        keys = [f"{key}/{begin}" for begin in parts]
+        for name, begin in zip(keys, parts, strict=True):
+            self._store.set(name, data[begin : begin + _PART])  # type: ignore[arg-type]
+        self._store.set(key, str(len(data)))
+        return [*keys, key]
+
+    def _read(self, key: str) -> bytes:
+        size = int(self._store.get(key))
+        return b"".join(self._store.get(f"{key}/{begin}") for begin in range(0, size, _PART))
 
     def check(self) -> None:
         if self._error is not None:
@@ -169,7 +187,7 @@ class ProcessGroup(Communicator):
     def _end(self, reason: str) -> None:
         """Let what the rank waits for fail."""
         self._error = _error_of(reason)
-        if not self._ended.is_set() and dist.get_backend(self._group) == "nccl":
+        if not self._ended.is_set() and "nccl" in dist.get_backend_config(self._group):
             self._group.abort()  # type: ignore[union-attr]
 
 

@@ -5,8 +5,6 @@ import os
 from collections.abc import Sequence
 
 import torch
-import torch.distributed as dist
-from torch.distributed.device_mesh import DeviceMesh
 
 from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
@@ -19,8 +17,9 @@ from tri_apsp.distributed.arguments import (
     weights_file,
     wishes_of,
 )
+from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.process_group import ProcessGroup
+from tri_apsp.distributed.process_group import Group, joined
 from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.run import Wishes, solve_rows
 from tri_apsp.distributed.target import Target
@@ -33,7 +32,7 @@ from tri_apsp.result import Result
 
 def shortest_paths(
     local_rows: Place,
-    group: "dist.ProcessGroup | DeviceMesh | None" = None,
+    group: Group = None,
     *,
     out: Place | None = None,
     device: torch.device | str | None = None,
@@ -94,13 +93,7 @@ def shortest_paths(
         1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters,
         2021.
     """
-    group = group.get_group() if isinstance(group, DeviceMesh) else group
-    if not dist.is_available() or not dist.is_initialized():
-        raise InputError(
-            "torch.distributed must have joined the processes, but has not; call "
-            "torch.distributed.init_process_group first, in processes that torchrun starts."
-        )
-    with ProcessGroup(group) as ranks:
+    with joined(group) as ranks:
 
         def checked() -> tuple[torch.Tensor | NpyFile, Wishes]:
             check_flags(progress=progress)
@@ -111,7 +104,7 @@ def shortest_paths(
             else:
                 weights, place = weights_file(local_rows, "local_rows"), torch.device("cpu")
             options = Options(overwrite, True, predecessors, negative_cycles)
-            own = _device(device, place, group)
+            own = _device(ranks, device, place)
             return weights, wishes_of(own, config, options, memory, checkpoint, every)
 
         weights, wishes = ranks.together(checked)
@@ -151,7 +144,7 @@ def _rows(weights: torch.Tensor | NpyFile, first: int, end: int) -> Rows:
 
 
 def _device(
-    wanted: torch.device | str | None, given: torch.device, group: dist.ProcessGroup | None
+    ranks: Communicator, wanted: torch.device | str | None, given: torch.device
 ) -> torch.device:
     """Return the device of this rank.
 
@@ -165,10 +158,9 @@ def _device(
         raise InputError(
             f"`device` must be that of rows on a GPU, {given}, but is {device}; leave it out."
         )
-    joined = dist.get_backend_config(group)
-    if f"{device.type}:" not in joined:
+    if not ranks.joins(device):
         raise InputError(
-            f"the group must join devices like {device}, but its backends are {joined}; make it "
-            'with the backend "nccl" for GPUs, and "gloo" for CPUs.'
+            f"the group must join devices like {device}, but does not; make it with the backend "
+            '"nccl" for GPUs, and "gloo" for CPUs.'
         )
     return device

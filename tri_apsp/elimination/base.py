@@ -85,12 +85,22 @@ class Sweeps(ABC):
         """Return the distance from sources[i] to targets[i] for each i."""
 
     @abstractmethod
-    def totals(self, *, from_source: bool) -> Totals:
-        """Return the totals of the distances to each vertex; `from_source`: from each vertex."""
+    def totals(self, *, from_source: bool, part: range | None = None) -> Totals:
+        """Return the totals of the distances to each vertex; `from_source`: from each vertex.
+
+        Args:
+            part: the positions in the order of elimination whose vertices get totals; others get
+                0. None: all.
+        """
 
     @abstractmethod
     def within(
-        self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
+        self,
+        limits: torch.Tensor,
+        amounts: torch.Tensor,
+        *,
+        from_source: bool,
+        part: range | None = None,
     ) -> torch.Tensor:
         """Return the sum of the amounts of the vertices that lead to each vertex within each limit,
         (limits, n) of float64 on the CPU; `from_source`: that each vertex leads to.
@@ -98,4 +108,5 @@ class Sweeps(ABC):
         Args:
             limits: 1-D, of the dtype of the weights on the CPU.
             amounts: (n,) of float64 on the CPU.
+            part: as for totals.
         """

@@ -193,16 +193,17 @@ class CpuSweeps(Sweeps):
             nearest[tree.positions].astype(np.int64)
         )
 
-    def totals(self, *, from_source: bool) -> Totals:
+    def totals(self, *, from_source: bool, part: range | None = None) -> Totals:
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
+        part = range(tree.n) if part is None else part
         dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype, kernels.MANY)
         sums = np.float64 if dtype.kind == "f" else np.int64
-        found = np.empty((3, tree.n))
+        found = np.zeros((3, tree.n))
 
         def solve(first: int) -> None:
-            starts = np.arange(first, min(tree.n, first + lanes), dtype=np.int32)
+            starts = np.arange(first, min(part.stop, first + lanes), dtype=np.int32)
             own: tuple[Array, ...] = tuple(np.zeros(lanes, x) for x in (sums, np.int32, dtype))
             kernels.sweep_totals(
                 *self._lane_lists(from_source),
@@ -215,21 +216,27 @@ class CpuSweeps(Sweeps):
             for i, values in enumerate(own):
                 found[i, starts] = values[: len(starts)]
 
-        self._run(solve, [(first,) for first in range(0, tree.n, lanes)], lanes)
+        self._run(solve, [(first,) for first in part[::lanes]], lanes)
         return Totals(*torch.from_numpy(found[:, tree.positions]))
 
     def within(
-        self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
+        self,
+        limits: torch.Tensor,
+        amounts: torch.Tensor,
+        *,
+        from_source: bool,
+        part: range | None = None,
     ) -> torch.Tensor:
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
+        part = range(tree.n) if part is None else part
         dtype, lanes = elimination.dtype, kernels.lanes_of(elimination.dtype, kernels.MANY)
-        found = np.empty((len(limits), tree.n))
+        found = np.zeros((len(limits), tree.n))
         most, by_position = np.minimum(limits.numpy(), elimination.limit), amounts.numpy()
 
         def solve(first: int) -> None:
-            starts = np.arange(first, min(tree.n, first + lanes), dtype=np.int32)
+            starts = np.arange(first, min(part.stop, first + lanes), dtype=np.int32)
             sums = np.zeros((len(most), lanes))
             kernels.sweep_within(
                 *self._lane_lists(from_source),
@@ -242,7 +249,7 @@ class CpuSweeps(Sweeps):
             )
             found[:, starts] = sums[:, : len(starts)]
 
-        self._run(solve, [(first,) for first in range(0, tree.n, lanes)], lanes)
+        self._run(solve, [(first,) for first in part[::lanes]], lanes)
         return torch.from_numpy(found[:, tree.positions])
 
     def _lane_lists(self, from_source: bool) -> tuple[Any, ...]:

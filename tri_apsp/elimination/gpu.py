@@ -308,19 +308,17 @@ class GpuSweeps(Sweeps):
                 )
         return out
 
-    def totals(self, *, from_source: bool) -> Totals:
+    def totals(self, *, from_source: bool, part: range | None = None) -> Totals:
         sums = torch.float64 if self._dtype.is_floating_point else torch.int64
         with current(self.device):
             # Lanes by position; a vertex finds its own by its position.
-            positions = self._by_position
-            count, device = len(positions), self.device
-            total = torch.empty(count, dtype=sums, device=device)
-            reached = torch.empty(count, dtype=torch.int32, device=device)
-            farthest = torch.empty(count, dtype=self._dtype, device=device)
+            n, device = self._tree.n, self.device
+            total = torch.zeros(n, dtype=sums, device=device)
+            reached = torch.zeros(n, dtype=torch.int32, device=device)
+            farthest = torch.zeros(n, dtype=self._dtype, device=device)
             limits = self._limits_of(float("inf"), finite=True)
-            for first, labels, path in self._label_blocks(positions, from_source=from_source):
-                part = slice(first, first + len(labels))
-                into = total[part], reached[part], farthest[part]
+            for lanes, labels, path in self._blocks_by_position(part, from_source=from_source):
+                into = total[lanes], reached[lanes], farthest[lanes]
                 self._sweep(
                     "totals", labels, path, from_source=from_source, sums=into, limits=limits
                 )
@@ -328,23 +326,26 @@ class GpuSweeps(Sweeps):
             return Totals(*found[:, self._all_positions.long()].cpu())
 
     def within(
-        self, limits: torch.Tensor, amounts: torch.Tensor, *, from_source: bool
+        self,
+        limits: torch.Tensor,
+        amounts: torch.Tensor,
+        *,
+        from_source: bool,
+        part: range | None = None,
     ) -> torch.Tensor:
         tree = self._tree
         with current(self.device):
             sums = torch.zeros(len(limits), tree.n, dtype=torch.float64, device=self.device)
             by_position = torch.zeros(tree.n + 1, dtype=torch.float64, device=self.device)
             by_position[:-1] = amounts.to(self.device)[self._lists["vertices"].long()]
-            blocks = self._label_blocks(self._by_position, from_source=from_source)
-            for first, labels, path in blocks:
+            for lanes, labels, path in self._blocks_by_position(part, from_source=from_source):
                 for i, limit in enumerate(limits.tolist()):
-                    part = sums[i, first : first + len(labels)]
                     self._sweep(
                         "within",
                         labels,
                         path,
                         from_source=from_source,
-                        sums=(part, path, labels),
+                        sums=(sums[i, lanes], path, labels),
                         limits=self._limits_of(limit, finite=True),
                         amounts=by_position,
                     )
@@ -383,6 +384,16 @@ class GpuSweeps(Sweeps):
         for first in range(0, len(positions), step):
             yield first, *self._labels(positions[first : first + step], from_source=from_source)
 
+    def _blocks_by_position(
+        self, part: range | None, *, from_source: bool
+    ) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor]]:
+        """Yield for each block of positions: which these are, their labels and paths."""
+        part = range(self._tree.n) if part is None else part
+        positions = torch.arange(part.start, part.stop, dtype=torch.int32, device=self.device)
+        for first, labels, path in self._label_blocks(positions, from_source=from_source):
+            begin = part.start + first
+            yield slice(begin, begin + len(labels)), labels, path
+
     def _labels(
         self, positions: torch.Tensor, *, from_source: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -410,10 +421,6 @@ class GpuSweeps(Sweeps):
     @property
     def _all_positions(self) -> torch.Tensor:
         return self._lists["positions"]
-
-    @property
-    def _by_position(self) -> torch.Tensor:
-        return torch.arange(self._tree.n, dtype=torch.int32, device=self.device)
 
     # Sweeps
 

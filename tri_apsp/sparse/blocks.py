@@ -2,8 +2,9 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -18,11 +19,12 @@ from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.messages import warn_caller
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
-from tri_apsp.sparse.row_file import RowFile
+from tri_apsp.sparse.row_file import Header, RowFile, is_complete
 from tri_apsp.sparse.run import SparseSolver
 
-# Distances of a block, unless the caller says how many rows it has.
-_PER_BLOCK = 1 << 25
+# Distances of a block, and the least blocks per process where there are several, unless the caller
+# says how many rows a block has.
+_PER_BLOCK, _BLOCKS_PER_PROCESS = 1 << 25, 8
 
 
 class RowBlock(NamedTuple):
@@ -70,6 +72,80 @@ class RowBlocks(Iterator[RowBlock]):
             self._blocks.close()
 
 
+@dataclass(frozen=True)
+class BlockSolve:
+    """The checked arguments of distance_blocks.
+
+    Attributes:
+        graph: that is solved.
+        rows: of a block; in a file with rows, those of its blocks count instead.
+        method: a row method, or "auto".
+        options: what the caller wants of the distances.
+        progress: show a bar.
+    """
+
+    graph: SparseGraph
+    rows: int
+    method: str
+    options: Options
+    progress: bool
+
+    @classmethod
+    def of(
+        cls,
+        graph: SparseGraph,
+        *,
+        rows_per_block: int | None,
+        method: str,
+        negative_cycles: NegativeCycles,
+        progress: bool,
+        processes: int = 1,
+    ) -> "BlockSolve":
+        """Check the arguments, which are those of tri_apsp.distance_blocks, for several processes
+        that share the blocks.
+        """
+        check_method(method, ("auto", *ROW_METHODS))
+        check_flags(progress=progress)
+        options = Options(negative_cycles=negative_cycles)
+        check_options(options)
+        rows = max(1, _PER_BLOCK // max(1, graph.n))
+        if processes > 1:
+            rows = max(1, min(rows, graph.n // (_BLOCKS_PER_PROCESS * processes)))
+        if rows_per_block is not None:
+            rows = as_integer(rows_per_block, "rows_per_block", least=1)
+        return cls(graph, rows, method, options, progress)
+
+    def header(self) -> Header:
+        """Return the header of a new file."""
+        return Header.of(self.graph, self.rows)
+
+    def is_complete(self, out: str | os.PathLike[str], header: Header) -> bool:
+        """Return whether a file has all rows already, and warn if it has."""
+        found = is_complete(out, header)
+        if found:
+            warn_caller(f"{out} has all {self.graph.n} rows of this graph already", ApspWarning)
+        return found
+
+    def solver(self) -> SparseSolver:
+        """Return what solves the rows, once it is known that a block fits the memory."""
+        plan = plan_sparse(
+            self.graph, reason="all rows in blocks", choice=self.method, options=self.options
+        )
+        solver = SparseSolver(self.graph, plan)
+        with solver.memory_for(min(self.rows, self.graph.n)):
+            return solver
+
+    def bar(self, done: int, *, shown: bool = True) -> "tqdm[NoReturn]":
+        """Return a bar of the sources, some of which are done."""
+        return tqdm(
+            desc="solving",
+            total=self.graph.n,
+            initial=done,
+            unit=" sources",
+            disable=not (self.progress and shown),
+        )
+
+
 def distance_blocks(
     graph: SparseGraph,
     *,
@@ -80,50 +156,64 @@ def distance_blocks(
     progress: bool,
 ) -> RowBlocks:
     """Return the blocks as tri_apsp.distance_blocks does, and with `out` write them too."""
-    check_method(method, ("auto", *ROW_METHODS))
-    check_flags(progress=progress)
-    options = Options(negative_cycles=negative_cycles)
-    check_options(options)
-    rows = max(1, _PER_BLOCK // max(1, graph.n))
-    if rows_per_block is not None:
-        rows = as_integer(rows_per_block, "rows_per_block", least=1)
-    if out is not None and RowFile.is_complete(out, graph):
-        _warn_of_complete(out, graph.n)
-        return RowBlocks()
-    plan = plan_sparse(graph, reason="all rows in blocks", choice=method, options=options)
-    solver = SparseSolver(graph, plan)
-    with solver.memory_for(min(rows, graph.n)):  # which may raise, before a file is made
-        target = None if out is None else RowFile(out, graph, rows)
-    if out is not None and target is not None and target.rows == graph.n > 0:
-        _warn_of_complete(out, graph.n)
-    blocks = _blocks(solver, rows, target, graph.n if progress else None)
-    return RowBlocks(blocks, solver.method, solver.negative_cycle)
-
-
-def _warn_of_complete(out: str | os.PathLike[str], rows: int) -> None:
-    warn_caller(f"{out} has all {rows} rows of this graph already", ApspWarning)
-
-
-def _blocks(
-    solver: SparseSolver, rows: int, out: RowFile | None, total: int | None
-) -> Generator[RowBlock]:
-    """Yield the blocks; with a `total` number of sources, show a bar."""
-    first = out.rows if out is not None else 0
-    writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
-    bar: tqdm[NoReturn] = tqdm(
-        desc="solving", total=total, initial=first, unit=" sources", disable=total is None
+    solve = BlockSolve.of(
+        graph,
+        rows_per_block=rows_per_block,
+        method=method,
+        negative_cycles=negative_cycles,
+        progress=progress,
     )
+    if out is None:
+        solver, file, done = solve.solver(), None, 0
+        blocks = solved_blocks(solver, solve.rows, range(-(-graph.n // solve.rows)))
+    else:
+        header = solve.header()
+        if solve.is_complete(out, header):
+            return RowBlocks()
+        solver = solve.solver()  # which may raise, before a file is made
+        file = RowFile(out, header)
+        file.create()
+        file.open()
+        done = file.rows_on_disk()
+        blocks = solved_blocks(solver, file.rows, file.unfinished, file)
+    return RowBlocks(_shown(blocks, solve, done), solver.method, solver.negative_cycle)
+
+
+def _shown(blocks: Generator[RowBlock], solve: BlockSolve, done: int) -> Generator[RowBlock]:
+    """Yield the blocks, and show them on a bar."""
+    with closing(blocks), solve.bar(done) as bar:
+        for block in blocks:
+            bar.update(len(block.distances))
+            yield block
+
+
+def solved_blocks(
+    solver: SparseSolver,
+    rows: int,
+    chosen: Iterable[int],
+    file: RowFile | None = None,
+    most: int | None = None,
+) -> Generator[RowBlock]:
+    """Solve blocks of `rows` rows, and yield them once they are written.
+
+    Args:
+        chosen: the blocks, each taken when there is time to solve it.
+        file: where they go, which is closed at the end; None: nowhere.
+        most: the most blocks that are solved together; None: as many as take about the time of one.
+    """
+    n = len(solver.sources)
+    parts = (slice(block * rows, min(n, (block + 1) * rows)) for block in chosen)
+    writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-rows")
 
     def finish(part: slice, copied: Callable[[], torch.Tensor]) -> RowBlock:
         distances = copied()
-        if out is not None and part.start == out.rows:  # unless rows before them failed
-            out.write(distances)
-        bar.update(len(distances))
+        if file is not None:
+            file.write(part.start // rows, distances)
         return RowBlock(part.start, distances)
 
     pending = deque[Future[RowBlock]]()
     try:
-        for part, solved in solver.blocks(rows, first):
+        for part, solved in solver.blocks(rows, parts, most):
             pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
             if len(pending) == 2:
                 yield pending.popleft().result()
@@ -131,6 +221,5 @@ def _blocks(
             yield pending.popleft().result()
     finally:
         writer.shutdown(cancel_futures=True)
-        bar.close()
-        if out is not None:
-            out.close()
+        if file is not None:
+            file.close()

@@ -18,6 +18,7 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.memory import memory_for
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.choice import hop_sweeps
+from tri_apsp.sparse.share import WHOLE, Share
 
 # Distances of elimination that are converted at a time.
 _PER_BLOCK = 1 << 26
@@ -72,6 +73,16 @@ def hops(
         >>> tri_apsp.hops(edges, 0)
         tensor([[0, 1, 2]], dtype=torch.int16)
     """
+    return shared_hops(graph, sources, dtype, WHOLE)[1]
+
+
+def shared_hops(
+    graph: GraphLike,
+    sources: int | Sequence[int] | torch.Tensor | None,
+    dtype: torch.dtype,
+    share: Share,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sources of a share, of int64 on the CPU, and their hops; see hops."""
     if dtype not in UNREACHABLE:
         names = ", ".join(map(dtype_name, UNREACHABLE))
         given = dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
@@ -80,11 +91,18 @@ def hops(
         )
     whole = sparse_graph(graph)
     starts = torch.arange(whole.n) if sources is None else sources_of(sources, whole.n)
+    own = share.of(len(starts))
+    starts = starts[own.start : own.stop]
     if whole.device.type != "cpu":
         engines.choose(whole.device)  # which raises if no kernel can run
+    return starts, _hops(whole, starts, dtype)
+
+
+def _hops(whole: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the hops from vertices `starts`, of int64 on the CPU; see hops."""
     searchable, vertices = whole.without_isolated()
     if searchable is whole:
-        return _hops(whole, starts, dtype)
+        return _searched(whole, starts, dtype)
     # Of the others, each reaches itself alone.
     size, device = len(starts) * whole.n * dtype.itemsize, whole.device
     with memory_for(_result_of(starts, whole), size, device, "give fewer sources"):
@@ -93,13 +111,13 @@ def hops(
     place = torch.full((whole.n,), -1)
     place[vertices.cpu()] = torch.arange(searchable.n)
     searched = place[starts] >= 0
-    found = _hops(searchable, place[starts[searched]], dtype)
+    found = _searched(searchable, place[starts[searched]], dtype)
     result[searched.nonzero().to(device), vertices] = found
     return result
 
 
-def _hops(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the hops from vertices `starts`, of int64 on the CPU; see hops."""
+def _searched(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return what _hops does, where all vertices are searched."""
     n, device = given_graph.n, given_graph.device
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
     sweeps = hop_sweeps(given_graph, len(starts))
@@ -181,17 +199,22 @@ def _hops_on_cpu(
 
 
 def hop_totals(
-    graph: SparseGraph, *, from_source: bool = False, report: Callable[[float], None] | None = None
+    graph: SparseGraph,
+    share: Share = WHOLE,
+    *,
+    from_source: bool = False,
+    report: Callable[[float], None] | None = None,
 ) -> Totals:
     """Return the totals of unweighted distances to each vertex; `from_source`: from each vertex.
 
-    On a CPU, `report` receives the fraction done from time to time.
+    On a CPU, `report` receives the fraction done from time to time. Of several shares, the totals
+    add up, and the farthest is the largest.
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
-    sweeps = hop_sweeps(graph, graph.n)
+    sweeps, own = hop_sweeps(graph, graph.n), share.of(graph.n)
     if sweeps is not None:
-        return sweeps.totals(from_source=from_source)
+        return sweeps.totals(from_source=from_source, part=own)
     to, from_ = (
         (graph.by_source, graph.by_destination)
         if from_source
@@ -200,12 +223,12 @@ def hop_totals(
     if graph.device.type != "cpu" and graph.n:
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
-        size = search_memory(graph.n, graph.n)
+        size = search_memory(graph.n, len(own))
         with memory_for(
             "a search from every vertex", size, graph.device, "use a device with more memory"
         ):
-            return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
-    lists, starts = (to.arrays()[:2], from_.arrays()[:2]), np.arange(graph.n)
+            return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to, own)))
+    lists, starts = (to.arrays()[:2], from_.arrays()[:2]), np.arange(own.start, own.stop)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
     lock, searched = Lock(), list[int]()
 
@@ -221,9 +244,9 @@ def hop_totals(
             np.maximum(farthest, found[2], out=farthest)
             searched.append(len(part))
             if report is not None:
-                report(sum(searched) / graph.n)
+                report(sum(searched) / len(own))
 
-    _run(search, graph.n, graph)
+    _run(search, len(own), graph)
     return Totals(*(torch.from_numpy(x.astype(np.float64)) for x in (total, reached, farthest)))
 
 

@@ -1,6 +1,6 @@
 """Measures of whole graphs that need all distances, but never hold n^2 of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph, strong_
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.hops import hop_totals
 from tri_apsp.sparse.plan import plan_sparse
-from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.run import Rows, SparseSolver
+from tri_apsp.sparse.share import WHOLE, Share
 
 # Distances that are held at a time, and rows or columns of a task that adds them up.
 _VALUES_PER_BLOCK, _PART = 1 << 24, 256
@@ -206,6 +207,20 @@ def accessibility(
         tensor([[10., 50., 50.],
                 [60., 60., 60.]], dtype=torch.float64)
     """
+    return shared_accessibility(graph, limits, values, WHOLE, to_vertex=to_vertex)
+
+
+def shared_accessibility(
+    graph: GraphLike,
+    limits: float | Sequence[float] | torch.Tensor,
+    values: torch.Tensor | None,
+    share: Share,
+    *,
+    to_vertex: bool,
+) -> torch.Tensor:
+    """Return what a share of the vertices adds to the accessibility, which is the sum over all
+    shares.
+    """
     check_flags(to_vertex=to_vertex)
     given = sparse_graph(graph)
     engines.choose(given.device)  # which raises if no kernel can run
@@ -217,9 +232,10 @@ def accessibility(
     )
     solver = SparseSolver(given, plan_sparse(given, reason="rows are compared in blocks"))
     if solver.direct_sweeps is not None:
-        found = solver.direct_sweeps.within(most, amounts, from_source=not to_vertex)
+        part, from_source = share.of(given.n), not to_vertex
+        found = solver.direct_sweeps.within(most, amounts, from_source=from_source, part=part)
     else:
-        found = _within(solver, given, most, amounts, to_vertex=to_vertex)
+        found = _within(solver, given, most, amounts, share, to_vertex=to_vertex)
     return found if isinstance(asked, Sequence) else found[0]
 
 
@@ -228,13 +244,14 @@ def _within(
     graph: SparseGraph,
     limits: torch.Tensor,
     amounts: torch.Tensor,
+    share: Share,
     *,
     to_vertex: bool,
 ) -> torch.Tensor:
-    """Return what accessibility does, by blocks of rows."""
+    """Return what shared_accessibility does, by blocks of rows."""
     result = torch.zeros(len(limits), graph.n, dtype=torch.float64, device=graph.device)
     weights = amounts.to(graph.device)
-    for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, graph.n))):
+    for rows, solved in _blocks(solver, graph.n, share):
         for i, limit in enumerate(limits.tolist()):
             has_path = solved.distances < no_edge(graph.dtype)
             near = (has_path & (solved.distances <= limit)).to(torch.float64)
@@ -243,6 +260,12 @@ def _within(
             else:
                 result[i, rows] = near @ weights
     return result.cpu()
+
+
+def _blocks(solver: SparseSolver, n: int, share: Share) -> Iterator[tuple[slice, Rows]]:
+    """Yield the rows of the sources of a share."""
+    step = max(1, _VALUES_PER_BLOCK // max(1, n))
+    return solver.blocks(step, share.parts(n, step))
 
 
 def _amounts(values: object, n: int) -> torch.Tensor:
@@ -297,11 +320,14 @@ def totals(
     *,
     weighted: bool,
     from_source: bool = False,
+    share: Share = WHOLE,
     report: Callable[[float], None] | None = None,
 ) -> Totals:
     """Return the totals of the distances to each vertex; `from_source`: from each vertex.
 
-    `report` receives the fraction done from time to time.
+    Args:
+        share: what is found; the totals of all shares add up, and the farthest is the largest.
+        report: receives the fraction done from time to time.
     """
     check_flags(weighted=weighted)
     whole = sparse_graph(graph)
@@ -309,35 +335,39 @@ def totals(
     given, vertices = whole.without_isolated()
     solve = _weighted_totals if weighted else hop_totals
     try:
-        found = solve(given, from_source=from_source, report=report)
+        found = solve(given, share, from_source=from_source, report=report)
     except NegativeCycleError as error:  # a sum has no use for marked pairs
         cycle = vertices[list(error.vertices)].tolist()
         raise NegativeCycleError(cycle, labels=whole.labels, weight=error.weight, mark="") from None
     if given is whole:
         return found
-    # Vertices without an edge reach, and are reached by, themselves.
+    # Vertices without an edge reach, and are reached by, themselves; the first share counts them.
     filled = Totals(*torch.zeros(3, whole.n, dtype=torch.float64))
-    filled.reached.fill_(1)
+    filled.reached.fill_(share.rank == 0)
     for total, part in zip(filled, found, strict=True):
         total[vertices.cpu()] = part
     return filled
 
 
 def _weighted_totals(
-    given: SparseGraph, *, from_source: bool, report: Callable[[float], None] | None
+    given: SparseGraph,
+    share: Share,
+    *,
+    from_source: bool,
+    report: Callable[[float], None] | None,
 ) -> Totals:
-    n = given.n
+    n, own = given.n, share.of(given.n)
     solver = SparseSolver(given, plan_sparse(given, reason="rows are summed in blocks"))
     farthest = max(given.heaviest, -given.lowest) * n
     sums_fit = given.dtype.is_floating_point or farthest * n < 2**63
     if solver.direct_sweeps is not None and sums_fit:
-        return solver.direct_sweeps.totals(from_source=from_source)
+        return solver.direct_sweeps.totals(from_source=from_source, part=own)
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     add = _add_on_cpu if given.device.type == "cpu" else _add
-    for rows, solved in solver.blocks(max(1, _VALUES_PER_BLOCK // max(1, n))):
+    for rows, solved in _blocks(solver, n, share):
         add(solved.distances, found, rows if from_source else None)
         if report is not None:
-            report(rows.stop / n)
+            report((rows.stop - own.start) / len(own))
     return Totals(*(total.cpu() for total in found))
 
 

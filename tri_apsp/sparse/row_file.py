@@ -1,7 +1,8 @@
-"""Files that receive the rows of a matrix in their order, and from which an interrupted call goes
-on.
+"""Files that receive the rows of a matrix in blocks, in any order and from several processes, and
+from which an interrupted call goes on.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -26,79 +27,135 @@ from tri_apsp.semirings import dtype_name
 _CHUNK = 1 << 22
 
 
-class RowFile:
-    """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """What a file holds.
 
-    Beside it, `NAME.rows` holds how many rows are on the disk, a digest of the graph and, of a
-    complete `.npy` file, its size and time, by which another file is noticed. Rows of a `.npy` file
-    count once the disk has them, which is waited for while the next rows are solved and written.
+    Attributes:
+        graph: a digest, by which the same call is recognised.
+        n: its vertices.
+        dtype: of the distances.
+        rows_per_block: of all blocks but the last.
+    """
+
+    graph: str
+    n: int
+    dtype: str
+    rows_per_block: int
+
+    @classmethod
+    def of(cls, graph: SparseGraph, rows_per_block: int) -> "Header":
+        """Return the header for the distances of a graph."""
+        name = dtype_name(graph.dtype)
+        digest = hashlib.blake2b(f"{graph.n} {name}".encode(), digest_size=16)
+        for array in graph.by_source.arrays():
+            digest.update(array.tobytes())
+        return cls(digest.hexdigest(), graph.n, name, rows_per_block)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return -(-self.n // self.rows_per_block)
+
+    @property
+    def line(self) -> bytes:
+        """The first line of the state."""
+        return json.dumps(dataclasses.asdict(self)).encode() + b"\n"
+
+
+class RowFile:
+    """An array of shape (n, n) in a `.npy` file or a `.zarr` folder, written in blocks of rows.
+    Several processes may write different blocks at once.
+
+    The state is in `NAME.rows` beside it, lines of text:
+
+    1. The header, in JSON.
+    2. One digit per block: 1 if its rows are on the disk, else 0. Rows of a `.npy` file count once
+       the disk has them, which is waited for while the next rows are solved and written.
+    3. Of a complete `.npy` file its size and time, by which another file is noticed.
 
     Args:
         path: a new file, or one that a call with the same graph left.
-        graph: the graph that is solved.
-        rows: how many rows are written at a time, and are in a chunk of zarr.
+        header: of a new file. In a file with rows, those of its blocks count instead.
 
     Attributes:
-        rows: how many leading rows are written.
+        rows: the rows of a block.
+        unfinished: the blocks that were not on the disk when the state was read, ascending.
 
     Raises:
-        InputError: another suffix; zarr is not installed; a file that is there but not from a
-            call with this graph; a folder that is not there, or in which nothing can be
-            written; too little space.
+        InputError: another suffix; a file that is there but not from a call with this graph.
     """
 
-    def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
         self._path = to_path(path, "out")
         self._is_zarr = file_format(self._path, (".npy", ".zarr")) == ".zarr"
-        self._state_path = _state_path(self._path)
-        self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
-        self._n = graph.n
+        self._state_path = self._path.with_name(self._path.name + ".rows")
+        self._header = header
+        self._digits = b"0" * header.blocks
         with self._refusal():
-            if self._state_path.exists() or self._path.exists():
-                self._resume()
-            self.rows = int(self._state["rows"])
-            dtype = np.dtype(dtype_name(graph.dtype))
-            if not self._is_zarr:
-                self._check_space(dtype.itemsize)
-            if not self.rows:
-                self._save()  # before the array, which is made anew as long as this holds no row
-            self._array: Any = self._open(dtype, rows)
+            self._read_state()
+        self.rows = self._header.rows_per_block
+        self.unfinished = [i for i, digit in enumerate(self._digits) if digit == ord("0")]
+        self._array: Any = None
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._syncing: Future[None] = Future()
         self._syncing.set_result(None)
 
-    @classmethod
-    def is_complete(cls, path: str | os.PathLike[str], graph: SparseGraph) -> bool:
-        """Return whether a `.npy` file has all rows of this graph already."""
-        target = to_path(path, "out")
-        try:
-            state = json.loads(_state_path(target).read_text())
-            return bool(
-                state["rows"] == graph.n
-                and state["file"] == _size_and_time(target)
-                and state["graph"] == _digest(graph)
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
+    def create(self) -> None:
+        """Make the file, unless it has rows. One process does, before others read the state.
 
-    def write(self, rows: torch.Tensor) -> None:
-        """Write the next rows, (rows, n) on the CPU.
+        Raises:
+            InputError: a folder that is not there, or in which nothing can be written; too little
+                space; zarr is not installed.
+        """
+        with self._refusal():
+            if not self._is_zarr:
+                self._check_space()
+            if b"1" in self._digits:
+                return
+            zarr = self._zarr() if self._is_zarr else None
+            self._write_state()  # before the array, which is made anew as long as no row counts
+            n, dtype = self._header.n, np.dtype(self._header.dtype)
+            if zarr is None:
+                NpyFile(self._path, ((n, n), dtype)).close()
+                return
+            zarr.open_array(
+                str(self._path),
+                mode="w",
+                shape=(n, n),
+                # Each chunk has rows of one block, and so one writer.
+                chunks=(max(1, min(self.rows, n)), max(1, min(n, _CHUNK // self.rows))),
+                dtype=dtype,
+                # No distance: zarr leaves out chunks in which every value is the fill value.
+                fill_value=np.nan if dtype.kind == "f" else np.iinfo(dtype).min,
+            )
+
+    def open(self) -> None:
+        """Open the file, to write its blocks.
+
+        Raises:
+            InputError: it has lost rows, or cannot be written; zarr is not installed.
+        """
+        with self._refusal():
+            self._array = self._opened_zarr() if self._is_zarr else self._opened_npy()
+
+    def write(self, block: int, rows: torch.Tensor) -> None:
+        """Write the rows of a block, (rows, n) on the CPU.
 
         Raises:
             InputError: they, or those before them, cannot be written.
         """
-        end = self.rows + len(rows)
+        first = block * self.rows
         with self._refusal():
             if self._is_zarr:
-                self._array[self.rows : end] = rows.numpy()
+                self._array[first : first + len(rows)] = rows.numpy()
             else:
-                self._array.write(self.rows, rows.contiguous().numpy())
+                self._array.write(first, rows.contiguous().numpy())
             self._syncing.result()
-        self.rows = end
-        self._syncing = self._syncer.submit(self._sync, end)
+        self._syncing = self._syncer.submit(self._finish, block)
 
     def close(self) -> None:
-        """Wait until the disk has all rows that are written.
+        """Wait until the disk has all blocks that were written.
 
         Raises:
             InputError: they cannot be written.
@@ -106,40 +163,76 @@ class RowFile:
         try:
             with self._refusal():
                 self._syncing.result()
+                self._stamp()
         finally:
             self._syncer.shutdown()
             if not self._is_zarr:
                 self._array.close()
 
-    def _sync(self, rows: int) -> None:
+    def rows_on_disk(self) -> int:
+        """Return how many rows count, whichever process wrote them."""
+        with self._refusal():
+            digits = self._state_path.read_bytes().split(b"\n")[1]
+        return min(self._header.n, digits.count(b"1") * self.rows)
+
+    def _finish(self, block: int) -> None:
         if not self._is_zarr:
             self._array.sync()
-        self._state["rows"] = rows
-        if rows == self._n and not self._is_zarr:
-            self._state["file"] = _size_and_time(self._path)
-        self._save()
+        self._put(block, b"1")
 
-    def _resume(self) -> None:
-        """Take over the state that an interrupted call left."""
+    def _stamp(self) -> None:
+        """Note the size and time of a complete `.npy` file."""
+        _, digits, *others = self._state_path.read_bytes().split(b"\n")
+        if not self._is_zarr and b"0" not in digits and others == [b""]:
+            stamp = json.dumps(_size_and_time(self._path)).encode()
+            self._put(len(digits) + 1, stamp + b"\n")
+
+    def _put(self, place: int, data: bytes) -> None:
+        """Write into the state from a place in its second line on."""
+        # At once: the page may hold digits that other machines write.
+        file = os.open(self._state_path, os.O_WRONLY | os.O_DSYNC)
         try:
-            state = json.loads(self._state_path.read_text())
-            graph, rows = state["graph"], int(state["rows"])
-        except FileNotFoundError:
-            raise self._not_continued(
-                f"is there without {self._state_path.name!r}, and may be another file"
-            ) from None
-        except (ValueError, KeyError, TypeError):
-            raise self._not_continued("is another file") from None
-        if rows and self._path.exists():
-            if graph != self._state["graph"]:
-                raise self._not_continued("is of another graph or dtype")
-            if "file" in state and state["file"] != _size_and_time(self._path):
-                raise self._not_continued("has changed since")
-            self._state = state
+            os.pwrite(file, data, len(self._header.line) + place)
+        finally:
+            os.close(file)
 
-    def _check_space(self, itemsize: int) -> None:
+    def _read_state(self) -> None:
+        """Take over the state that an interrupted call left, if it has rows."""
+        try:
+            state = self._state_path.read_bytes()
+        except FileNotFoundError:
+            if self._path.exists():
+                raise self._not_continued(
+                    f"is there without {self._state_path.name!r}, and may be another file"
+                ) from None
+            return
+        try:
+            line, digits, *stamps, end = state.split(b"\n")
+            header = Header(**json.loads(line))
+            if end or header.line[:-1] != line or len(digits) != header.blocks:
+                raise ValueError
+            stamp = json.loads(stamps[0]) if stamps else None
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise self._not_continued("is another file") from None
+        if b"1" not in digits or not self._path.exists():
+            return
+        wanted = dataclasses.replace(self._header, rows_per_block=header.rows_per_block)
+        if header != wanted:
+            raise self._not_continued("is of another graph or dtype")
+        if stamp is not None and stamp != _size_and_time(self._path):
+            raise self._not_continued("has changed since")
+        self._header, self._digits = header, digits
+
+    def _write_state(self) -> None:
+        """Replace the state in one step, so that a kill leaves the old one or the new one."""
+        new = self._state_path.with_name(self._state_path.name + ".new")
+        new.write_bytes(self._header.line + self._digits + b"\n")
+        new.replace(self._state_path)
+
+    def _check_space(self) -> None:
         """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
-        size = (self._n - self.rows) * self._n * itemsize
+        rows = min(self._header.n, len(self.unfinished) * self.rows)
+        size = rows * self._header.n * np.dtype(self._header.dtype).itemsize
         free = shutil.disk_usage(self._path.parent).free
         if size > free:
             raise InputError(
@@ -147,14 +240,7 @@ class RowFile:
                 "name another place, or a .zarr folder, which is compressed."
             )
 
-    def _open(self, dtype: np.dtype[Any], rows: int) -> Any:
-        """Return the array, in which rows are set."""
-        if not self._is_zarr:
-            try:
-                shape = self._n, self._n
-                return NpyFile(self._path, None if self.rows else (shape, dtype))
-            except (EOFError, ValueError):
-                raise self._not_continued("is shorter than it was") from None
+    def _zarr(self) -> Any:
         try:
             import zarr
         except ImportError:
@@ -162,21 +248,20 @@ class RowFile:
                 f"`out` needs zarr for {str(self._path)!r}, but it is not installed; run pip "
                 "install zarr, or give another file name."
             ) from None
-        if self.rows:
-            array = zarr.open_array(str(self._path), mode="r+")
-            height, width = array.chunks
-            if array.nchunks_initialized < self.rows // height * -(-self._n // width):
-                raise self._not_continued("has lost files")
-            return array
-        return zarr.open_array(
-            str(self._path),
-            mode="w",
-            shape=(self._n, self._n),
-            chunks=(max(1, min(rows, self._n)), max(1, min(self._n, _CHUNK // rows))),
-            dtype=dtype,
-            # No distance: zarr leaves out chunks in which every value is the fill value.
-            fill_value=np.nan if dtype.kind == "f" else np.iinfo(dtype).min,
-        )
+        return zarr
+
+    def _opened_zarr(self) -> Any:
+        array = self._zarr().open_array(str(self._path), mode="r+")
+        chunks_per_block = -(-self._header.n // array.chunks[1])
+        if array.nchunks_initialized < self._digits.count(b"1") * chunks_per_block:
+            raise self._not_continued("has lost files")
+        return array
+
+    def _opened_npy(self) -> NpyFile:
+        try:
+            return NpyFile(self._path)
+        except (EOFError, ValueError):
+            raise self._not_continued("is shorter than it was") from None
 
     @contextmanager
     def _refusal(self) -> Iterator[None]:
@@ -199,27 +284,21 @@ class RowFile:
             f"but {str(self._path)!r} {what}; remove it{also}, or give another file name."
         )
 
-    def _save(self) -> None:
-        """Replace the file beside it in one step, so that a kill leaves the old one or the
-        new one.
-        """
-        new = self._state_path.with_name(self._state_path.name + ".new")
-        new.write_text(json.dumps(self._state))
-        new.replace(self._state_path)
 
+def is_complete(path: str | os.PathLike[str], header: Header) -> bool:
+    """Return whether a file has all rows of a graph already.
 
-def _state_path(path: Path) -> Path:
-    return path.with_name(path.name + ".rows")
+    Raises:
+        InputError: as RowFile.
+    """
+    file = RowFile(path, header)
+    if file.unfinished or not header.n:
+        return False
+    file.open()  # which raises if it has lost rows
+    file.close()
+    return True
 
 
 def _size_and_time(path: Path) -> list[int]:
     facts = path.stat()
     return [facts.st_size, facts.st_mtime_ns]
-
-
-def _digest(graph: SparseGraph) -> str:
-    """Return a digest of a graph, by which the same call is recognised."""
-    digest = hashlib.blake2b(f"{graph.n} {dtype_name(graph.dtype)}".encode(), digest_size=16)
-    for array in graph.by_source.arrays():
-        digest.update(array.tobytes())
-    return digest.hexdigest()

@@ -3,9 +3,10 @@ cycles reach.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -25,6 +26,7 @@ from tri_apsp.semirings import largest_distance, minus_infinity, no_edge
 from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.plan import SparsePlan, engine_name
+from tri_apsp.sparse.share import WHOLE
 from tri_apsp.values import raise_out_of_range
 
 # Rows that are solved at a time, of more.
@@ -212,17 +214,27 @@ class SparseSolver:
         """
         return self.sweeps if self._reweighted is None and self._graph.sums_fit else None
 
-    def blocks(self, rows: int, first: int = 0) -> Iterator[tuple[slice, Rows]]:
-        """Yield `rows` rows at a time, from `first` on: which these are, and what solve returns."""
+    def blocks(
+        self, rows: int, parts: Iterable[slice] | None = None, most: int | None = None
+    ) -> Iterator[tuple[slice, Rows]]:
+        """Yield `rows` rows at a time: which these are, and what solve returns.
+
+        Args:
+            parts: of the sources, at most `rows` each; None: all sources.
+            most: the most parts that are solved together; None: as many as take about the time of
+                one.
+        """
         many = 1 if self.sweeps is None else self.sweeps.rows_together()
-        together = rows * max(1, many // rows)
-        for start in range(first, len(self.sources), together):
-            solved = self.solve(self.sources[start : start + together])
-            for begin in range(0, len(solved.distances), rows):
-                part = slice(begin, begin + rows)
-                pred = None if solved.predecessors is None else solved.predecessors[part]
-                block = Rows(solved.distances[part], pred)
-                yield slice(start + begin, start + begin + len(block.distances)), block
+        together = max(1, many // rows)
+        together = together if most is None else min(together, most)
+        left = iter(WHOLE.parts(len(self.sources), rows) if parts is None else parts)
+        while chosen := list(islice(left, together)):
+            solved, begin = self.solve(torch.cat([self.sources[part] for part in chosen])), 0
+            for part in chosen:
+                own = slice(begin, begin + part.stop - part.start)
+                pred = None if solved.predecessors is None else solved.predecessors[own]
+                block, begin = Rows(solved.distances[own], pred), own.stop
+                yield part, block
             del solved, block  # whose memory the next rows need
 
     def solve(self, sources: torch.Tensor) -> Rows:

@@ -156,21 +156,22 @@ def hops_on_gpu(
     return False
 
 
-def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return for each vertex the sum of its hops from all vertices, how many reach it, and the
-    largest; see hops.Totals.
+def totals_on_gpu(
+    lists: EdgeLists, sources: range
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return for each vertex the sum of its hops from some vertices, how many of them reach it, and
+    the largest; see hops.Totals.
     """
     n = len(lists.offsets) - 1
-    words = _words(n, n)
-    total, reached = (
-        torch.zeros(n, dtype=torch.int64, device=lists.offsets.device),
-        lists.offsets.new_ones(n),
-    )
+    words = _words(n, len(sources))
+    total, reached = (lists.offsets.new_zeros(n) for _ in range(2))
+    reached[sources.start : sources.stop] = 1
     farthest = total.to(torch.int32)
     with current(total.device):
         search = _HopSearch(lists, words, 0)
-        for first in range(0, n, 32 * words):
-            starts = torch.arange(first, min(first + 32 * words, n), device=total.device)
+        for first in sources[:: 32 * words]:
+            end = min(first + 32 * words, sources.stop)
+            starts = torch.arange(first, end, device=total.device)
             for _ in search.levels(starts, (total, reached, farthest)):
                 pass
             search.last_level()

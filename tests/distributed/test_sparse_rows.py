@@ -1,0 +1,313 @@
+"""Several ranks write the blocks, and find the measures, of one process; blocks outlast ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cases
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from distributed.ranks import Ranks
+
+import tri_apsp
+from tri_apsp.distributed import process_group, sparse_rows
+from tri_apsp.distributed.communicator import Alone, Communicator
+from tri_apsp.distributed.threads import run_ranks
+from tri_apsp.errors import (
+    ApspError,
+    DistanceRangeError,
+    InputError,
+    NegativeCycleError,
+    RankError,
+)
+from tri_apsp.graphs import generate, sparse_graph
+from tri_apsp.sparse.blocks import BlockSolve
+from tri_apsp.sparse.run import SparseSolver
+
+FILES = "distances.npy", "distances.zarr"
+MEASURES = "eccentricities", "diameter", "closeness", "mean_distance"
+
+
+def load(path: Path) -> torch.Tensor:
+    if path.suffix == ".npy":
+        return torch.from_numpy(np.load(path))
+    import zarr
+
+    return torch.from_numpy(zarr.open_array(str(path), mode="r")[:])
+
+
+def called(name: str, arguments: tuple, options: dict) -> tuple[Any, list[str]]:
+    """Return what a function returns or raises on this rank, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = getattr(sparse_rows, name)(*arguments, **options)
+        except ApspError as error:
+            found = error
+    return found, [str(warning.message) for warning in caught]
+
+
+def results(group: Ranks, name: str, *arguments: Any, **options: Any) -> list[Any]:
+    """Return what a function returns or raises on each rank."""
+    return [found for found, _ in group.run(called, name, arguments, options)]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("n", [0, 1, 2, 61])
+def test_a_file_as_one_process(ranks, tmp_path: Path, n: int, dtype, name: str) -> None:
+    count, group = ranks
+    weights = cases.tensor(cases.negative_graph(61)[:n, :n], dtype)
+    for rows in (None, 4):
+        path = tmp_path / f"{rows}-{name}"
+        found = results(group, "distance_blocks", weights, path, rows_per_block=rows)
+        assert found == [path] * count
+        assert torch.equal(load(path), tri_apsp.shortest_paths(weights).distances)
+
+
+def test_a_complete_file(ranks, tmp_path: Path) -> None:
+    """Rank 0 warns; one process takes it as complete, too."""
+    count, group = ranks
+    path = tmp_path / "d.npy"
+    weights = cases.tensor(cases.random_graph(40), torch.float32)
+    results(group, "distance_blocks", weights, path)
+    found = group.run(called, "distance_blocks", (weights, path), {})
+    message = f"{path} has all 40 rows of this graph already"
+    assert found == [(path, [message])] + [(path, [])] * (count - 1)
+    with pytest.warns(UserWarning, match="has all 40 rows"):
+        tri_apsp.distance_blocks(weights, out=path)
+    for error in results(group, "distance_blocks", weights + 1, path):
+        assert isinstance(error, InputError)
+        assert "is of another graph or dtype; remove it and 'd.npy.rows'" in str(error)
+
+
+GRAPHS = {
+    "random": cases.tensor(cases.random_graph(130), torch.int64),
+    "negative": cases.tensor(cases.negative_graph(40), torch.float32),
+    "disconnected": cases.tensor(cases.CASES["disconnected"](70), torch.int32),
+    "more than a slab": cases.tensor(cases.random_graph(600, degree=2), torch.float32),
+    "no edge": torch.full((4, 4), torch.inf),
+    "two vertices": torch.zeros(2, 2),
+    "by elimination": generate("roads", 1000, seed=1),
+}
+
+
+@pytest.mark.parametrize("name_of_graph", GRAPHS)
+def test_measures_as_one_process(ranks, name_of_graph: str) -> None:
+    """The same bits, since sums are exact, or each is found by one rank."""
+    _, group = ranks
+    graph = GRAPHS[name_of_graph]
+    if name_of_graph == "by elimination":
+        graph = tri_apsp.prepare(graph)
+    for name in MEASURES:
+        for weighted in (False, True):
+            expected = getattr(tri_apsp, name)(graph, weighted=weighted)
+            for found in results(group, name, graph, weighted=weighted):
+                torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    n = sparse_graph(graph).n
+    for to_vertex in (False, True):
+        for values in (None, torch.arange(n)):
+            options = {"values": values, "to_vertex": to_vertex}
+            for limits in (7, [3, 20]):
+                expected = tri_apsp.accessibility(graph, limits, **options)
+                for found in results(group, "accessibility", graph, limits, **options):
+                    assert torch.equal(found, expected)
+
+
+def test_measures_of_rounded_sums(ranks) -> None:
+    _, group = ranks
+    weights = torch.rand(90, 90, generator=torch.Generator().manual_seed(2))
+    expected = tri_apsp.closeness(weights, weighted=True)
+    first = results(group, "closeness", weights, weighted=True)
+    again = results(group, "closeness", weights, weighted=True)
+    for found in (*first, *again):
+        assert torch.equal(found, first[0])
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("sources", [None, [5], [3, 129, 3, 7]])
+def test_hops_as_one_process(ranks, sources) -> None:
+    """Also if there are fewer sources than ranks."""
+    _, group = ranks
+    for weights in (torch.from_numpy(cases.random_graph(130, degree=1.2)), torch.zeros(130, 130)):
+        found = results(group, "hops", weights, sources, dtype=torch.uint8)
+        expected = list(range(130)) if sources is None else sources
+        assert torch.cat([own.sources for own in found]).tolist() == expected
+        rows = tri_apsp.hops(weights, sources, dtype=torch.uint8)
+        assert torch.equal(torch.cat([own.hops for own in found]), rows)
+
+
+def test_no_vertex(ranks) -> None:
+    _, group = ranks
+    empty = torch.empty(0, 0)
+    for found in results(group, "closeness", empty):
+        assert found.shape == (0,)
+    for error in results(group, "diameter", empty):
+        assert "must have a vertex for a diameter" in str(error)
+
+
+def called_with(name: str, of_others: tuple, of_last: tuple) -> Any:
+    """Call with other arguments on the last rank."""
+    last = dist.get_rank() == dist.get_world_size() - 1 > 0
+    return called(name, of_last if last else of_others, {})
+
+
+def test_every_rank_raises_the_error(ranks, tmp_path: Path) -> None:
+    """Of one rank, or of ranks that differ."""
+    count, group = ranks
+    path, weights = tmp_path / "d.npy", cases.tensor(cases.random_graph(20), torch.float32)
+    cycle = weights.clone()
+    cycle[3, 4], cycle[4, 3] = 1.0, -2.0
+    chain = torch.full((300, 300), torch.inf)
+    chain.diagonal(1).fill_(1)
+    for name, arguments, options, kind, message in (
+        ("distance_blocks", (cycle, path), {}, NegativeCycleError, "there is one of weight -1"),
+        ("distance_blocks", (weights, tmp_path / "no" / "d.npy"), {}, InputError, "No such file"),
+        ("distance_blocks", (weights, path), {"method": "fast"}, InputError, "`method` must be"),
+        ("closeness", (cycle,), {"weighted": True}, NegativeCycleError, "there is one"),
+        ("hops", (chain,), {"dtype": torch.uint8}, DistanceRangeError, "at most 254 to fit uint8"),
+    ):
+        for error in results(group, name, *arguments, **options):
+            assert isinstance(error, kind), name
+            assert message in str(error)
+    if count > 1:
+        for name, of_others, of_last, argument in (
+            ("distance_blocks", (weights, path), (weights + 1, path), "graph"),
+            ("closeness", (weights,), (weights.double(),), "graph"),
+            ("accessibility", (weights, [1, 2]), (weights, [1, 3]), "limits"),
+            ("hops", (weights, torch.tensor([1])), (weights, torch.tensor([2])), "sources"),
+        ):
+            for error, _ in group.run(called_with, name, of_others, of_last):
+                assert isinstance(error, InputError)
+                assert str(error).startswith(f"`{argument}` must be the same on all ranks, but tha")
+        for error, _ in group.run(called_with, "closeness", (weights,), ("no graph",)):
+            assert "`graph` must be" in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
+WEIGHTS = cases.tensor(cases.random_graph(60), torch.float32)
+BLOCKS = 15
+
+
+def written(path: Path, fault: Callable[[], None]) -> Any:
+    """Write blocks slowly; on rank 1, one is written, and then there is a fault. Return what is
+    returned or raised, and the seconds until then.
+    """
+    process_group._SILENCE = 3.0
+    solve, count, begun = SparseSolver.solve, 0, time.monotonic()
+
+    def slow(self: SparseSolver, sources: torch.Tensor) -> Any:
+        nonlocal count
+        count += 1
+        time.sleep(0.2)
+        if dist.get_rank() == 1 and count == 2:
+            fault()
+        return solve(self, sources)
+
+    SparseSolver.solve = slow
+    try:
+        found, _ = called("distance_blocks", (WEIGHTS, path), {"rows_per_block": 4})
+    finally:
+        SparseSolver.solve = solve
+    return found, time.monotonic() - begun
+
+
+def fail() -> None:
+    raise DistanceRangeError("it is too far")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def left_blocks(path: Path) -> int:
+    return path.with_name(path.name + ".rows").read_bytes().split(b"\n")[1].count(b"0")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_rank_that_fails(tmp_path: Path, name: str) -> None:
+    """The others end, and what is written stays."""
+    path, group = tmp_path / name, Ranks(3, tmp_path)
+    try:
+        (first, _), (error, _), (last, seconds) = group.run(written, path, fail)
+        assert isinstance(error, DistanceRangeError)
+        for other in (first, last):
+            assert isinstance(other, RankError)
+            assert "rank 1 failed: it is too far" in str(other)
+        assert seconds < 20
+        assert 3 <= BLOCKS - left_blocks(path) < BLOCKS
+        assert results(group, "distance_blocks", WEIGHTS, path) == [path] * 3
+    finally:
+        group.close()
+    assert torch.equal(load(path), tri_apsp.shortest_paths(WEIGHTS).distances)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_rank_that_is_killed(tmp_path: Path, name: str) -> None:
+    """The others end, and fewer ranks write its block; the file is that of one process."""
+    path, alone = tmp_path / name, tmp_path / f"alone-{name}"
+    group = Ranks(3, tmp_path)
+    try:
+        group.start(written, path, die)
+        found = group.results(2)
+        assert sorted(found) == [0, 2]
+        for error, seconds in found.values():
+            assert isinstance(error, RankError)
+            assert "rank 1 ended" in str(error)
+            assert seconds < 60
+        assert left_blocks(path) >= 1
+    finally:
+        group.close()
+    group = Ranks(2, tmp_path)
+    try:
+        assert results(group, "distance_blocks", WEIGHTS, path) == [path] * 2
+    finally:
+        group.close()
+    tri_apsp.distance_blocks(WEIGHTS, out=alone)
+    assert torch.equal(load(path), load(alone))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_block_is_solved_once(tmp_path: Path, monkeypatch, count: int) -> None:
+    """By one rank; these are threads."""
+    path, solve, sources = tmp_path / "d.npy", SparseSolver.solve, list[int]()
+
+    def noted(self: SparseSolver, some: torch.Tensor) -> Any:
+        sources.extend(some.tolist())
+        return solve(self, some)
+
+    monkeypatch.setattr(SparseSolver, "solve", noted)
+    task = BlockSolve.of(
+        sparse_graph(WEIGHTS),
+        rows_per_block=None,
+        method="auto",
+        negative_cycles="raise",
+        progress=False,
+        processes=count,
+    )
+
+    def write(ranks: Communicator) -> None:
+        sparse_rows.write_blocks(ranks, task, path)
+
+    if count == 1:
+        write(Alone())
+    else:
+        run_ranks([torch.device("cpu")] * count, write)
+    assert sorted(sources) == list(range(60))
+    assert left_blocks(path) == 0
+    monkeypatch.undo()
+    assert torch.equal(load(path), tri_apsp.shortest_paths(WEIGHTS).distances)
+
+
+def test_without_a_group(tmp_path: Path) -> None:
+    for name, *arguments in (("closeness",), ("distance_blocks", tmp_path / "d.npy")):
+        with pytest.raises(InputError, match=r"call torch\.distributed\.init_process_group first"):
+            getattr(sparse_rows, name)(WEIGHTS, *arguments)

@@ -1,0 +1,442 @@
+"""Rows of the distances of a sparse graph, and its measures, by several ranks. Each has the whole
+graph, and solves a share of the sources.
+"""
+
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+
+from tri_apsp.arguments import Vertices
+from tri_apsp.distributed.communicator import Communicator
+from tri_apsp.distributed.process_group import Group, joined
+from tri_apsp.elimination.base import Totals
+from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
+from tri_apsp.plan import NegativeCycles
+from tri_apsp.sparse import measures
+from tri_apsp.sparse.blocks import BlockSolve, solved_blocks
+from tri_apsp.sparse.hops import shared_hops
+from tri_apsp.sparse.plan import RowMethod
+from tri_apsp.sparse.row_file import Header, RowFile
+from tri_apsp.sparse.share import Share
+
+
+def distance_blocks(
+    graph: GraphLike,
+    out: str | os.PathLike[str],
+    group: Group = None,
+    *,
+    rows_per_block: int | None = None,
+    method: Literal["auto"] | RowMethod = "auto",
+    negative_cycles: NegativeCycles = "raise",
+    dtype: torch.dtype | None = None,
+    progress: bool = False,
+) -> Path:
+    """Write all distances of a sparse graph to a file. The ranks share the blocks of rows: each
+    solves one that no other has taken, and writes it, until none is left.
+
+    All ranks call it with the same graph and arguments. They share only the file, so that any
+    backend of torch.distributed will do.
+
+    A block counts once its rows are on the disk. If a rank fails or ends, all others end, and what
+    they have written stays; the same call then solves the other blocks, with any number of ranks.
+    `tri_apsp.distance_blocks` with `out` continues with the same file.
+
+    Args:
+        graph: as for `tri_apsp.distance_blocks`.
+        out: a `.npy` file or a `.zarr` folder that all ranks can write; see
+            `tri_apsp.distance_blocks`.
+        group: the ranks, a process group or a DeviceMesh of one dimension; None: the default group.
+        rows_per_block: rows of a block; None: as many as hold about 33 million distances, or fewer,
+            so that each rank has 8 blocks. In a file with rows, those of its blocks count instead.
+        method: as for `tri_apsp.distance_blocks`.
+        negative_cycles: as for `tri_apsp.distance_blocks`.
+        dtype: as for `tri_apsp.distance_blocks`.
+        progress: show a bar on stderr, by rank 0, of the rows of all ranks.
+
+    Returns:
+        The path of the file, once it has all rows, on every rank.
+
+    Raises:
+        InputError: as `tri_apsp.distance_blocks`; the ranks differ in the graph, the kind of its
+            device, or an argument. Every rank raises the same error.
+        NegativeCycleError: there is a negative cycle. Every rank raises the same error.
+        DistanceRangeError: a distance does not fit the dtype. The rank that finds it raises this,
+            and the others RankError.
+        RankError: another rank ended or failed.
+
+    Cost:
+        That of `tri_apsp.distance_blocks`, divided by the ranks; its memory on each. What all rows
+        need, such as potentials and an order of elimination, each rank finds by itself, unless the
+        graph is prepared.
+
+    Examples:
+        Start it by `torchrun --nproc-per-node 4 script.py`, with the script:
+
+            import torch.distributed as dist
+            import tri_apsp
+            from tri_apsp import distributed
+
+            dist.init_process_group()
+            graph = tri_apsp.PreparedGraph.load("roads.npz")
+            distributed.distance_blocks(graph, "distances.zarr", progress=True)
+            dist.destroy_process_group()
+    """
+    with joined(group) as ranks:
+        given = _agreed(
+            ranks,
+            graph,
+            dtype,
+            rows_per_block=rows_per_block,
+            method=method,
+            negative_cycles=negative_cycles,
+        )
+        solve = ranks.together(
+            lambda: BlockSolve.of(
+                given,
+                rows_per_block=rows_per_block,
+                method=method,
+                negative_cycles=negative_cycles,
+                progress=progress,
+                processes=ranks.size,
+            )
+        )
+        write_blocks(ranks, solve, out)
+        return Path(out)
+
+
+def write_blocks(ranks: Communicator, solve: BlockSolve, out: str | os.PathLike[str]) -> None:
+    """Write the blocks that are not in a file yet, together with the other ranks."""
+    header, leads = solve.header(), ranks.rank == 0
+    if ranks.any(ranks.together(lambda: leads and solve.is_complete(out, header))):
+        return
+    solver = ranks.together(solve.solver)
+    # Rank 0 makes the file before others look for it.
+    ranks.together(lambda: RowFile(out, header).create() if leads else None)
+    file = ranks.together(lambda: _opened(out, header))
+    # All ranks see the same blocks: none has written yet.
+    left = file.unfinished
+    most = -(-len(left) // ranks.size)
+    with solve.bar(file.rows_on_disk(), shown=leads) as bar:
+        for _ in solved_blocks(solver, file.rows, _taken(ranks, left), file, most):
+            bar.update(file.rows_on_disk() - bar.n if leads else 0)
+        ranks.gather(None)  # when all have written
+        bar.update(solve.graph.n - bar.n)
+
+
+def _opened(out: str | os.PathLike[str], header: Header) -> RowFile:
+    file = RowFile(out, header)
+    file.open()
+    return file
+
+
+def _taken(ranks: Communicator, blocks: Sequence[int]) -> Iterator[int]:
+    """Yield blocks that no other rank takes, while there are any."""
+    while (number := ranks.next()) < len(blocks):
+        yield blocks[number]
+
+
+class HopRows(NamedTuple):
+    """Numbers of edges from the sources of a rank, which `hops` returns.
+
+    Attributes:
+        sources: (rows,) of int64 on the CPU.
+        hops: (rows, n), as `tri_apsp.hops` returns them, on the device of the graph.
+    """
+
+    sources: torch.Tensor
+    hops: torch.Tensor
+
+
+def hops(
+    graph: GraphLike,
+    sources: Vertices | None = None,
+    group: Group = None,
+    *,
+    dtype: torch.dtype = torch.int16,
+) -> HopRows:
+    """Return the smallest number of edges of a path from some sources to each vertex; weights are
+    ignored. The ranks share the sources: each gets consecutive ones, and the rows of these.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.hops`.
+        sources: as for `tri_apsp.hops`, those of all ranks together; None: all vertices.
+        group: as for `distance_blocks`.
+        dtype: as for `tri_apsp.hops`.
+
+    Returns:
+        The sources of this rank and their rows, which are those of `tri_apsp.hops`. With fewer
+        sources than ranks, some have none.
+
+    Raises:
+        InputError, DistanceRangeError, TooLargeError, EngineError: as `tri_apsp.hops`; the ranks
+            differ in the graph, the kind of its device, or an argument. Every rank raises the same
+            error.
+        RankError: another rank ended or failed.
+
+    Cost:
+        That of `tri_apsp.hops` for the sources of a rank, in operations and memory.
+
+    Examples:
+        In a script that torchrun starts, as for `distance_blocks`:
+
+            own = distributed.hops(graph)
+            torch.save(own.hops, f"hops-from-{own.sources[0]}.pt")
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, sources=sources, dtype=dtype)
+        return HopRows(*ranks.together(lambda: shared_hops(given, sources, dtype, _share(ranks))))
+
+
+def eccentricities(
+    graph: GraphLike, group: Group = None, *, weighted: bool = False
+) -> torch.Tensor:
+    """Return the distance from each vertex to the vertex that is farthest from it. The ranks share
+    the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.eccentricities`.
+        group: as for `distance_blocks`. It must join devices like that of the graph, or CPUs.
+        weighted: as for `tri_apsp.eccentricities`.
+
+    Returns:
+        What `tri_apsp.eccentricities` returns, with the same bits.
+
+    Raises:
+        InputError, NegativeCycleError, DistanceRangeError: as `tri_apsp.eccentricities`; the ranks
+            differ in the graph, the kind of its device, or an argument. Every rank raises the same
+            error.
+        RankError: another rank ended or failed.
+
+    Cost:
+        That of `tri_apsp.eccentricities` divided by the ranks, in its memory on each; 24 n bytes
+        come from each rank. Potentials and orders: see `distance_blocks`.
+
+    Examples:
+        In a script that torchrun starts, as for `distance_blocks`:
+
+            found = distributed.eccentricities(graph, weighted=True)
+            if dist.get_rank() == 0:
+                print(found.min())
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, weighted=weighted)
+        found = _totals(ranks, given, weighted=weighted, from_source=True)
+        return measures.eccentricities_of(found)
+
+
+def diameter(graph: GraphLike, group: Group = None, *, weighted: bool = False) -> float:
+    """Return the largest of the eccentricities: inf if some vertex cannot be reached from another.
+    The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.diameter`.
+        group: as for `eccentricities`.
+        weighted: as for `tri_apsp.diameter`.
+
+    Returns:
+        What `tri_apsp.diameter` returns, with the same bits.
+
+    Raises:
+        As `eccentricities`; InputError also if the graph has no vertex.
+
+    Cost:
+        As `eccentricities`. Without negative weights, an infinite diameter takes only a search for
+        strong components, on each rank.
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, weighted=weighted)
+        if measures.has_infinite_diameter(given, weighted=weighted):
+            return float("inf")
+        return measures.diameter_of(_totals(ranks, given, weighted=weighted))
+
+
+def closeness(
+    graph: GraphLike, group: Group = None, *, weighted: bool = False, improved: bool = True
+) -> torch.Tensor:
+    """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of
+    their distances to v. The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.closeness`.
+        group: as for `eccentricities`.
+        weighted: as for `tri_apsp.closeness`.
+        improved: as for `tri_apsp.closeness`.
+
+    Returns:
+        What `tri_apsp.closeness` returns: with the same bits for numbers of edges, by elimination,
+        and where sums of distances are exact in float64, as of integers up to 2^53. Else sums
+        depend on the number of ranks within their rounding, and are the same in every run.
+
+    Raises:
+        As `eccentricities`.
+
+    Cost:
+        As `eccentricities`.
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, weighted=weighted, improved=improved)
+        found = _totals(ranks, given, weighted=weighted)
+        return measures.closeness_of(found, improved=improved)
+
+
+def mean_distance(graph: GraphLike, group: Group = None, *, weighted: bool = False) -> float:
+    """Return the mean distance over all pairs of different vertices with a path; nan if there is
+    none. The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.mean_distance`.
+        group: as for `eccentricities`.
+        weighted: as for `tri_apsp.mean_distance`.
+
+    Returns:
+        What `tri_apsp.mean_distance` returns, with the same bits where `closeness` has them.
+
+    Raises:
+        As `eccentricities`.
+
+    Cost:
+        As `eccentricities`.
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, weighted=weighted)
+        return measures.mean_distance_of(_totals(ranks, given, weighted=weighted))
+
+
+def accessibility(
+    graph: GraphLike,
+    limits: float | Sequence[float] | torch.Tensor,
+    values: torch.Tensor | None = None,
+    group: Group = None,
+    *,
+    to_vertex: bool = False,
+) -> torch.Tensor:
+    """Return how much each vertex reaches within each limit: the sum of the values of the vertices
+    whose distance from it is at most that. The ranks share the sources, and all get the result.
+
+    All ranks call it with the same graph and arguments.
+
+    Args:
+        graph: as for `tri_apsp.accessibility`.
+        limits: as for `tri_apsp.accessibility`.
+        values: as for `tri_apsp.accessibility`.
+        group: as for `eccentricities`.
+        to_vertex: as for `tri_apsp.accessibility`.
+
+    Returns:
+        What `tri_apsp.accessibility` returns: with the same bits by elimination, and where sums of
+        values are exact, as of integers up to 2^53. Else sums depend on the number of ranks within
+        their rounding, and are the same in every run.
+
+    Raises:
+        As `eccentricities`; InputError also for limits and values that `tri_apsp.accessibility`
+        refuses.
+
+    Cost:
+        As `eccentricities` with `weighted`; the size of the result comes from each rank.
+    """
+    with joined(group) as ranks:
+        given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
+        place = _place_of_sums(ranks, given)
+        share = _share(ranks)
+        own = ranks.together(
+            lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
+        )
+        return _merged(ranks, own, place, torch.add)
+
+
+def _share(ranks: Communicator) -> Share:
+    return Share(ranks.rank, ranks.size)
+
+
+def _totals(
+    ranks: Communicator, graph: SparseGraph, *, weighted: bool, from_source: bool = False
+) -> Totals:
+    """Return the totals of all ranks; see measures.totals."""
+    place, share = _place_of_sums(ranks, graph), _share(ranks)
+    own = ranks.together(
+        lambda: measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
+    )
+
+    def add(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        farthest = torch.maximum(one[2], other[2])
+        return torch.stack((*(one[:2] + other[:2]), farthest))
+
+    return Totals(*_merged(ranks, torch.stack(own), place, add))
+
+
+def _merged(
+    ranks: Communicator,
+    own: torch.Tensor,
+    place: torch.device,
+    add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+) -> torch.Tensor:
+    """Return the sum of what the ranks found, in their order; all have the same shape."""
+    found, own = None, own.contiguous()
+    for owner in range(ranks.size if own.numel() else 0):
+        part = own.to(place) if owner == ranks.rank else torch.empty_like(own, device=place)
+        ranks.broadcast(part, owner)()
+        found = part if found is None else add(found, part)
+    return own if found is None else found.cpu()
+
+
+def _place_of_sums(ranks: Communicator, graph: SparseGraph) -> torch.device:
+    """Return a device on which ranks can send each other sums.
+
+    Raises:
+        InputError: there is none.
+    """
+    for device in (torch.device("cpu"), graph.device):
+        if ranks.joins(device):
+            return device
+    raise InputError(
+        f"the group must join devices like {graph.device}, but does not; make it with the backend "
+        '"nccl" for GPUs, and "gloo" for CPUs.'
+    )
+
+
+def _agreed(
+    ranks: Communicator, graph: GraphLike, dtype: torch.dtype | None = None, /, **arguments: object
+) -> SparseGraph:
+    """Return the graph, once it is known that all ranks have the same, on devices of one kind, and
+    the same arguments.
+    """
+    given = ranks.together(lambda: sparse_graph(graph, dtype=dtype))
+    order = given.tree.vertices if isinstance(given, PreparedGraph) and given.tree else None
+    facts = {
+        "graph": (Header.of(given, 1).graph, _digest(order)),
+        "graph.device": given.device.type,
+        **{name: _digest(value) for name, value in arguments.items()},
+    }
+    first, *others = ranks.gather(facts)
+    for rank, other in enumerate(others, start=1):
+        for name, fact in first.items():
+            if other[name] != fact:
+                raise InputError(
+                    f"`{name}` must be the same on all ranks, but that of rank {rank} differs from "
+                    "that of rank 0; give each rank the same."
+                )
+    return given
+
+
+def _digest(value: object) -> str:
+    """Return a digest that is the same for the same values on all ranks."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    return hashlib.blake2b(pickle.dumps(value), digest_size=16).hexdigest()
