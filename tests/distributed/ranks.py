@@ -1,4 +1,4 @@
-"""Processes that form a group of Gloo, and run functions on every rank."""
+"""Processes that form a group, and run functions on every rank."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ class Ranks:
     Args:
         count: of the processes.
         folder: for the file by which they find each other.
+        backend: "gloo", or "nccl" with a GPU for each.
     """
 
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:
         context = mp.get_context("spawn")
         self._queues = [context.Queue() for _ in range(count)]
         self._results = context.Queue()
         address = f"file://{folder / f'group-{count}'}"
         self._processes = [
             context.Process(
-                target=_serve, args=(rank, count, address, queue, self._results), daemon=True
+                target=_serve,
+                args=(rank, count, address, backend, queue, self._results),
+                daemon=True,
             )
             for rank, queue in enumerate(self._queues)
         ]
@@ -64,9 +67,11 @@ class Ranks:
             process.join(TIMEOUT)
 
 
-def _serve(rank: int, count: int, address: str, queue: Any, results: Any) -> None:
+def _serve(rank: int, count: int, address: str, backend: str, queue: Any, results: Any) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
+    if backend == "nccl":
+        torch.cuda.set_device(rank)
+    dist.init_process_group(backend, init_method=address, rank=rank, world_size=count)
     while (call := queue.get()) is not None:
         function, arguments, options = call
         try:

@@ -1,0 +1,95 @@
+"""Block rows on one GPU, streamed through it, and on two: by threads, and by processes of NCCL."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from distributed.ranks import Ranks
+
+import tri_apsp
+from tri_apsp import distributed
+
+N = 1531  # not a multiple of anything
+DTYPES = [torch.float32, torch.int16]
+MEMORY = 3 << 20
+
+
+def graph_of(make, dtype):
+    weights = cases.tensor(make(N), dtype)
+    return weights, tri_apsp.shortest_paths(weights).distances
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
+def test_on_one_gpu(make, dtype, tmp_path):
+    weights, expected = graph_of(make, dtype)
+    assert torch.equal(tri_apsp.shortest_paths(weights, device="cuda").distances.cpu(), expected)
+    out = torch.empty_like(weights)
+    result = tri_apsp.shortest_paths(weights, device="cuda", out=out, memory=MEMORY)
+    assert result.plan.is_streamed
+    assert torch.equal(out, expected)
+    np.save(tmp_path / "w.npy", weights.numpy())
+    tri_apsp.shortest_paths(
+        tmp_path / "w.npy", device="cuda", out=tmp_path / "d.npy", memory=MEMORY
+    )
+    assert np.array_equal(np.load(tmp_path / "d.npy"), expected)
+
+
+@pytest.mark.gpu
+def test_marking_and_checkpoints_on_one_gpu(tmp_path):
+    weights = cases.tensor(cases.random_graph(N, degree=2), torch.float32)
+    weights[40, 3], weights[3, 40] = 1, -2
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    for options in ({}, {"out": torch.empty_like(weights), "memory": MEMORY}):
+        result = tri_apsp.shortest_paths(
+            weights,
+            device="cuda",
+            negative_cycles="mark",
+            checkpoint=tmp_path,
+            every=0,
+            **options,
+        )
+        assert torch.equal(result.distances.cpu(), expected)
+
+
+@pytest.mark.two_gpus
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_on_two_gpus(dtype):
+    weights, expected = graph_of(cases.negative_graph, dtype)
+    devices = ["cuda:0", "cuda:1"]
+    results = tri_apsp.shortest_paths(weights, devices=devices)
+    assert [str(result.distances.device) for result in results] == devices
+    assert torch.equal(torch.cat([result.distances.cpu() for result in results]), expected)
+    out = torch.empty_like(weights)
+    tri_apsp.shortest_paths(weights, devices="all", out=out, memory=MEMORY)
+    assert torch.equal(out, expected)
+    blocks = [part.to(device) for part, device in zip(weights.split(800), devices, strict=True)]
+    tri_apsp.shortest_paths(blocks, devices=devices, overwrite=True)
+    assert torch.equal(torch.cat([block.cpu() for block in blocks]), expected)
+
+
+def solved(weights, cuts):
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    rows = weights[cuts[rank] : cuts[rank + 1]]
+    own = distributed.shortest_paths(rows.to(f"cuda:{rank}")).distances.cpu()
+    out = torch.empty_like(rows)
+    streamed = distributed.shortest_paths(rows, device="cuda", out=out, memory=MEMORY)
+    return own, streamed.distances
+
+
+@pytest.mark.two_gpus
+def test_processes_of_nccl(tmp_path):
+    group = Ranks(2, tmp_path, backend="nccl")
+    try:
+        for dtype in DTYPES:
+            weights, expected = graph_of(cases.random_graph, dtype)
+            found = group.run(solved, weights, [0, 900, N])
+            for way in zip(*found, strict=True):
+                assert torch.equal(torch.cat(way), expected)
+    finally:
+        group.close()
