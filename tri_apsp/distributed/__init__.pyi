@@ -1,3 +1,5 @@
+from .model import Prediction
+from .plan import BlockRowPlan
 from .processes import shortest_paths
 from .sparse_rows import (
     HopRows,
@@ -11,7 +13,9 @@ from .sparse_rows import (
 )
 
 __all__ = [
+    "BlockRowPlan",
     "HopRows",
+    "Prediction",
     "accessibility",
     "closeness",
     "diameter",

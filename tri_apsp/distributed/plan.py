@@ -40,13 +40,21 @@ _WHOLE = 128
 
 @dataclass(frozen=True, kw_only=True)
 class BlockRowPlan(Plan):
-    """How a matrix is solved in blocks of rows.
+    """How a matrix is solved in blocks of rows. `tri_apsp.select` returns it with `device`,
+    `devices`, `memory` or `out`.
 
     Attributes:
         block: the most vertices of a pivot block.
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         slots: strips at a time.
         expected: the time of the solve and what bounds it; None unless `select` measured them.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> plan = tri_apsp.select(torch.ones(300, 300), devices=["cpu", "cpu"])
+        >>> plan.way, plan.block, plan.is_streamed
+        ('block rows', 64, False)
     """
 
     config: CompleteConfig
