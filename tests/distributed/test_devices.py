@@ -200,6 +200,7 @@ WEIGHTS = torch.ones(8, 8)
         ({"device": "cpu", "out": "/nowhere/d.npy"}, "`out` must be a file that can be written"),
         ({"device": "cpu", "out": "d.csv"}, "must end in one of .npy"),
         ({"device": "cpu", "out": WEIGHTS.clone(), "overwrite": True}, "must not be a tensor"),
+        ({"device": "cpu", "out": WEIGHTS}, "`out` must not be the weights"),
         ({"graph": "missing.npy"}, "must be a .npy file that can be read"),
         ({"graph": WEIGHTS[:5], "device": "cpu"}, "must add up to a square matrix"),
         ({"graph": WEIGHTS[None], "device": "cpu"}, "must be rows of one matrix"),

@@ -136,6 +136,11 @@ def target_of(
                 f"{shown(out)}; make one with torch.empty."
             )
         check_overlap(out, "out")
+        if isinstance(weights, torch.Tensor) and weights.data_ptr() == out.data_ptr() != 0:
+            raise InputError(
+                "`out` must not be the weights; give overwrite=True to replace them, or another "
+                "tensor."
+            )
         return TensorTarget(out, first) if out.device.type == "cpu" else None
     file = weights if isinstance(weights, NpyFile) else None
     if file is not None and overwrite and checkpoint:
