@@ -43,7 +43,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def amount(rate: float) -> str:
     """Format a rate with its SI prefix: "31.4 G"."""
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= factor:
             return f"{rate / factor:.3g} {prefix}"
     return f"{rate:.3g}"

@@ -3,13 +3,15 @@
 Each of the n / b pivot blocks takes the longest of what runs at the same time on a rank with m of
 the n rows, of s bytes per value:
 
-    products      m n b / R
+    products      m n b / R + b^3 / (p C) + h t   of which the rank closes one pivot block of p
     copies        m n s / W     of streamed rows, to the device and back
     host          m n s / H     of streamed rows, read and written
-    critical path 2 b^2 n / R + b^3 / C + b n s / B + L: what the look-ahead of one block updates,
-                  closes and sends
+    critical path t = 2 b^2 n / R + b^3 / C + b n s / B + L: what the look-ahead of one block
+                  updates, closes and sends
 
-Before the first block its rows are read and closed, with nothing to do beside it.
+A message that a device waits for, or receives, takes a share h of it from the products: NCCL waits
+on some of the multiprocessors. Before the first block its rows are read and closed, with nothing to
+do beside it.
 """
 
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ class Rates:
         host: bytes that are read, and written at the same time, on the host by one rank.
         broadcast: bytes that a rank sends to all others.
         latency: seconds until a broadcast begins.
+        held: the share of a device that a broadcast takes while it is awaited.
+        setup: seconds of a solve besides its pivot blocks.
     """
 
     product: float
@@ -37,6 +41,8 @@ class Rates:
     host: float = float("inf")
     broadcast: float = float("inf")
     latency: float = 0.0
+    held: float = 0.0
+    setup: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,18 @@ def predict(
     rows = -(-n // ranks)
     moved = rows * n * itemsize if streamed else 0.0
     sent = block * n * itemsize / rates.broadcast + rates.latency if ranks > 1 else 0.0
-    close = block**2 * n / rates.product + block**3 / rates.closure
+    closure = block**3 / rates.closure
+    close = block**2 * n / rates.product + closure
+    ahead = block**2 * n / rates.product + close + sent
+    held = rates.held * ahead if ranks > 1 else 0.0
     parts: dict[Bound, float] = {
-        "products": rows * n * block / rates.product,
+        "products": rows * n * block / rates.product + closure / ranks + held,
         "copies": moved / rates.copy,
         "host": moved / rates.host,
-        "critical path": block**2 * n / rates.product + close + sent,
+        "critical path": ahead,
     }
     bound = max(parts, key=lambda name: parts[name])
     first = close + sent + (block * n * itemsize / min(rates.copy, rates.host) if streamed else 0)
     longest = max(parts[bound], 1e-12)
     shares: dict[Bound, float] = {name: seconds / longest for name, seconds in parts.items()}
-    return Prediction(first + n / block * parts[bound], bound, shares)
+    return Prediction(rates.setup + first + n / block * parts[bound], bound, shares)

@@ -22,11 +22,11 @@ from tri_apsp.gpu.padding import aligned
 from tri_apsp.memory import byte_size
 from tri_apsp.plan import Plan
 
-# Pivot blocks of rows that stay on a device: on two H200 in float32, 32768 vertices take 1.12 s by
-# 2048, 1.16 by 1024 and 1.21 by 4096; 16384 vertices gain nothing by more than 1024. A CPU closes
-# small blocks as fast as it multiplies.
-_GPU_BLOCKS = ((32768, 2048), (8192, 1024), (0, 512))
-_CPU_BLOCKS = ((2048, 256), (0, 64))
+# The share of the rows of a rank in a pivot block of rows that stay on a device, and the least and
+# most rows of one. On two H200 in float32, 32768 vertices take 1.12 s by 2048, 1.16 by 1024 and
+# 1.21 by 4096; 16384 vertices gain nothing by more than 1024. With more ranks, the others wait
+# longer for a block to be closed. A CPU closes small blocks as fast as it multiplies.
+_OF_ROWS, _GPU_BLOCK, _CPU_BLOCK = 1 / 8, (512, 2048), (64, 256)
 # The largest pivot block of streamed rows, and the least number of them.
 _LARGEST, _PARTS = 16384, 8
 # Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
@@ -34,8 +34,8 @@ _LARGEST, _PARTS = 16384, 8
 _STRIP, _SLOTS = 1 << 27, 4
 # The share of the free memory of a device that a solve may take.
 _SHARE = 0.95
-# A multiple of this many vertices fills whole tiles.
-_WHOLE = 128
+# A multiple of this many vertices fills whole tiles; of a resident pivot block, one of this many.
+_WHOLE, _UNIT = 128, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +89,7 @@ def plan_block_rows(
     *,
     memory: int,
     may_stream: bool,
+    in_place: bool = False,
     block: int | None = None,
     nonnegative: bool = True,
     threshold: int | None = None,
@@ -102,6 +103,7 @@ def plan_block_rows(
         config: of the engine.
         memory: the bytes that a solve may take on each device.
         may_stream: whether the rows are on the host, before and after the solve.
+        in_place: whether the rows are on the device already, in memory of their own.
         block: the most vertices of a pivot block; None: chosen here.
         nonnegative, threshold: see BlockRowSolver.
 
@@ -110,17 +112,17 @@ def plan_block_rows(
     """
     n, rows = sum(counts), max(counts)
     row = max(1, columns_of(n, device) * dtype.itemsize)
-    blocks = _CPU_BLOCKS if device.type == "cpu" else _GPU_BLOCKS
-    resident = block or next(size for least, size in blocks if n >= least)
-    resident = max(1, min(resident, rows))
+    least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
+    resident = block or min(most, max(least, int(_OF_ROWS * rows)))
+    resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
     strip = max(1, min(rows, _STRIP // row))
 
     def needed(held: int, width: int) -> int:
         # Panels of two pivot blocks, the rows that are held, and the column of what is multiplied.
-        return (2 * width + held) * row + min(held, rows) * width * dtype.itemsize
+        return (2 * width + held) * row + rows * width * dtype.itemsize
 
     chosen, streamed, slots = resident, 0, 0
-    total = needed(rows, resident)
+    total = needed(0 if in_place else rows, resident)
     if total > memory and may_stream:
         streamed, slots = strip, _SLOTS
         while True:

@@ -8,7 +8,7 @@ import itertools
 import pickle
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from types import TracebackType
 from typing import TypeAlias, TypeVar
 
@@ -36,7 +36,8 @@ _SHORT, _LONG = 2e-4, 0.02
 # Bytes of a value in the store, which holds no more than 8 MiB in each.
 _PART = 1 << 22
 
-_calls = itertools.count()  # of this process; all ranks make the same calls
+# The calls of this process with each group, whose ranks make the same calls.
+_calls: "defaultdict[str, itertools.count[int]]" = defaultdict(itertools.count)
 
 
 class ProcessGroup(Communicator):
@@ -50,7 +51,8 @@ class ProcessGroup(Communicator):
         self._group = group if group is not None else dist.group.WORLD
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
-        self._store = PrefixStore(f"tri_apsp/{members}/{next(_calls)}", _get_default_store())
+        prefix = f"tri_apsp/{members}/{next(_calls[members])}"
+        self._store = PrefixStore(prefix, _get_default_store())
         self._gathered, self._written = 0, deque[list[str]]()
         now = time.monotonic()
         # Of each other rank: its last sign, and when that was new.

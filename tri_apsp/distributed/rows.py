@@ -114,6 +114,10 @@ class TensorRows(HostRows):
     def sample(self, step: int) -> torch.Tensor:
         return self.tensor[::step]
 
+    def read(self, first: int, into: torch.Tensor) -> None:
+        if into.data_ptr() != self.tensor[first:].data_ptr():
+            super().read(first, into)
+
     def _read(self, first: int, into: Array) -> None:
         np.copyto(into, self._values[first : first + len(into)])
 

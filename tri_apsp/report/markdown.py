@@ -29,6 +29,7 @@ _ORDER = (
     "What do paths and negative cycles cost?",
     "How fast are sparse graphs?",
     "How fast are road networks?",
+    "How does it scale?",
     "How much energy does it take?",
     "What does tuning gain?",
 )

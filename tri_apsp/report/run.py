@@ -22,6 +22,7 @@ from tri_apsp.report.markdown import section, table, write_index, write_page, wr
 from tri_apsp.report.measuring import measure, missing
 from tri_apsp.report.roads import ROADS_STUDY
 from tri_apsp.report.rows import ORIGIN, StudyRows, origin_of
+from tri_apsp.report.scaling import SCALING_STUDY
 from tri_apsp.report.sparse import SPARSE_STUDY
 from tri_apsp.report.study import Group, Study, StudyRow, Target, correct, varied
 from tri_apsp.report.systems import SYSTEM_STUDIES
@@ -35,6 +36,7 @@ STUDIES: dict[str, Study] = {
         EXPONENTS_STUDY,
         SPARSE_STUDY,
         ROADS_STUDY,
+        SCALING_STUDY,
         *FIELD_STUDIES,
         *SYSTEM_STUDIES,
     )
