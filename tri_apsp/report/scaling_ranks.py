@@ -177,11 +177,9 @@ def _serve(rank: int, counts: Sequence[int], kind: str, port: int, pipe: Connect
                 count, function, arguments = pipe.recv()
             except (EOFError, OSError):
                 return
-            # One for each call on all ranks alike: ProcessGroup counts its calls in each process.
-            group = RankGroup(groups[count if rank < count else max(counts)], device)
             if rank < count:
                 try:
-                    with group:
+                    with RankGroup(groups[count], device) as group:
                         result = function(group, *arguments)
                 except Exception as error:
                     result = error
