@@ -113,7 +113,7 @@ class BlockRowSolver:
             if own is not None:
                 for begin, rows in self._rows.visit(own):
                     first = begin - own.begin
-                    rows.copy_(panel[:, first : first + rows.shape[1]])
+                    self._engine.copy((rows, panel[:, first : first + rows.shape[1]]))
                     if is_last:
                         self._last(begin, rows)
             if checkpoints is not None:
@@ -196,8 +196,8 @@ class BlockRowSolver:
     def _close(self, rows: Block, pivot: Pivot, panel: Block) -> None:
         """Store the closed rows of a pivot block in its panel."""
         count, inside = rows.shape[1], (pivot.begin, pivot.end)
-        closed = block(rows, (0, count), inside).contiguous()
-        engine = self._engine_of(count)
+        closed, engine = rows.new_empty((1, count, count)), self._engine_of(count)
+        engine.copy((closed, block(rows, (0, count), inside)))
         METHODS["kleene"].solve(closed, engine, Observer())
         engine.product(
             *(
@@ -210,7 +210,7 @@ class BlockRowSolver:
                 for part in _outside((0, self._columns), inside)
             )
         )
-        block(panel, (0, count), inside).copy_(closed)
+        engine.copy((block(panel, (0, count), inside), closed))
 
     def _lower(self, rows: Block, pivot: Pivot, panel: Block) -> None:
         """Lower rows of this rank outside a pivot block by paths through it."""
@@ -218,7 +218,7 @@ class BlockRowSolver:
         column = rows.new_empty((1, count, width))
         given, closed = block(rows, (0, count), inside), block(panel, (0, width), inside)
         self._engine.product(Update(column, given, closed, fresh=True))
-        given.copy_(column)
+        self._engine.copy((given, column))
         self._engine.product(
             *(
                 Update(block(rows, (0, count), part), column, block(panel, (0, width), part))

@@ -161,6 +161,9 @@ class _Solve:
                 tuned.config_for_call(call, wanted),
                 memory=memory,
                 may_stream=isinstance(self.weights, HostRows) and self.place is not None,
+                in_place=wishes.options.overwrite
+                and self.place is None
+                and columns_of(self.n, self.device) == self.n,
                 block=wishes.block,
                 nonnegative=nonnegative,
                 threshold=threshold,
@@ -168,6 +171,8 @@ class _Solve:
 
         plan = ranks.gather(ranks.together(decide))[0]
         assert plan is not None
+        if wishes.options.predecessors:
+            raise InputError("`predecessors` are not found in blocks of rows; leave them out.")
         return plan
 
     def _threshold(self, engine: str) -> int | None:
@@ -233,11 +238,12 @@ class _Solve:
         if isinstance(weights, HostRows) and self.device.type != "cpu":
             load(weights, start, rows)
             return ResidentRows(rows, self.n)
-        for begin, part in weights.parts():
-            into = rows[0, begin : begin + len(part)]
-            if part.data_ptr() != into.data_ptr():
-                into[:, : self.n].copy_(part)
-            into[:, self.n :] = no_edge(self.dtype)
+        own = rows[0, :, : self.n]
+        if isinstance(weights, HostRows):
+            weights.read(0, own)
+        elif weights.rows(0, self.count).data_ptr() != own.data_ptr():
+            own.copy_(weights.rows(0, self.count))
+        rows[0, :, self.n :] = no_edge(self.dtype)
         start(0, rows)
         return ResidentRows(rows, self.n)
 

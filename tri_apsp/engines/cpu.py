@@ -64,6 +64,13 @@ class CpuEngine(Engine):
         run_tasks(np.copyto, tasks, _PASS * values.size, thread_count())
         return copy
 
+    def copy(self, *copies: tuple[Block, Block]) -> None:
+        # By NumPy: threads of torch wait for their next work on cores that ours need.
+        for target, source in copies:
+            to, values = target.numpy(), source.numpy()
+            tasks: list[CpuTask] = [(to[part], values[part]) for part in _parts_of(values)]
+            run_tasks(np.copyto, tasks, _PASS * values.size, self._threads)
+
     @classmethod
     def value_ranges(
         cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
@@ -74,8 +81,6 @@ class CpuEngine(Engine):
         tasks: list[CpuTask] = []
         work = 0
         for update in updates:
-            if update.fresh:
-                update.c.fill_(self.no_edge)
             whole_c, whole_a, whole_b = (block.numpy() for block in update[:3])
             for rows, columns in itertools.product(
                 _outside(update.skip, whole_c.shape[1]), _outside(update.skip, whole_c.shape[2])
@@ -87,7 +92,8 @@ class CpuEngine(Engine):
                     for i in range(0, c.shape[1], height):
                         for j in range(0, c.shape[2], width):
                             part = c[item, i : i + height, j : j + width]
-                            tasks.append((part, a[item, i : i + height], b[item, :, j : j + width]))
+                            left, right = a[item, i : i + height], b[item, :, j : j + width]
+                            tasks.append((part, left, right, update.fresh))
         run_tasks(self._update, tasks, work, self._threads)
 
     def closure(self, d: Block) -> None:
@@ -267,7 +273,11 @@ class CpuEngine(Engine):
                 columns = -(-columns // 2 // self._width) * self._width
         return max(rows, 1), max(columns, 1)
 
-    def _update(self, c: Array, a: Array, b: Array, block_k: int | None = None) -> None:
+    def _update(
+        self, c: Array, a: Array, b: Array, fresh: bool = False, block_k: int | None = None
+    ) -> None:
+        if fresh:
+            c.fill(self.no_edge)
         depth = block_k or self._tiles.block_k
         self._product(
             c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth
