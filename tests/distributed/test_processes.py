@@ -108,10 +108,12 @@ def wrong_rows(kind):
         "nan": rows.masked_fill(rows == 1, float("nan")),
         "batch": rows[None],
         "out": rows,
+        "options": rows,
     }[kind if last else "out"]
     out = torch.empty(3, 3) if kind == "out" and last else None
+    options = {"predecessors": True} if kind == "options" and last else {}
     try:
-        distributed.shortest_paths(rows, out=out)
+        distributed.shortest_paths(rows, out=out, **options)
     except tri_apsp.ApspError as error:
         return str(error)
     return None
@@ -126,11 +128,12 @@ def wrong_rows(kind):
         ("nan", "has NaN at"),
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),
+        ("options", "`predecessors` must be the same on all ranks"),
     ],
 )
 def test_the_same_error_on_every_rank(ranks, kind, sentence):
     count, group = ranks
-    if count == 1 and kind in ("dtype", "columns"):
+    if count == 1 and kind in ("dtype", "columns", "options"):
         return  # there is no other rank to differ from
     errors = group.run(wrong_rows, kind)
     assert len(set(errors)) == 1

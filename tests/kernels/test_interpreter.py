@@ -27,6 +27,7 @@ GROUPS = (
         "engines/test_boolean.py",
         "engines/test_portable.py",
         "engines/test_triton_predecessors.py",
+        "distributed/test_predecessors.py",
     ],
     [
         "cycles/test_search.py",

@@ -99,6 +99,7 @@ PREDECESSOR_KERNELS = (
     "_search_lists_kernel",
     "_search_kernel",
     "_collect_kernel",
+    "_check_kernel",
     "_search_rest_kernel",
     "_fewest_edges_kernel",
 )
@@ -302,8 +303,8 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     types = dict.fromkeys(
         ("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr"), "*i32"
     )
-    types |= dict.fromkeys(("masks_ptr", "counts_ptr", "queue_ptr"), "*i32")
-    types |= {"ends_ptr": "*i64", "capacity": "i64"}
+    types |= dict.fromkeys(("masks_ptr", "counts_ptr", "doubts_ptr", "loops_ptr"), "*i32")
+    types |= {"queue_ptr": "*i32", "ends_ptr": "*i64", "capacity": "i64"}
     constants["num_warps"] = triton_predecessors.warps(kernel)
     return _variant(kernel, dtype, capability, constants, **types)
 

@@ -17,13 +17,22 @@ from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
-from tri_apsp.distributed.device_rows import DeviceRows, ResidentRows, StreamedRows, load, store
+from tri_apsp.distributed.device_rows import (
+    DeviceRows,
+    ResidentRows,
+    Start,
+    StreamedRows,
+    load,
+    store,
+)
 from tri_apsp.distributed.layout import Layout
 from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows, usable_memory
+from tri_apsp.distributed.predecessors import find_row_predecessors
 from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.memory import require_memory
 from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
@@ -92,6 +101,7 @@ class _Solve:
         self.ranks, self.weights, self.place, self.wishes = ranks, weights, target, wishes
         self.progress = progress
         self.device, self.dtype = wishes.device, weights.dtype
+        _check_options(ranks, wishes, target)
         self.counts = _agreed_counts(ranks, weights, wishes.device)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first = sum(self.counts[: ranks.rank])
@@ -122,10 +132,13 @@ class _Solve:
             self.potentials = search.potentials()
         sources = torch.arange(self.first, self.first + self.count)
         cycle = self.components[0].cycle if self.components else None
+        predecessors = self._predecessors() if self.wishes.options.predecessors else None
         distances = self._distances()
+        if predecessors is not None:
+            predecessors = predecessors.to(distances.device)
         if self.checkpoints is not None:
             self.checkpoints.remove()
-        return Result(distances, self.plan, None, cycle, sources)
+        return Result(distances, self.plan, predecessors, cycle, sources)
 
     def _opened(self, target: Target) -> HostRows:
         """Return the place of the distances of this rank, which rank 0 makes."""
@@ -171,8 +184,12 @@ class _Solve:
 
         plan = ranks.gather(ranks.together(decide))[0]
         assert plan is not None
-        if wishes.options.predecessors:
-            raise InputError("`predecessors` are not found in blocks of rows; leave them out.")
+        if plan.is_streamed and wishes.options.predecessors:
+            raise InputError(
+                f"`predecessors` needs rows that stay on their devices, but {max(self.counts)} "
+                f"rows of {self.n} vertices are streamed through one; use more devices, or leave "
+                "predecessors out."
+            )
         return plan
 
     def _threshold(self, engine: str) -> int | None:
@@ -234,10 +251,14 @@ class _Solve:
             )
         if self.resident is None:
             self.resident = self._memory(columns)
-        rows = self.resident
+        self._load(weights, start, self.resident)
+        return ResidentRows(self.resident, self.n)
+
+    def _load(self, weights: Rows, start: Start, rows: Block) -> None:
+        """Copy the rows that a solve starts from to the device."""
         if isinstance(weights, HostRows) and self.device.type != "cpu":
             load(weights, start, rows)
-            return ResidentRows(rows, self.n)
+            return
         own = rows[0, :, : self.n]
         if isinstance(weights, HostRows):
             weights.read(0, own)
@@ -245,7 +266,6 @@ class _Solve:
             own.copy_(weights.rows(0, self.count))
         rows[0, :, self.n :] = no_edge(self.dtype)
         start(0, rows)
-        return ResidentRows(rows, self.n)
 
     def _memory(self, columns: int) -> Block:
         """Return memory for the rows on the device: that of the result, if it can be."""
@@ -275,19 +295,61 @@ class _Solve:
             self._reweight(rows, own, 1, lowest=0)
 
     def _finish(self, begin: int, rows: Block) -> ValueRange:
-        """Make solved rows, from `begin` on, distances; return their value range before."""
+        """Make solved rows, from `begin` on, distances, unless predecessors are still to be found
+        in them; return their value range before.
+        """
         rows = rows[:, :, : self.n]
-        own = slice(self.first + begin, self.first + begin + rows.shape[1])
         allowed = self._allowed()
         engine = engines.type_of(self.plan.engine)
         (found,) = engine.value_ranges([rows], allowed.beyond)
         if allowed.beyond != no_edge(self.dtype):
             rows.masked_fill_(rows >= allowed.beyond, no_edge(self.dtype))
+        if not self.wishes.options.predecessors:
+            self._take_back(begin, rows)
+        return found
+
+    def _take_back(self, begin: int, rows: Block) -> None:
+        """Take back potentials, and mark the pairs with a walk through a negative cycle."""
+        own = slice(self.first + begin, self.first + begin + rows.shape[1])
         if self.potentials is not None:
             self._reweight(rows, own, -1)
+        self._mark(rows, own, minus_infinity(self.dtype))
+
+    def _mark(self, rows: Block, own: slice, value: float) -> None:
         for component in self.components:
             before, after = (x.to(self.device) for x in (component.before, component.after))
-            rows[0].masked_fill_(before[own, None] & after, minus_infinity(self.dtype))
+            rows[0].masked_fill_(before[own, None] & after, value)
+
+    def _predecessors(self) -> torch.Tensor:
+        """Return the predecessors of this rank, in the graph that was solved; then make the rows
+        distances.
+        """
+        assert self.resident is not None
+        ranks, weights, rows = self.ranks, self.weights, self.resident[:, :, : self.n]
+        nonnegative = self.plan.nonnegative or self.potentials is not None
+        edges: torch.Tensor | None = None
+        if isinstance(weights, (TensorRows, TensorOnDevice)) and self.removed is None:
+            is_solved = self.potentials is None and weights.tensor.device == self.device
+            edges = weights.tensor if is_solved else None
+        size = rows.numel() * (torch.int32.itemsize + (self.dtype.itemsize if edges is None else 0))
+        what = f"the search for predecessors of {self.count} rows of {self.n} vertices"
+        ranks.together(lambda: require_memory(what, size, self.device, "use more devices"))
+        if ranks.any(edges is None):
+            edges = self._new_rows(self.count, self.n)[0]
+            self._load(weights, self._start, edges[None])
+            (values,) = engines.type_of(self.plan.engine).value_ranges([edges[None]], None)
+            nonnegative = not ranks.any(values.lowest < 0)
+        assert edges is not None
+        found = find_row_predecessors(
+            ranks,
+            edges,
+            rows[0].contiguous(),
+            self.counts,
+            self.plan.config,
+            nonnegative=nonnegative,
+        )
+        self._take_back(0, rows)
+        self._mark(found[None], slice(self.first, self.first + self.count), -1)
         return found
 
     def _allowed(self) -> DistanceRange:
@@ -390,6 +452,26 @@ class _Solve:
 
 def _unchanged(begin: int, rows: Block) -> None:
     pass
+
+
+def _check_options(ranks: Communicator, wishes: Wishes, target: Target | None) -> None:
+    """Refuse options by which ranks would do different things.
+
+    Raises:
+        InputError: ranks differ in one.
+    """
+    own = wishes.options._asdict() | {
+        "checkpoint": wishes.checkpoint is not None,
+        "out": target is not None,
+    }
+    first, *others = ranks.gather(own)
+    for rank, other in enumerate(others, start=1):
+        for name, value in first.items():
+            if other[name] != value:
+                raise InputError(
+                    f"`{name}` must be the same on all ranks, but rank 0 and rank {rank} differ; "
+                    "give each rank the same."
+                )
 
 
 def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:

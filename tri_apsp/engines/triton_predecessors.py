@@ -2,11 +2,11 @@
 
 The host blocks once, to read which sources may have a loop of predecessors. If there are any, it
 also blocks after each search of a strip, to count the pairs that are left, and once before the
-queues.
+queues. With an exchange it blocks too wherever ranks send each other something.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ import triton
 
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Tolerance
+from tri_apsp.engines.row_exchange import ALL_ROWS, RowExchange
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge
@@ -40,9 +41,9 @@ _ROWS = 8
 # Searches of a strip go on while one finds at least this share of the pairs that are left; then
 # each source has its queue.
 _LEAST_SHARE = 1 / 8
-# Of each listed edge, when edges are sorted by their source: keys, order, sorted edges, and what
-# torch.sort allocates.
-_BYTES_TO_SORT = 48
+# Of each listed edge, when edges are sorted by their source: targets, keys, order, sorted edges,
+# and what torch.sort allocates.
+_BYTES_TO_SORT = 56
 
 # The constants of each kernel beside those of the dtype.
 _CONSTANTS: dict[Any, dict[str, int]] = {
@@ -61,10 +62,8 @@ def predecessors_workspace(weights: torch.Tensor) -> float:
     `weights`.
     """
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
-    # Bytes for each pair of vertices.
-    edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[
-        0
-    ]  # sources, targets, weights; bits, counts and ends
+    # Bytes for each pair of vertices: sources and weights; bits, counts and ends.
+    edge_lists = (4 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]
     # Predecessors, distances and a mask; with it the distances reached before, or a copy of it in
     # int32 while it is counted.
     strip = min(1.0, _WIDTH / n) * (4 + itemsize + 1 + max(itemsize, 4))
@@ -72,20 +71,29 @@ def predecessors_workspace(weights: torch.Tensor) -> float:
     return (edge_lists + max(strip, queues)) / itemsize
 
 
+def sources_together(dtype: torch.dtype) -> int:
+    """Return how many sources are searched at a time."""
+    return min(_LANE_BYTES // dtype.itemsize, _WIDTH)
+
+
 def find_predecessors(
-    weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance
+    weights: torch.Tensor,
+    distances: Block,
+    sizes: torch.Tensor,
+    tolerance: Tolerance,
+    exchange: RowExchange = ALL_ROWS,
 ) -> torch.Tensor:
     """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see
-    Engine.predecessors.
+    Engine.predecessors. With an exchange, of rows of one graph; see Engine.row_predecessors.
     """
-    if not distances.numel():
+    if exchange.has_all and not distances.numel():
         return torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
-    return _PredecessorSearch(weights, distances, sizes, tolerance).run()
+    return _PredecessorSearch(weights, distances, sizes, tolerance, exchange).run()
 
 
 @dataclass(frozen=True)
 class _Strip:
-    """Sources from i0 on, and their distances and predecessors, transposed."""
+    """Sources of the rows from i0 on, and their distances and predecessors, transposed."""
 
     i0: int
     width: int
@@ -99,10 +107,16 @@ class _PredecessorSearch:
     """
 
     def __init__(
-        self, weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance
+        self,
+        weights: torch.Tensor,
+        distances: Block,
+        sizes: torch.Tensor,
+        tolerance: Tolerance,
+        exchange: RowExchange,
     ) -> None:
         self.weights, self.distances, self.sizes = weights, distances, sizes
-        self.batch, self.n, _ = distances.shape
+        self.exchange = exchange
+        self.batch, self.rows, self.n = distances.shape
         self.relative = tolerance.relative
         # absolute, cycle_relative and cycle_absolute; not read for integers.
         self.tolerance = distances
@@ -110,90 +124,115 @@ class _PredecessorSearch:
             self.tolerance = distances.new_empty(3)
             for part, value in zip(self.tolerance, tolerance[1:4], strict=True):
                 part.copy_(value) if isinstance(value, torch.Tensor) else part.fill_(value)
-        self.strides = self.n, *weights.stride()
+        self.shape = self.rows, self.n, exchange.first
         self.pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
-        self.flags = self.pred.new_zeros(self.batch, self.n)
-        self.blocks = triton.cdiv(self.n, _TILE[0])
-        self.capacity = max(1, distances.numel() // _PAIRS_PER_EDGE)
+        self.flags = self.pred.new_zeros(self.batch, self.rows)
+        self.doubts = self.pred.new_zeros(self.batch, self.n)
+        self.capacity = max(1, self.batch * self.n**2 // _PAIRS_PER_EDGE)
+        # The weights of all vertices, once they are there.
+        self.all_weights = weights
 
     def launch(self, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
-        _launcher(kernel, self.distances.dtype, self.relative)(grid, *args)
+        if all(grid):  # a rank may have no rows
+            _launcher(kernel, self.distances.dtype, self.relative)(grid, *args)
 
     def run(self) -> torch.Tensor:
         self._list_edges()
-        for strip in self._strips():
+        # A strip has the sources from a multiple of _WIDTH on, as far as there are rows of them.
+        first, end = self.exchange.first, self.exchange.first + self.rows
+        strips = range(first // _WIDTH, triton.cdiv(end, _WIDTH))
+        for strip in self._transposed(strips):
             self._search(strip, strip.distances)
             self._collect(strip)
-        del strip  # frees its memory before that of another one is allocated
-        self.launch(
-            predecessors._search_rest_kernel,
-            (self.n, self.batch, 1),
-            self.pred,
-            self.flags,
-            self.weights,
-            self.distances,
-            self.tolerance,
-            *self.strides,
-        )
-        loops = self.flags == int(predecessors.POSSIBLE_LOOP.value)
+            del strip  # frees its memory before that of another one is allocated
+        self._check()
+        loops = self.flags >= int(predecessors.ZERO_CYCLE.value)
+        loops |= self.flags == int(predecessors.NOT_CLOSER.value | predecessors.INEXACT.value)
         # Sources with a loop are searched again, by the fewest edges. A search by edges frees its
         # strips before the queues are allocated.
-        if bool(loops.any()) and self._search_by_edges(loops):
-            self._search_queues()
+        if self.exchange.any(bool(loops.any())) and self._search_by_edges(strips, loops):
+            self._search_queues(loops)
         return self.pred
 
     def _list_edges(self) -> None:
-        batch, n, blocks, like = self.batch, self.n, self.blocks, self.distances
-        tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
-        nearest, parts = like.new_empty((batch, n)), like.new_empty((batch, blocks, n))
+        """List the tight edges from own vertices, and receive those from others."""
+        batch, n, exchange = self.batch, self.n, self.exchange
+        w, d = self.weights[:, exchange.own], self.distances[:, exchange.own]
+        rows, first = d.shape[1], exchange.first + exchange.own.start
+        blocks = max(1, triton.cdiv(rows, _TILE[0]))
+        nearest = d.new_empty((batch, rows)) if rows else d.new_full((batch, 1), no_edge(d.dtype))
         self.launch(
             tight_edges._nearest_kernel,
-            (triton.cdiv(batch * n, _ROWS), 1, 1),
+            (triton.cdiv(batch * rows, _ROWS), 1, 1),
             nearest,
-            like,
-            batch * n,
+            d,
+            batch * rows,
+            rows,
             n,
+            first,
         )
-        graph = self.weights, like, self.tolerance
-        self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
+        self.shortest = exchange.least(nearest.amin(1))
+        tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
+        parts = d.new_empty((batch, blocks, n))
+        graph, shape = (w, d, self.tolerance), (blocks, rows, n, first, *w.stride())
+        self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *shape)
+        bounds = exchange.greatest(parts.amax(1))
         masks, counts = self.pred.new_empty((2, batch, n, blocks))
-        self.launch(
-            tight_edges._count_kernel, tiles, masks, counts, parts.amax(1), *graph, *self.strides
-        )
-        self.shortest, self.ends = nearest.amin(1), counts.view(-1).cumsum(0)
-        self.sources, self.targets = self.pred.new_empty((2, self.capacity))
-        self.lengths = like.new_empty(self.capacity)
-        self.launch(
-            tight_edges._list_kernel,
-            (triton.cdiv(n * blocks, _BLOCK), batch, 1),
-            self.sources,
-            self.targets,
-            self.lengths,
-            self.ends,
-            masks,
-            counts,
-            self.weights,
-            self.capacity,
-            blocks,
-            *self.strides,
-        )
+        self.launch(tight_edges._count_kernel, tiles, masks, counts, bounds, *graph, *shape)
+        ends = counts.view(-1).cumsum(0)
 
-    def _strips(self) -> Iterator[_Strip]:
-        """Yield the strips in turn, each in the memory of the one before it."""
-        batch, n = self.batch, self.n
-        widest = min(n, _WIDTH)
+        def listed(capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
+            sources, lengths = self.pred.new_empty(capacity), d.new_empty(capacity)
+            self.launch(
+                tight_edges._list_kernel,
+                (triton.cdiv(n * blocks, _BLOCK), batch, 1),
+                sources,
+                lengths,
+                ends,
+                masks,
+                counts,
+                w,
+                capacity,
+                blocks,
+                n,
+                first,
+                *w.stride(),
+            )
+            return sources, lengths
+
+        if exchange.has_all:  # the host does not wait for the number of edges
+            self.ends, self.blocks = ends, blocks
+            self.sources, self.lengths = listed(self.capacity)
+            return
+        own_counts = counts.view(n, blocks).sum(1)
+        own_ends = own_counts.cumsum(0)
+        self.ends, self.blocks = exchange.total(own_counts).cumsum(0), 1
+        if int(self.ends[-1]) > self.capacity:
+            self.all_weights = exchange.all_rows(self.weights)
+            self.sources, self.lengths = self.pred.new_empty(1), d.new_empty(1)
+            return
+        lists = listed(max(1, int(own_ends[-1])))
+        _, _, self.sources, self.lengths = exchange.merged(own_ends - own_counts, own_ends, *lists)
+
+    def _transposed(self, strips: Iterable[int]) -> Iterator[_Strip]:
+        """Yield strips in turn, each in the memory of the one before it."""
+        batch, rows, n = self.batch, self.rows, self.n
+        widest = min(rows, _WIDTH)
         distances, pred = (
             like.new_empty(batch * n * widest) for like in (self.distances, self.pred)
         )
-        for i0 in range(0, n, widest):
-            width = min(widest, n - i0)
+        for number in strips:
+            i0, end = (
+                min(max(place * _WIDTH - self.exchange.first, 0), rows)
+                for place in (number, number + 1)
+            )
+            width = end - i0
             shape = batch, n, width
             size = batch * n * width
             strip = _Strip(i0, width, distances[:size].view(shape), pred[:size].view(shape))
-            grid = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
             self.launch(
                 predecessors._transpose_kernel,
-                grid,
+                self._tiles(width),
                 strip.distances,
                 strip.predecessors,
                 self.weights,
@@ -201,9 +240,13 @@ class _PredecessorSearch:
                 self.tolerance,
                 i0,
                 width,
-                *self.strides,
+                *self.shape,
+                *self.weights.stride(),
             )
             yield strip
+
+    def _tiles(self, width: int) -> tuple[int, int, int]:
+        return triton.cdiv(width, _TILE[0]) * triton.cdiv(self.n, _TILE[1]), self.batch, 1
 
     def _search(self, strip: _Strip, reachable: torch.Tensor) -> None:
         """Search for the missing predecessors of a strip, among the vertices whose distance in
@@ -211,7 +254,7 @@ class _PredecessorSearch:
         """
         width, n = strip.width, self.n
         of_strip = strip.predecessors, strip.distances, reachable
-        common = self.tolerance, self.capacity, self.blocks, width
+        common = self.tolerance, self.capacity, self.blocks, width, n
         listed = (
             triton.cdiv(width, _LANE_BYTES // reachable.itemsize) * triton.cdiv(n, _GROUP),
             self.batch,
@@ -225,101 +268,152 @@ class _PredecessorSearch:
             self.lengths,
             self.ends,
             *common,
-            n,
         )
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), self.batch, 1
         self.launch(
             predecessors._search_kernel,
             whole,
             *of_strip,
-            self.weights,
+            self.all_weights,
             self.sizes,
             self.ends,
             *common,
-            *self.strides,
+            *self.all_weights.stride(),
         )
 
     def _collect(self, strip: _Strip) -> None:
-        grid = triton.cdiv(strip.width, _TILE[0]) * triton.cdiv(self.n, _TILE[1]), self.batch, 1
         self.launch(
             predecessors._collect_kernel,
-            grid,
+            self._tiles(strip.width),
             self.pred,
-            self.flags,
+            self.doubts,
             self.shortest,
             strip.predecessors,
-            self.weights,
             self.distances,
             self.tolerance,
             strip.i0,
             strip.width,
-            *self.strides,
+            *self.shape,
         )
 
-    def _search_by_edges(self, loops: torch.Tensor) -> bool:
-        """Extend the paths from the sources in `loops` (batch, n) by one edge at a time; return
+    def _check(self) -> None:
+        """Check the predecessors of the vertices that are in doubt on some rank."""
+        found = self.pred, self.flags
+        for vertices, edges, back in self.exchange.beside(
+            self.doubts, self.weights, self.distances
+        ):
+            targets, columns = vertices.to(torch.int32), len(vertices)
+            beside = targets, edges, back, self.distances, self.tolerance
+            shape = columns, *self.shape, *edges.stride()
+            tiles = triton.cdiv(self.rows, _TILE[0]) * triton.cdiv(columns, _TILE[1])
+            self.launch(
+                predecessors._check_kernel,
+                (tiles, self.batch, 1),
+                *found,
+                self.doubts,
+                self.shortest,
+                *beside,
+                *shape,
+            )
+            rows = self.rows, self.batch, 1
+            self.launch(predecessors._search_rest_kernel, rows, *found, *beside, *shape)
+
+    def _search_by_edges(self, strips: Iterable[int], loops: torch.Tensor) -> bool:
+        """Extend the paths from the sources in `loops` (batch, rows) by one edge at a time; return
         whether pairs are left for queues.
         """
-        queues_needed = False
-        for strip in self._strips():
-            pred = strip.predecessors
-            sources = loops[:, strip.i0 : strip.i0 + strip.width]
-            # Of other sources the strip takes what was found.
-            found = self.pred[:, strip.i0 : strip.i0 + strip.width].mT
-            torch.where(sources[:, None], pred, found, out=pred)
-            remaining: float = math.inf
-            while True:
-                unreached = pred == int(predecessors.SEARCH.value)
-                # torch converts the mask to the dtype of the sum: int32, which holds the count of a
-                # graph, needs half of int64.
-                before, remaining = remaining, int(unreached.sum((1, 2), dtype=torch.int32).sum())
-                if remaining == 0 or remaining > (1 - _LEAST_SHARE) * before:
-                    break
-                # Paths grow by one edge: only vertices reached before this search may be
-                # predecessors.
-                self._search(
-                    strip, strip.distances.masked_fill(unreached, no_edge(strip.distances.dtype))
-                )
-            queues_needed |= remaining > 0
-            self._collect(strip)
-        return queues_needed
+        exchange = self.exchange
+        # Of floats, what is found depends on when queues take over, which ranks with sources of one
+        # strip decide together.
+        divided = exchange.divided(_WIDTH) if self.distances.is_floating_point() else []
+        own = [number for number in strips if number not in divided]
+        left = False
+        for numbers, total in ((own, int), (divided, exchange.total)):
+            for strip in self._transposed(numbers):
+                left |= self._extend(strip, loops, total)
+                del strip
+        return bool(exchange.any(left))
 
-    def _search_queues(self) -> None:
-        """Search a queue for each source with a pair that is still to be found."""
-        n, row_count = self.n, self.batch * self.n
-        count = int(self.ends[-1])
-        targets, lengths, ends = self.targets, self.lengths, self.ends
-        if listed := count <= self.capacity:
-            # The lists are by target, and the queues need them by source: sort the edges by row =
-            # graph * n + source.
-            graph_ends = self.ends[n * self.blocks - 1 :: n * self.blocks].contiguous()
-            places = torch.arange(count, device=ends.device)
-            rows_of_edges = (
-                torch.bucketize(places, graph_ends, out_int32=True, right=True) * n
-                + self.sources[:count]
+    def _extend(self, strip: _Strip, loops: torch.Tensor, total: Callable[[int], int]) -> bool:
+        """Extend the paths of one strip, while a search finds a share of the pairs that are left;
+        return whether some are left. `total` adds up the counts of all ranks.
+        """
+        pred, own = strip.predecessors, self.exchange.own
+        rows = slice(strip.i0, strip.i0 + strip.width)
+        # Of other sources the strip takes what was found.
+        found = self.pred[:, rows].mT
+        torch.where(loops[:, None, rows], pred, found, out=pred)
+        stop = self.rows if own.stop is None else own.stop
+        counted = slice(max(own.start - strip.i0, 0), max(stop - strip.i0, 0))
+        remaining: float = math.inf
+        while True:
+            unreached = pred == int(predecessors.SEARCH.value)
+            # torch converts the mask to the dtype of the sum: int32, which holds the count of a
+            # graph, needs half of int64.
+            counts = unreached[:, :, counted].sum((1, 2), dtype=torch.int32)
+            before, remaining = remaining, total(int(counts.sum()))
+            if remaining == 0 or remaining > (1 - _LEAST_SHARE) * before:
+                break
+            # Paths grow by one edge: only vertices reached before this search may be predecessors.
+            self._search(
+                strip, strip.distances.masked_fill(unreached, no_edge(strip.distances.dtype))
             )
-            rows_of_edges, order = rows_of_edges.sort(stable=True)
-            targets, lengths = targets[order], lengths[order]
-            # Where the edges of each row end.
-            rows = torch.arange(row_count, device=ends.device, dtype=torch.int32)
-            ends = torch.searchsorted(rows_of_edges, rows, right=True)
-        programs = min(row_count, _programs(self.distances))
-        queues = self.pred.new_empty((programs, n))
+        self._collect(strip)
+        return remaining > 0
+
+    def _search_queues(self, loops: torch.Tensor) -> None:
+        """Search a queue for each source with a pair that is still to be found."""
+        exchange = self.exchange
+        count = int(self.ends[-1])
+        listed = count <= self.capacity
+        edges = self.sources, self.lengths, self.ends
+        if listed:
+            edges = self._by_source(count)
+        has_all = exchange.has_all or not listed
+        self._launch_queues(loops, edges, listed, has_all)
+        if not has_all and self.distances.is_floating_point():
+            # What rounding hides from the lists is found by all edges.
+            left = self.pred == int(predecessors.SEARCH.value)
+            if exchange.any(bool(left.any())):
+                self.all_weights = exchange.all_rows(self.weights)
+                self._launch_queues(loops, edges, listed, True)
+
+    def _by_source(self, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the targets and lengths of the edges by source, and where those of each source of
+        each graph end. The lists are by target.
+        """
+        n, device = self.n, self.ends.device
+        ends = self.ends[self.blocks - 1 :: self.blocks].contiguous()
+        places = torch.arange(count, device=device)
+        targets = torch.bucketize(places, ends, out_int32=True, right=True)
+        # Sort by graph * n + source.
+        sources = targets // n * n + self.sources[:count]
+        sources, order = sources.sort(stable=True)
+        targets = targets[order].remainder_(n)
+        all_sources = torch.arange(self.batch * n, device=device, dtype=torch.int32)
+        ends = torch.searchsorted(sources, all_sources, right=True)
+        return targets, self.lengths[order], ends
+
+    def _launch_queues(
+        self, loops: torch.Tensor, edges: tuple[torch.Tensor, ...], listed: bool, has_all: bool
+    ) -> None:
+        all_rows = self.batch * self.rows
+        programs = min(all_rows, _programs(self.distances))
         self.launch(
             fewest_edges._fewest_edges_kernel,
             (programs, 1, 1),
             self.pred,
-            self.flags,
-            queues,
-            targets,
-            lengths,
-            ends,
-            self.weights,
+            loops.to(torch.int32),
+            self.pred.new_empty((programs, self.n)),
+            *edges,
+            self.all_weights,
             self.distances,
             self.tolerance,
             int(listed),
-            row_count,
-            *self.strides,
+            int(has_all),
+            all_rows,
+            *self.shape,
+            *self.all_weights.stride(),
         )
 
 

@@ -25,7 +25,9 @@ def find_predecessors(
         engine: of the solve.
     """
     nonnegative = checked is not None and checked.lowest >= 0
-    tolerance = _tolerance(distances, nonnegative=nonnegative)
+    needs_largest = distances.is_floating_point() and not nonnegative
+    largest = largest_magnitude(distances) if needs_largest else None
+    tolerance = tolerance_of(distances.dtype, distances.shape[-1], largest)
     return engine.predecessors(batch.weights, distances, tolerance)
 
 
@@ -39,7 +41,7 @@ def find_predecessors_of_any_sign(
     """
     if not check:
         return find_predecessors(batch, distances, None, engine)
-    tolerance = _tolerance(distances, nonnegative=True)
+    tolerance = tolerance_of(distances.dtype, distances.shape[-1], None)
     found = engine.predecessors_by_product(batch.weights, distances, tolerance)
     if found is None:
         (of_distances,) = engine.value_ranges([distances], no_edge(distances.dtype))
@@ -47,19 +49,22 @@ def find_predecessors_of_any_sign(
     return found
 
 
-def _tolerance(distances: torch.Tensor, *, nonnegative: bool) -> Tolerance:
+def tolerance_of(dtype: torch.dtype, n: int, largest: torch.Tensor | None) -> Tolerance:
     """Return how far sums may be from distances that they equal.
+
+    Args:
+        dtype, n: of the graph.
+        largest: the largest magnitude of a distance; None: no weight is negative, or of integers.
 
     Without negative weights, the rounding of a sum is relative to it. With them it is relative to
     the largest part of the sum, for which the largest distance stands. A cycle may weigh 0 if
     rounding may hide as much at each of n edges: twice as much, since the distances along it, and
     the distance back, are rounded too.
     """
-    if not distances.dtype.is_floating_point:
+    if not dtype.is_floating_point:
         return Tolerance(0, 0, 0, 0, has_absolute=False)
-    relative = _UNITS * torch.finfo(distances.dtype).eps
-    cycle = 2 * distances.shape[-1] * relative
-    if nonnegative:
+    relative = _UNITS * torch.finfo(dtype).eps
+    cycle = 2 * n * relative
+    if largest is None:
         return Tolerance(relative, 0, cycle, 0, has_absolute=False)
-    largest = largest_magnitude(distances)
     return Tolerance(relative, relative * largest, 0, cycle * largest, has_absolute=True)

@@ -51,34 +51,28 @@ def fewest_edges(pred, offsets, targets, weights, start, d, no_edge, relative, a
 
 
 @kernel
-def fewest_edges_of_row(  # type: ignore[no-untyped-def]
-    pred, w, d, n, i, offsets, targets, weights, no_edge, relative, absolute
-):
-    """Write the predecessors pred[i, :n] in a dense graph, as above."""
-    left = fewest_edges(
-        pred[i, :n], offsets, targets, weights, i, d[i, :n], no_edge, relative, absolute
-    )
-    if left and relative > 0:
-        _reach_rest(pred, w, d, n, i, no_edge, relative, absolute)
+def reach_rest(pred, start, d, targets, edges, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+    """Write the predecessors that rounding hides from fewest_edges: by any edge, with the smallest
+    tolerance that reaches a vertex.
 
-
-@kernel
-def _reach_rest(pred, w, d, n, i, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that
-    reaches a vertex.
+    Args:
+        targets: ascending, at least the vertices without a predecessor.
+        edges: [n, targets], the weights of the edges to them.
     """
     left = True
     while left and relative < 1:
         left, changed = False, False
-        for j in range(n):
-            y = d[i, j]
-            if pred[i, j] >= 0 or j == i or not y < no_edge:
+        for column in range(len(targets)):
+            j = targets[column]
+            y = d[j]
+            if pred[j] >= 0 or j == start or not y < no_edge:
                 continue
             left = True
-            for k in range(n):
-                reached = (k == i or pred[i, k] >= 0) and k != j and w[k, j] < no_edge
-                if reached and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
-                    pred[i, j] = k
+            for k in range(len(d)):
+                x = edges[k, column]
+                reached = (k == start or pred[k] >= 0) and k != j and x < no_edge
+                if reached and d[k] + x <= y + (relative * abs(y) + absolute):
+                    pred[j] = k
                     changed = True
                     break
         if not changed:

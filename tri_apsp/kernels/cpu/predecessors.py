@@ -7,14 +7,19 @@
             where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i
             elsewhere pred[i, j] = argmin of d[i, k] + w[k, j] over the list of j,
                 which is read until every sum is as small as the distance
+    for each strip, and each vertex j that this leaves in doubt:                 # check_strip
+        where no sum of the list is the distance, search all edges to j
+        flag the sources whose predecessors may form a loop
     for each source whose predecessors may form a loop:                          # fewest_edges
         breadth-first search along the edges with d[i, k] + w[k, j] = d[i, j]
 
 A loop has an edge (k, j) with d[i, k] >= d[i, j]. If every sum along it is its distance within the
 tolerance, then its weight is so small that w[k, j] + d[j, k] is within that of a cycle.
 
-The graph and the tolerance are as in tight_edges.py. Small graphs need no lists and no strips, but
-are searched by every edge, many in one call.
+Only the check needs edges and distances of other sources than those of the strip.
+
+The rows of the graph and the tolerance are as in tight_edges.py. Small graphs need no lists and no
+strips, but are searched by every edge, many in one call.
 """
 
 from typing import Any
@@ -26,7 +31,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.compilation import kernel
-from tri_apsp.kernels.cpu.fewest_edges import fewest_edges_of_row
+from tri_apsp.kernels.cpu.fewest_edges import fewest_edges, reach_rest
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
@@ -181,18 +186,78 @@ def _needs_check(typing_context, best, distances, lightest, lowest, relative, ab
 
 
 @kernel
+def check_strip(  # type: ignore[no-untyped-def]
+    pred,
+    first_column,
+    flags,
+    doubts,
+    d,
+    n,
+    first,
+    i0,
+    targets,
+    begin,
+    end,
+    edges,
+    back,
+    no_edge,
+    relative,
+    absolute,
+    cycle_relative,
+    cycle_absolute,
+):
+    """Check the predecessors of the rows from i0 to i0 + LANES: where rounding hid the right edge,
+    take the best of all edges. Set flags.
+
+    Args:
+        pred: [LANES, ...], the predecessors of these rows, from the vertex `first_column` on.
+        doubts: as search_strip leaves them.
+        flags: [rows] of uint8, in which the flags of sources are set.
+        targets: vertices, of which those from `begin` to `end` are checked, where they are in
+            doubt.
+        edges: [n, targets], the weights of the edges to them.
+        back: [targets, n], the distances from them.
+    """
+    i1 = min(i0 + VECTORS * VECTOR_BYTES // d.itemsize, len(d))
+    for column in range(begin, end):
+        j = targets[column]
+        if not doubts[j]:
+            continue
+        for i in range(i0, i1):
+            k, y = pred[i - i0, j - first_column], d[i, j]
+            # Numba has no `in` for a few variables.
+            if not y < no_edge or first + i == j or first + i == k:
+                continue
+            if k < 0 or d[i, k] + edges[k, column] > y + (relative * abs(y) + absolute):
+                best = no_edge
+                for other in range(n):
+                    x, z = edges[other, column], d[i, other]
+                    if other != j and x < no_edge and z < no_edge and z + x < best:
+                        best, k = z + x, other
+                pred[i - i0, j - first_column] = k
+                flags[i] |= INEXACT
+            if k >= 0 and d[i, k] >= y and back[column, k] < no_edge:
+                flags[i] |= NOT_CLOSER
+                if edges[k, column] + back[column, k] <= cycle_relative * abs(y) + cycle_absolute:
+                    flags[i] |= ZERO_CYCLE
+
+
+@kernel
 def search_strip(  # type: ignore[no-untyped-def]
     pred,
     flags,
+    doubts,
     w,
     d,
     n,
+    first,
     i0,
     starts,
     ends,
     sources,
     weights,
     lightest,
+    has_all,
     no_edge,
     lowest,
     relative,
@@ -200,23 +265,29 @@ def search_strip(  # type: ignore[no-untyped-def]
     cycle_relative,
     cycle_absolute,
 ):
-    """Write the predecessors of the pairs (i, j) with i0 <= i < i0 + LANES.
+    """Write the predecessors of the rows from i0 to i0 + LANES.
 
     Args:
-        pred: [n, n] of int32.
-        flags: [n] of uint8, in which the flags of sources are set.
+        pred: [rows, n] of int32.
+        doubts: [n] of bool, False, set for the vertices whose predecessors must be checked.
+        flags: as for check_strip.
         starts, ends: [n], where the list of edges to each vertex begins and ends.
         sources, weights, lightest: of the lists, as from list_sources.
+        has_all: whether the rows are those of all vertices. Then what is in doubt is checked at
+            once, while it is in the cache.
         lowest: a value that no sum is smaller than.
     """
+    vertices = np.arange(n if has_all else 0)
     # The strip: row j has the distances from the sources i0 to i1 to j.
     width = VECTORS * VECTOR_BYTES // d.itemsize
-    i1 = min(i0 + width, n)
+    i1 = min(i0 + width, len(d))
     strip = np.empty((n, width), d.dtype)
     strip[:, i1 - i0 :] = no_edge
     transpose(strip[:, : i1 - i0], d[i0:i1, :n])
     for i in range(i0, i1):
-        strip[i, i - i0] = no_edge  # no predecessor of a source, and no edge that begins there
+        strip[first + i, i - i0] = (
+            no_edge  # no predecessor of a source, and no edge that begins there
+        )
     # COLUMNS vertices at a time; the last of them begin before `column`, so that they are as many.
     tile = np.empty((COLUMNS, width), np.int32)  # predecessors, transposed
     best = np.empty((COLUMNS, width), d.dtype)
@@ -227,62 +298,51 @@ def search_strip(  # type: ignore[no-untyped-def]
         longest = 0
         for c in range(COLUMNS):
             if _take_edges(
-                tile[c], best[c], strip[j0 + c], direct[c], i0, no_edge, lowest, relative, absolute
+                tile[c],
+                best[c],
+                strip[j0 + c],
+                direct[c],
+                first + i0,
+                no_edge,
+                lowest,
+                relative,
+                absolute,
             ):
                 longest = max(longest, ends[j0 + c] - starts[j0 + c])
         # A segment of each list in turn.
-        for first in range(0, longest, _SEGMENT):
+        for begin in range(0, longest, _SEGMENT):
             for c in range(COLUMNS):
                 start, stop = (
-                    starts[j0 + c] + first,
-                    min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c]),
+                    starts[j0 + c] + begin,
+                    min(starts[j0 + c] + begin + _SEGMENT, ends[j0 + c]),
                 )
                 _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
-        # What rounding or light edges leave in doubt, source by source.
+        some_in_doubt = False
         for c in range(COLUMNS):
             if _needs_check(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
-                _check_sources(
-                    tile[c],
-                    flags,
-                    w,
-                    d,
-                    n,
-                    i0,
-                    i1,
-                    j0 + c,
-                    no_edge,
-                    relative,
-                    absolute,
-                    cycle_relative,
-                    cycle_absolute,
-                )
+                doubts[j0 + c] = some_in_doubt = True
+        if has_all and some_in_doubt:
+            check_strip(
+                tile.T,
+                j0,
+                flags,
+                doubts,
+                d,
+                n,
+                first,
+                i0,
+                vertices,
+                j0,
+                j0 + COLUMNS,
+                w,
+                d,
+                no_edge,
+                relative,
+                absolute,
+                cycle_relative,
+                cycle_absolute,
+            )
         transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
-
-
-@kernel
-def _check_sources(  # type: ignore[no-untyped-def]
-    pred, flags, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle_relative, cycle_absolute
-):
-    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges.
-    Set flags.
-    """
-    for i in range(i0, i1):
-        k, y = pred[i - i0], d[i, j]
-        # Numba has no `in` for a few variables.
-        if not y < no_edge or i == j or i == k:  # noqa: SIM109
-            continue
-        if k < 0 or d[i, k] + w[k, j] > y + (relative * abs(y) + absolute):
-            best = no_edge
-            for other in range(n):
-                x, z = w[other, j], d[i, other]
-                if other != j and x < no_edge and z < no_edge and z + x < best:
-                    best, k = z + x, other
-            pred[i - i0] = k
-            flags[i] |= INEXACT
-        if k >= 0 and d[i, k] >= y and d[j, k] < no_edge:
-            flags[i] |= NOT_CLOSER
-            if w[k, j] + d[j, k] <= cycle_relative * abs(y) + cycle_absolute:
-                flags[i] |= ZERO_CYCLE
 
 
 @kernel
@@ -292,7 +352,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
     """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the
     leading sizes[g] vertices.
 
-    The arguments are as for search_strip; the predecessors of other vertices are -1.
+    The arguments are as for the kernels above; the predecessors of other vertices are -1.
     """
     batch, n, _ = d.shape
     best = np.empty(n, d.dtype)
@@ -315,7 +375,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                 ):
                     pred[g, i, j] = i
                     continue
-                # Flags, as _check_sources sets them.
+                # Flags, as check_strip sets them.
                 pred[g, i, j] = k
                 back = d[g, j, k]
                 if best[j] > y + (relative * abs(y) + absolute):
@@ -328,19 +388,13 @@ def small_predecessors(  # type: ignore[no-untyped-def]
             if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
                 offsets, targets = np.arange(size + 1) * size, np.arange(size * size) % size
                 weights = w[g, :size, :size].copy().ravel()
-                fewest_edges_of_row(
-                    pred[g],
-                    w[g],
-                    d[g],
-                    size,
-                    i,
-                    offsets,
-                    targets,
-                    weights,
-                    no_edge,
-                    relative,
-                    absolute,
+                row, distances = pred[g, i, :size], d[g, i, :size]
+                left = fewest_edges(
+                    row, offsets, targets, weights, i, distances, no_edge, relative, absolute
                 )
+                if left and relative > 0:
+                    vertices = np.arange(size)
+                    reach_rest(row, i, distances, vertices, w[g], no_edge, relative, absolute)
 
 
 @kernel

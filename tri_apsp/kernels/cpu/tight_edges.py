@@ -1,9 +1,9 @@
 """Tight edges: (k, j) is tight if w[k, j] = d[k, j]. The last edge of a shortest path is. For one
 CPU core, in Numba.
 
-A graph has `n` vertices: the leading rows and columns of contiguous matrices, weights `w` and
-distances `d`. Floats are equal within a tolerance, `relative` * |d| + `absolute`; for integers both
-are 0.
+A graph has `n` vertices. A call has some of its rows, those of the vertices `first` and following:
+the leading `n` columns of contiguous matrices (rows, n), weights `w` and distances `d`. Floats are
+equal within a tolerance, `relative` * |d| + `absolute`; for integers both are 0.
 """
 
 from functools import partial
@@ -56,24 +56,24 @@ def _is_tight(typing_context, w, d, no_edge, relative, absolute):  # type: ignor
 
 
 @kernel
-def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def mark_tight(masks, counts, w, d, n, first, column, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
     """Find the tight edges to the vertices from `column` to column + COLUMNS, and count those to
     each vertex.
 
     Args:
-        masks: [n] of int64; bit c of masks[k] is set if (k, j0 + c) is tight, where j0 =
+        masks: [rows] of int64; bit c of masks[k] is set if (first + k, j0 + c) is tight, where j0 =
             min(column, n - COLUMNS).
         counts: [n] of intp; those of these vertices are written.
     """
     j0 = min(column, n - COLUMNS)
     found = np.zeros(COLUMNS, np.int64)
-    for k in range(n):
+    for k in range(len(masks)):
         tight = _is_tight(
             w[k, j0 : j0 + COLUMNS], d[k, j0 : j0 + COLUMNS], no_edge, relative, absolute
         )
         tight &= -(1 << (column - j0))  # the vertices before `column` belong to another call
-        if j0 <= k < j0 + COLUMNS:
-            tight &= ~(1 << (k - j0))
+        if j0 <= first + k < j0 + COLUMNS:
+            tight &= ~(1 << (first + k - j0))
         masks[k] = tight
         if tight:
             for c in range(COLUMNS):
@@ -84,18 +84,19 @@ def mark_tight(masks, counts, w, d, n, column, no_edge, relative, absolute):  # 
 
 # Without these flags LLVM does not vectorize a minimum of floats.
 @partial(kernel, fastmath={"nnan", "nsz"})
-def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
-    """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources i0 to i1 from which the edge to j
-    is no shortest path.
+def bound_edges(bounds, w, d, n, first, i0, i1, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+    """bounds[j] = max(bounds[j], d[i, j] - c[i]) over the sources of the rows i0 to i1 from which
+    the edge to j is no shortest path.
 
     c[i] is the distance from i to the nearest other vertex. So no edge longer than bounds[j] ends
     such a shortest path.
     """
     for i in range(i0, i1):
+        source = first + i
         nearest = no_edge
-        for j in range(i):
+        for j in range(source):
             nearest = min(nearest, d[i, j])
-        for j in range(i + 1, n):
+        for j in range(source + 1, n):
             nearest = min(nearest, d[i, j])
         if not nearest < no_edge:
             continue  # no path begins here
@@ -105,12 +106,13 @@ def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: 
             y = d[i, j]
             slack = relative * abs(y)
             bound = y - nearest + (2 * slack + margin)
-            if (y < no_edge) & (w[i, j] > y + (slack + absolute)) & (j != i) & (bound > bounds[j]):
+            longer = w[i, j] > y + (slack + absolute)
+            if (y < no_edge) & longer & (j != source) & (bound > bounds[j]):
                 bounds[j] = bound
 
 
 @kernel
-def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):  # type: ignore[no-untyped-def]
+def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, first, column):  # type: ignore[no-untyped-def]
     """List the tight edges (k, j) to the vertices from `column` to column + COLUMNS that are no
     longer than bounds[j].
 
@@ -122,13 +124,13 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):
         masks: of these vertices, as from mark_tight.
     """
     j0 = min(column, n - COLUMNS)
-    for k in range(n):
-        tight = masks[k]
+    for k in range(len(masks)):
+        tight, source = masks[k], first + k
         if tight:
             for j in range(column, j0 + COLUMNS):
                 x = w[k, j]
                 if tight >> (j - j0) & 1 and x <= bounds[j]:
-                    sources[ends[j]] = k
+                    sources[ends[j]] = source
                     weights[ends[j]] = x
                     lightest[j] = min(lightest[j], x)
                     ends[j] += 1
@@ -136,16 +138,16 @@ def list_sources(sources, weights, ends, lightest, masks, bounds, w, n, column):
 
 @kernel
 def list_targets(targets, weights, starts, masks, w, n):  # type: ignore[no-untyped-def]
-    """List the tight edges (k, j) from each vertex k, by ascending j: targets[starts[k] : starts[k
-    + 1]].
+    """List the tight edges from the vertex of each row k, by ascending j: targets[starts[k] :
+    starts[k + 1]].
 
     Args:
         targets, weights: of all tight edges.
-        starts: [n + 1] of intp, written.
-        masks: [n / COLUMNS, n], of all vertices, as from mark_tight.
+        starts: [rows + 1] of intp, written.
+        masks: [n / COLUMNS, rows], of all vertices j, as from mark_tight.
     """
     starts[0] = 0
-    for k in range(n):
+    for k in range(masks.shape[1]):
         end = starts[k]
         for block in range(masks.shape[0]):
             tight = masks[block, k]

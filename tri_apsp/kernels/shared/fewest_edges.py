@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
-from tri_apsp.kernels.shared.predecessors import POSSIBLE_LOOP, SEARCH
+from tri_apsp.kernels.shared.predecessors import SEARCH
 from tri_apsp.kernels.shared.tight_edges import absolute_tolerance, wide
 
 # A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and
@@ -111,41 +111,44 @@ def _expand(
 
 @triton.jit
 def _fewest_edges_kernel(
-    pred_ptr,  # (batch, n, n) of int32: SEARCH where a predecessor is still to be found
-    flags_ptr,  # (batch, n) of int32: flags of the sources
+    pred_ptr,  # (batch, rows, n) of int32: SEARCH where a predecessor is still to be found
+    loops_ptr,  # (batch, rows) of int32: 1 for the sources with a possible loop
     queue_ptr,  # (programs, n) of int32
     targets_ptr,
     weights_ptr,  # the listed edges, by their sources
     ends_ptr,  # (batch, n) of int64: where the edges of each source end
     w_ptr,
-    d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    d_ptr,  # W (batch, n, n) of any strides, D (batch, rows, n) contiguous
     tolerance_ptr,  # (absolute, ...), for floats
     listed,  # 1: the lists hold all tight edges; 0: they overflowed, and rows of W are searched
+    has_all,  # 1: W is there; 0: only the lists are, and some predecessors may be left
+    all_rows,  # batch * rows
     rows,
     n,
+    first,
     stride_wb,
     stride_wm,
-    stride_wn,  # rows = batch * n
+    stride_wn,
     NO_EDGE: tl.constexpr,
     RELATIVE: tl.constexpr,
     INTEGER: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Find the predecessors that are missing in rows whose source has the flag POSSIBLE_LOOP."""
+    """Find the predecessors that are missing in rows whose source has a possible loop."""
     # The tolerance is multiplied by scale < WIDEST; sums of integers are exact.
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     queue_ptr += tl.program_id(0).to(tl.int64) * n
     absolute = absolute_tolerance(tolerance_ptr, INTEGER)
     # Each row is the search of one source; a program takes one after another.
-    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
-        if tl.load(flags_ptr + row) == POSSIBLE_LOOP:
-            graph = wide(row // n)
+    for row in range(tl.program_id(0), all_rows, tl.num_programs(0)):
+        if tl.load(loops_ptr + row) == 1:
+            graph, i = wide(row // rows), first + row % rows
             pred_row, d_row, w_graph = (
                 pred_ptr + wide(row) * n,
                 d_ptr + wide(row) * n,
                 w_ptr + graph * stride_wb,
             )
-            tail, remaining = _begin_queue(pred_row, queue_ptr, row % n, n, BLOCK)
+            tail, remaining = _begin_queue(pred_row, queue_ptr, i, n, BLOCK)
             # The threads of the program read what others stored in pred_row and queue.
             tl.debug_barrier()
             # Levels: those of the queue from head to last are extended, and tail is its end.
@@ -188,9 +191,10 @@ def _fewest_edges_kernel(
                 # No vertex was reached: integers are done; floats search again, with twice the
                 # tolerance.
                 if tail == last:
-                    scale = WIDEST if INTEGER else 2 * scale
+                    scale = WIDEST if INTEGER else tl.where(has_all == 1, 2 * scale, WIDEST)
                     head = 0
-            if remaining > 0:  # only if the distances are not those of the weights
+            # Only if the distances are not those of the weights.
+            if (remaining > 0) & ((has_all == 1) | INTEGER):
                 for start in range(0, n, BLOCK):
                     offs = start + tl.arange(0, BLOCK)
                     pred = tl.load(pred_row + offs, mask=offs < n, other=-1)

@@ -11,6 +11,8 @@ The last edge (k, j) of a shortest path from i is tight. If it is not the first 
 nearer to i than the nearest vertex, so that W[k, j] = D[i, j] - D[i, k] <= D[i, j] - nearest[i]:
 bounds[j] is the greatest of these limits. Floats are equal within a tolerance, RELATIVE * |D| +
 absolute; for integers both are 0.
+
+W and D are rows of a graph of n vertices, those of the vertices `first` and following.
 """
 
 import triton
@@ -56,12 +58,15 @@ def limit(d, absolute, RELATIVE: tl.constexpr):
 
 
 @triton.jit
-def load_edges(w_ptr, d_ptr, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr):
-    """Return W and D of the pairs offs_k x offs_j of one graph; NO_EDGE outside, and on the
-    diagonal of both.
+def load_edges(
+    w_ptr, d_ptr, offs_k, offs_j, rows, n, first, stride_wm, stride_wn, NO_EDGE: tl.constexpr
+):
+    """Return W and D of the rows offs_k and the columns offs_j of one graph; NO_EDGE outside, and
+    on the diagonal of both.
     """
     # All [rows, columns] of the tile.
-    mask = (offs_k < n)[:, None] & (offs_j < n)[None, :] & (offs_k[:, None] != offs_j[None, :])
+    mask = (offs_k < rows)[:, None] & (offs_j < n)[None, :]
+    mask = mask & (first + offs_k[:, None] != offs_j[None, :])
     w_ptrs = (
         w_ptr + offs_k.to(tl.int64)[:, None] * stride_wm + offs_j.to(tl.int64)[None, :] * stride_wn
     )
@@ -73,10 +78,12 @@ def load_edges(w_ptr, d_ptr, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE: t
 
 @triton.jit
 def _nearest_kernel(
-    nearest_ptr,  # (batch, n)
-    d_ptr,  # D (batch, n, n), contiguous
+    nearest_ptr,  # (batch, rows)
+    d_ptr,  # D (batch, rows, n), contiguous
+    all_rows,  # batch * rows
     rows,
-    n,  # rows = batch * n
+    n,
+    first,
     NO_EDGE: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -88,14 +95,14 @@ def _nearest_kernel(
     for start in range(0, n, BLOCK):
         offs_n = start + tl.arange(0, BLOCK)
         mask = (
-            (offs_r < rows)[:, None]
+            (offs_r < all_rows)[:, None]
             & (offs_n < n)[None, :]
-            & ((offs_r % n)[:, None] != offs_n[None, :])
+            & ((first + offs_r % rows)[:, None] != offs_n[None, :])
         )
         d_ptrs = d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :]
         d_tile = widen(tl.load(d_ptrs, mask=mask, other=NO_EDGE))  # [ROWS, BLOCK]
         nearest = tl.minimum(nearest, tl.min(d_tile, axis=1))
-    tl.store(nearest_ptr + offs_r, nearest.to(nearest_ptr.dtype.element_ty), mask=offs_r < rows)
+    tl.store(nearest_ptr + offs_r, nearest.to(nearest_ptr.dtype.element_ty), mask=offs_r < all_rows)
 
 
 @triton.jit
@@ -114,12 +121,15 @@ def _tile(n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 def _bounds_kernel(
-    bounds_ptr,  # (batch, blocks, n), blocks = cdiv(n, ROWS): to be reduced over the blocks of rows
-    nearest_ptr,  # (batch, n)
+    bounds_ptr,  # (batch, blocks, n): to be reduced over the blocks of ROWS rows
+    nearest_ptr,  # (batch, rows)
     w_ptr,
-    d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    d_ptr,  # W (batch, rows, n) of any strides, D (batch, rows, n) contiguous
     tolerance_ptr,  # (absolute, ...), for floats
+    blocks,
+    rows,
     n,
+    first,
     stride_wb,
     stride_wm,
     stride_wn,
@@ -137,15 +147,18 @@ def _bounds_kernel(
     block, offs_i, offs_j = _tile(n, ROWS, COLUMNS)
     w, d = load_edges(
         w_ptr + pid_b * stride_wb,
-        d_ptr + pid_b * n * n,
+        d_ptr + pid_b * rows * n,
         offs_i,
         offs_j,
+        rows,
         n,
+        first,
         stride_wm,
         stride_wn,
         NO_EDGE,
     )
-    nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
+    nearest_ptrs = nearest_ptr + pid_b * rows + offs_i
+    nearest = widen(tl.load(nearest_ptrs, mask=offs_i < rows, other=0))[:, None]
     # The pairs whose path has a last edge that is not the first, and how long it may be: what the
     # nearest vertex leaves of the distance, each of them with its tolerance. [ROWS, COLUMNS]
     absolute = absolute_tolerance(tolerance_ptr, INTEGER)
@@ -156,7 +169,7 @@ def _bounds_kernel(
         longest += RELATIVE * tl.abs(nearest) + absolute
     # The maximum over the sources of this tile, [COLUMNS].
     longest = tl.max(tl.where(searched, longest, LOWEST), axis=0)
-    bounds_ptrs = bounds_ptr + (pid_b * tl.cdiv(n, ROWS) + block) * n + offs_j
+    bounds_ptrs = bounds_ptr + (pid_b * blocks + block) * n + offs_j
     tl.store(bounds_ptrs, longest.to(bounds_ptr.dtype.element_ty), mask=offs_j < n)
 
 
@@ -168,7 +181,10 @@ def _count_kernel(
     w_ptr,
     d_ptr,
     tolerance_ptr,  # as above; bounds (batch, n)
+    blocks,
+    rows,
     n,
+    first,
     stride_wb,
     stride_wm,
     stride_wn,
@@ -185,10 +201,12 @@ def _count_kernel(
     block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
     w, d = load_edges(
         w_ptr + pid_b * stride_wb,
-        d_ptr + pid_b * n * n,
+        d_ptr + pid_b * rows * n,
         offs_k,
         offs_j,
+        rows,
         n,
+        first,
         stride_wm,
         stride_wn,
         NO_EDGE,
@@ -201,7 +219,7 @@ def _count_kernel(
         & (w <= bounds[None, :])
     )
     # A sum of different bits is their or: one word per vertex j, [COLUMNS].
-    offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
+    offs_c = (pid_b * n + offs_j) * blocks + block
     masks = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
     tl.store(masks_ptr + offs_c, masks, mask=offs_j < n)
     tl.store(counts_ptr + offs_c, count_bits(masks), mask=offs_j < n)
@@ -209,8 +227,7 @@ def _count_kernel(
 
 @triton.jit
 def _list_kernel(
-    sources_ptr,
-    targets_ptr,  # (capacity,) of int32
+    sources_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
     ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end
     masks_ptr,
@@ -219,6 +236,7 @@ def _list_kernel(
     capacity,
     blocks,
     n,
+    first,
     stride_wb,
     stride_wm,
     stride_wn,
@@ -231,10 +249,10 @@ def _list_kernel(
     pid_b = tl.program_id(1).to(tl.int64)
     offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < wide(n) * blocks
-    # Offset to a vertex j, and the first of the ROWS vertices whose edges are its bits, [BLOCK].
+    # Offset to a vertex j, and the first of the ROWS rows whose edges are its bits, [BLOCK].
     offs_c = pid_b * n * blocks + offs
     j = (offs // blocks).to(tl.int32)
-    first = (offs % blocks).to(tl.int32) * ROWS
+    first_row = (offs % blocks).to(tl.int32) * ROWS
     bits = tl.load(masks_ptr + offs_c, mask=mask, other=0)
     place = tl.load(ends_ptr + offs_c, mask=mask, other=0)
     place -= tl.load(counts_ptr + offs_c, mask=mask, other=0)  # where this word's edges begin
@@ -243,13 +261,12 @@ def _list_kernel(
     while tl.max((bits != 0).to(tl.int32)) == 1:
         lowest = (bits & -bits).to(tl.uint32, bitcast=True)
         # The index of the lowest bit is the exponent of lowest as a float32.
-        row = (lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
-        k, listed = first + row, (bits != 0) & (place < capacity)
-        tl.store(sources_ptr + place, k, mask=listed)
-        tl.store(targets_ptr + place, j, mask=listed)
+        row = first_row + (lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+        listed = (bits != 0) & (place < capacity)
+        tl.store(sources_ptr + place, first + row, mask=listed)
         tl.store(
             weights_ptr + place,
-            tl.load(w_ptrs + k.to(tl.int64) * stride_wm, mask=listed, other=0),
+            tl.load(w_ptrs + row.to(tl.int64) * stride_wm, mask=listed, other=0),
             mask=listed,
         )
         bits &= bits - 1
