@@ -109,9 +109,12 @@ def wrong_rows(kind):
         "batch": rows[None],
         "out": rows,
         "options": rows,
+        "file": rows,
     }[kind if last else "out"]
     out = torch.empty(3, 3) if kind == "out" and last else None
     options = {"predecessors": True} if kind == "options" and last else {}
+    if kind == "file" and last:
+        out = "distances.npy"
     try:
         distributed.shortest_paths(rows, out=out, **options)
     except tri_apsp.ApspError as error:
@@ -128,12 +131,13 @@ def wrong_rows(kind):
         ("nan", "has NaN at"),
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),
+        ("file", "`out` must be one file on all ranks"),
         ("options", "`predecessors` must be the same on all ranks"),
     ],
 )
 def test_the_same_error_on_every_rank(ranks, kind, sentence):
     count, group = ranks
-    if count == 1 and kind in ("dtype", "columns", "options"):
+    if count == 1 and kind in ("dtype", "columns", "options", "file"):
         return  # there is no other rank to differ from
     errors = group.run(wrong_rows, kind)
     assert len(set(errors)) == 1

@@ -108,10 +108,19 @@ def shortest_paths(
             return weights, wishes_of(own, config, options, memory, checkpoint, every)
 
         weights, wishes = ranks.together(checked)
-        counts: Sequence[int]
-        if isinstance(weights, torch.Tensor):
-            counts = ranks.gather(len(weights))
-        else:
+        files = None if out is None or isinstance(out, torch.Tensor) else os.fspath(out)
+        lengths, places = zip(
+            *ranks.gather((len(weights) if isinstance(weights, torch.Tensor) else None, files)),
+            strict=True,
+        )
+        if (None in lengths and set(lengths) != {None}) or len(set(places)) > 1:
+            what = "`out`" if len(set(places)) > 1 else "`local_rows`"
+            raise InputError(
+                f"{what} must be one file on all ranks, or a tensor on each, but differs; give "
+                "each rank the same."
+            )
+        counts: Sequence[int] = lengths
+        if isinstance(weights, NpyFile):
             counts = even_counts(weights.shape[0], ranks.size)
         first = sum(counts[: ranks.rank])
         end = first + counts[ranks.rank]
