@@ -51,11 +51,6 @@ class CheckedRows(HostRows):
         self._file, self._first = file, first
         self.sums = np.zeros(shape[0], np.uint32)
 
-    def rows(self, begin: int, end: int) -> torch.Tensor:
-        found = torch.empty((end - begin, self.shape[1]), dtype=self.dtype)
-        self.read(begin, found)
-        return found
-
     def _read(self, first: int, into: Array) -> None:
         assert self._file is not None
         try:

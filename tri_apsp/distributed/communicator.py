@@ -5,12 +5,12 @@ A rank is a process of torch.distributed, or a thread of this process with a dev
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import torch
 
-from tri_apsp.errors import ApspError
+from tri_apsp.errors import ApspError, InputError
 
 Wait = Callable[[], object]
 """Waits until a message is there: on a GPU, work that is queued later waits."""
@@ -69,6 +69,21 @@ class Communicator(ABC):
         if errors:
             raise errors[0]
         return found  # type: ignore[return-value]
+
+    def require_same(self, facts: Mapping[str, object]) -> None:
+        """Refuse arguments in which ranks differ, by their names.
+
+        Raises:
+            InputError: on every rank.
+        """
+        first, *others = self.gather(facts)
+        for rank, other in enumerate(others, start=1):
+            for name, fact in first.items():
+                if other[name] != fact:
+                    raise InputError(
+                        f"`{name}` must be the same on all ranks, but that of rank {rank} differs "
+                        "from that of rank 0; give each rank the same."
+                    )
 
     def any(self, flag: bool) -> bool:
         """Return whether one of the ranks gives True."""

@@ -28,7 +28,7 @@ from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import measure_rates
 from tri_apsp.distributed.model import predict
 from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows, usable_memory
-from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, rows_of_tensor
 from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
@@ -247,11 +247,7 @@ def _rows_of(
     blocks = [whole[first:end] for first, end in _parts(counts)]
     if whole.device.type == "cuda":
         blocks = [block.to(device) for block, device in zip(blocks, devices, strict=True)]
-    return whole, [_rows(block) for block in blocks]
-
-
-def _rows(block: torch.Tensor) -> Rows:
-    return TensorRows(block) if block.device.type == "cpu" else TensorOnDevice(block)
+    return whole, [rows_of_tensor(block) for block in blocks]
 
 
 def _parts(counts: Sequence[int]) -> list[tuple[int, int]]:

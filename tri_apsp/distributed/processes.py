@@ -20,7 +20,7 @@ from tri_apsp.distributed.arguments import (
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.process_group import Group, joined
-from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
 from tri_apsp.distributed.run import Wishes, solve_rows
 from tri_apsp.distributed.target import Target
 from tri_apsp.errors import InputError
@@ -126,7 +126,10 @@ def shortest_paths(
         end = first + counts[ranks.rank]
 
         def opened() -> tuple[Rows, Target | None]:
-            rows = _rows(weights, first, end)
+            if isinstance(weights, NpyFile):
+                rows: Rows = FileRows(weights, first, end, "local_rows")
+            else:
+                rows = rows_of_tensor(weights)
             target = target_of(
                 weights,
                 out,
@@ -144,12 +147,6 @@ def shortest_paths(
         if isinstance(out, torch.Tensor) and target is None:
             return dataclasses.replace(result, distances=out.copy_(result.distances))
         return result
-
-
-def _rows(weights: torch.Tensor | NpyFile, first: int, end: int) -> Rows:
-    if isinstance(weights, NpyFile):
-        return FileRows(weights, first, end, "local_rows")
-    return TensorRows(weights) if weights.device.type == "cpu" else TensorOnDevice(weights)
 
 
 def _device(

@@ -84,9 +84,6 @@ class HostRows(Rows):
         self.read(begin, found)
         return found
 
-    def close(self) -> None:
-        """Close a file."""
-
     @abstractmethod
     def _read(self, first: int, into: Array) -> None: ...
 
@@ -123,6 +120,11 @@ class TensorRows(HostRows):
 
     def _write(self, first: int, values: Array) -> None:
         np.copyto(self._values[first : first + len(values)], values)
+
+
+def rows_of_tensor(tensor: torch.Tensor) -> Rows:
+    """Return the rows of a tensor (rows, n), where they are."""
+    return TensorRows(tensor) if tensor.device.type == "cpu" else TensorOnDevice(tensor)
 
 
 class FileRows(HostRows):

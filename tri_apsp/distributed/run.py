@@ -24,6 +24,7 @@ from tri_apsp.distributed.device_rows import (
     StreamedRows,
     load,
     store,
+    unchanged,
 )
 from tri_apsp.distributed.layout import Layout
 from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows, usable_memory
@@ -101,7 +102,8 @@ class _Solve:
         self.ranks, self.weights, self.place, self.wishes = ranks, weights, target, wishes
         self.progress = progress
         self.device, self.dtype = wishes.device, weights.dtype
-        _check_options(ranks, wishes, target)
+        given = {"checkpoint": wishes.checkpoint is not None, "out": target is not None}
+        ranks.require_same(wishes.options._asdict() | given)
         self.counts = _agreed_counts(ranks, weights, wishes.device)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first = sum(self.counts[: ranks.rank])
@@ -240,7 +242,7 @@ class _Solve:
     def _device_rows(self, state: State | None) -> DeviceRows:
         """Return the rows that the solve starts from: the weights, or a state of it."""
         plan, weights = self.plan, self.weights if state is None else state.rows
-        start = self._start if state is None else _unchanged
+        start = self._start if state is None else unchanged
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
@@ -286,11 +288,10 @@ class _Solve:
         """Make rows of weights, from `begin` on, those that the solve starts from."""
         vertex = self.first + begin
         own = slice(vertex, vertex + rows.shape[1])
-        rows[0, :, vertex:].diagonal().clamp_(max=0)
         if self.removed is not None:
             removed = self.removed.to(self.device)
             rows[0, :, : self.n].masked_fill_(removed[own, None] | removed, no_edge(self.dtype))
-            rows[0, :, vertex:].diagonal().clamp_(max=0)
+        rows[0, :, vertex:].diagonal().clamp_(max=0)
         if self.potentials is not None:
             self._reweight(rows, own, 1, lowest=0)
 
@@ -448,30 +449,6 @@ class _Solve:
         ):
             return
         store(rows, target)
-
-
-def _unchanged(begin: int, rows: Block) -> None:
-    pass
-
-
-def _check_options(ranks: Communicator, wishes: Wishes, target: Target | None) -> None:
-    """Refuse options by which ranks would do different things.
-
-    Raises:
-        InputError: ranks differ in one.
-    """
-    own = wishes.options._asdict() | {
-        "checkpoint": wishes.checkpoint is not None,
-        "out": target is not None,
-    }
-    first, *others = ranks.gather(own)
-    for rank, other in enumerate(others, start=1):
-        for name, value in first.items():
-            if other[name] != value:
-                raise InputError(
-                    f"`{name}` must be the same on all ranks, but rank 0 and rank {rank} differ; "
-                    "give each rank the same."
-                )
 
 
 def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> tuple[int, ...]:

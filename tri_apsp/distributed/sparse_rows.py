@@ -424,14 +424,7 @@ def _agreed(
         "graph.device": given.device.type,
         **{name: _digest(value) for name, value in arguments.items()},
     }
-    first, *others = ranks.gather(facts)
-    for rank, other in enumerate(others, start=1):
-        for name, fact in first.items():
-            if other[name] != fact:
-                raise InputError(
-                    f"`{name}` must be the same on all ranks, but that of rank {rank} differs from "
-                    "that of rank 0; give each rank the same."
-                )
+    ranks.require_same(facts)
     return given
 
 
