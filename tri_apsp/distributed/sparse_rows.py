@@ -250,7 +250,8 @@ def diameter(graph: GraphLike, group: Group = None, *, weighted: bool = False) -
         What `tri_apsp.diameter` returns, with the same bits.
 
     Raises:
-        As `eccentricities`; InputError also if the graph has no vertex.
+        InputError: as `eccentricities`; also if the graph has no vertex.
+        RankError: as `eccentricities`.
 
     Cost:
         As `eccentricities`. Without negative weights, an infinite diameter takes only a search for
@@ -283,7 +284,7 @@ def closeness(
         depend on the number of ranks within their rounding, and are the same in every run.
 
     Raises:
-        As `eccentricities`.
+        InputError, RankError: as `eccentricities`.
 
     Cost:
         As `eccentricities`.
@@ -309,7 +310,7 @@ def mean_distance(graph: GraphLike, group: Group = None, *, weighted: bool = Fal
         What `tri_apsp.mean_distance` returns, with the same bits where `closeness` has them.
 
     Raises:
-        As `eccentricities`.
+        InputError, RankError: as `eccentricities`.
 
     Cost:
         As `eccentricities`.
@@ -345,8 +346,9 @@ def accessibility(
         their rounding, and are the same in every run.
 
     Raises:
-        As `eccentricities`; InputError also for limits and values that `tri_apsp.accessibility`
-        refuses.
+        InputError: as `eccentricities`; also for limits and values that `tri_apsp.accessibility`
+            refuses.
+        RankError: as `eccentricities`.
 
     Cost:
         As `eccentricities` with `weighted`; the size of the result comes from each rank.
