@@ -34,9 +34,9 @@ def solved(weights, layout, strip=None):
             start(0, rows[None])
             device_rows = ResidentRows(rows[None], weights.shape[1])
         else:
-            collected = rows.new_empty(1, layout.block, weights.shape[1] + 3)
+            like = rows.new_empty(1, 0, weights.shape[1] + 3)
             host = TensorRows(rows)
-            device_rows = StreamedRows(host, host, start, collected, strip=strip, slots=3)
+            device_rows = StreamedRows(host, host, start, like, strip=strip, slots=3)
         config = default_config("cpu", weights.dtype)
         nonnegative = bool((weights >= 0).all())
         solver = BlockRowSolver(

@@ -26,6 +26,7 @@ from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.distributed.device_rows import DeviceRows, Visit
 from tri_apsp.distributed.layout import Layout, Pivot
+from tri_apsp.distributed.plan import closed_columns
 from tri_apsp.engines import Block, MatrixSpec, Update, block
 from tri_apsp.gpu.launcher import compiling_side_by_side
 from tri_apsp.methods import METHODS, Observer
@@ -147,11 +148,11 @@ class BlockRowSolver:
             for pivot in {pivots[0], pivots[len(pivots) // 2], pivots[-1]}:
                 # Of the device "meta", which has no memory: nothing is launched.
                 width, count = pivot.end - pivot.begin, min(self._rows.count, self._rows.together)
-                panel, rows, held = (
+                panel, held = (
                     torch.empty((1, size, self._columns), dtype=like.dtype, device="meta")
-                    for size in (width, width, count)
+                    for size in (width, count)
                 )
-                self._close(rows, pivot, panel)
+                self._close(panel, pivot)
                 self._lower(held, pivot, panel)
 
     def _visits(self, step: int) -> tuple[Visit | None, ...]:
@@ -187,29 +188,37 @@ class BlockRowSolver:
         following = self._rows.like.new_empty((1, pivot.end - pivot.begin, self._columns))
         visit = self._visits(step)[0]
         if visit is not None:
-            for _, rows in self._rows.visit(visit):
+            for begin, rows in self._rows.visit(visit):
                 if panel is not None:
                     self._lower(rows, self._pivots[step], panel)
-            self._close(self._rows.collected(), pivot, following)
+                first = begin - visit.begin
+                self._engine.copy((following[:, first : first + rows.shape[1]], rows))
+            self._close(following, pivot)
         return following, self._ranks.broadcast(following, pivot.owner)
 
-    def _close(self, rows: Block, pivot: Pivot, panel: Block) -> None:
-        """Store the closed rows of a pivot block in its panel."""
-        count, inside = rows.shape[1], (pivot.begin, pivot.end)
-        closed, engine = rows.new_empty((1, count, count)), self._engine_of(count)
-        engine.copy((closed, block(rows, (0, count), inside)))
+    def _close(self, panel: Block, pivot: Pivot) -> None:
+        """Close the rows of a pivot block, a part of the columns at a time."""
+        count, inside = panel.shape[1], (pivot.begin, pivot.end)
+        closed, engine = panel.new_empty((1, count, count)), self._engine_of(count)
+        engine.copy((closed, block(panel, (0, count), inside)))
         METHODS["kleene"].solve(closed, engine, Observer())
-        engine.product(
-            *(
-                Update(
-                    block(panel, (0, count), part),
-                    closed,
-                    block(rows, (0, count), part),
-                    fresh=True,
+        width = closed_columns(count, self._rows.together, self._columns)
+        given = panel.new_empty((1, count, width))
+        for begin in range(0, self._columns, width):
+            part = begin, min(begin + width, self._columns)
+            copied = block(given, (0, count), (0, part[1] - begin))
+            engine.copy((copied, block(panel, (0, count), part)))
+            engine.product(
+                *(
+                    Update(
+                        block(panel, (0, count), outer),
+                        closed,
+                        block(copied, (0, count), (outer[0] - begin, outer[1] - begin)),
+                        fresh=True,
+                    )
+                    for outer in _outside(part, inside)
                 )
-                for part in _outside((0, self._columns), inside)
             )
-        )
         engine.copy((block(panel, (0, count), inside), closed))
 
     def _lower(self, rows: Block, pivot: Pivot, panel: Block) -> None:
@@ -233,8 +242,8 @@ class BlockRowSolver:
 
 def _outside(whole: tuple[int, int], *parts: tuple[int, int]) -> list[tuple[int, int]]:
     """Return the ranges of `whole` that are in none of the parts, which may be empty."""
-    begin, found = whole[0], list[tuple[int, int]]()
-    for start, end in sorted(part for part in parts if part[0] < part[1]):
-        found.append((begin, start))
-        begin = end
-    return [part for part in (*found, (begin, whole[1])) if part[0] < part[1]]
+    (begin, end), found = whole, list[tuple[int, int]]()
+    for first, last in sorted(part for part in parts if part[0] < part[1]):
+        found.append((begin, min(first, end)))
+        begin = max(begin, last)
+    return [part for part in (*found, (begin, end)) if part[0] < part[1]]

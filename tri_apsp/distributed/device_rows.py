@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,8 @@ from tri_apsp.distributed.rows import HostRows, TensorRows
 from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
-# Bytes of a strip that is copied between the host and a device.
-_COPIED = 1 << 26
+# Bytes of a strip that is copied between the host and a device, and strips at a time.
+_COPIED, _COPIES = 1 << 26, 3
 
 Start = Callable[[int, Block], None]
 """Makes rows (1, rows, columns) of a rank, from a row on, those that a solve starts from."""
@@ -28,7 +29,7 @@ class Visit(NamedTuple):
     Attributes:
         begin, end: the rows, numbered from 0 in each rank.
         reads: whether their values are needed.
-        keeps: whether they are stored afterwards; else they are collected in one block.
+        keeps: whether they are stored afterwards.
         first: whether no earlier visit has changed them.
     """
 
@@ -64,10 +65,6 @@ class DeviceRows(ABC):
         """
 
     @abstractmethod
-    def collected(self) -> Block:
-        """Return the rows of the last visit that did not keep them."""
-
-    @abstractmethod
     def begin_copy(self, copy: HostRows) -> None:
         """Let the next visits, which change all rows, write them to `copy` too."""
 
@@ -87,12 +84,16 @@ class DeviceRows(ABC):
 
 
 class ResidentRows(DeviceRows):
-    """Rows in the memory of the device: (1, rows, columns), n of which columns are stored."""
+    """Rows in the memory of the device.
 
-    def __init__(self, rows: Block, n: int) -> None:
+    Args:
+        rows: (1, rows, columns), n of which columns are stored.
+        spare: bytes on the device that a copy of them may take.
+    """
+
+    def __init__(self, rows: Block, n: int, spare: int = 0) -> None:
         self.like, self.count, self.together = rows, rows.shape[1], rows.shape[1]
-        self._n = n
-        self._last = rows[:, :0]
+        self._n, self._spare = n, spare
         self._copy: HostRows | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-copy")
 
@@ -101,26 +102,24 @@ class ResidentRows(DeviceRows):
 
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         if visit.begin < visit.end:
-            rows = block(self.like, (visit.begin, visit.end), (0, self.like.shape[2]))
-            if not visit.keeps:
-                self._last = rows
-            yield visit.begin, rows
-
-    def collected(self) -> Block:
-        return self._last
+            yield visit.begin, block(self.like, (visit.begin, visit.end), (0, self.like.shape[2]))
 
     def begin_copy(self, copy: HostRows) -> None:
         self._copy = copy
 
     def end_copy(self, then: Callable[[], None]) -> Future[None]:
-        # Only what the device does not hold any longer can be written beside the solve.
-        copy, rows = self._copy, torch.empty(self.count, self._n, dtype=self.like.dtype)
+        # Only what the next pivot block leaves as it is can be written beside the solve.
+        copy, rows = self._copy, self.like
         assert copy is not None
-        store(self.like, TensorRows(rows))
+        if rows.device.type == "cpu" or rows.numel() * rows.itemsize <= self._spare:
+            snapshot = rows.clone()
+        else:
+            snapshot = torch.empty((1, self.count, self._n), dtype=rows.dtype)
+            store(rows, TensorRows(snapshot[0]))
+        copied = mark(snapshot.device)
 
         def write() -> None:
-            for begin, part in TensorRows(rows).parts():
-                copy.write(begin, part)
+            store(snapshot, copy, copied)
             then()
 
         return self._writer.submit(write)
@@ -135,32 +134,54 @@ class ResidentRows(DeviceRows):
 def load(source: HostRows, start: Start, rows: Block) -> None:
     """Copy rows from the host to the device, and make them those that a solve starts from."""
     visit = Visit(0, source.shape[0], keeps=False, first=True)
-    streamed = StreamedRows(source, source, start, rows, **_copy_ring(rows))
-    try:
-        streamed.announce([visit])
-        for _ in streamed.visit(visit):
-            pass
-    finally:
-        streamed.close()
-
-
-def store(rows: Block, target: HostRows) -> None:
-    """Copy rows from the device to the host."""
-    visit = Visit(0, target.shape[0], reads=False)
-    streamed = StreamedRows(target, target, unchanged, rows, **_copy_ring(rows))
+    strip = _copied_rows(rows)
+    streamed = StreamedRows(source, source, start, rows[:, :0], strip=strip, slots=_COPIES)
     try:
         streamed.announce([visit])
         for begin, part in streamed.visit(visit):
-            part.copy_(block(rows, (begin, begin + part.shape[1]), (0, rows.shape[2])))
-        streamed.finish()
+            rows[:, begin : begin + part.shape[1]].copy_(part)
     finally:
         streamed.close()
 
 
-def _copy_ring(rows: Block) -> dict[str, int]:
-    """Return the strips by which rows are copied."""
+def store(rows: Block, target: HostRows, written: Mark = None) -> None:
+    """Copy rows that a device has written at a mark to the host; None: all work that is queued.
+
+    Other work of the device goes on.
+    """
+    count, n = target.shape
+    if rows.device.type == "cpu":
+        target.write(0, rows[0, :, :n])
+        return
+    written = written or mark(rows.device)
+    stream, strip = SideStream(rows.device), _copied_rows(rows)
+    buffers = [
+        torch.empty((strip, rows.shape[2]), dtype=rows.dtype, pin_memory=True)
+        for _ in range(_COPIES)
+    ]
+    writing = deque[Future[None]]()
+
+    def write(begin: int, part: torch.Tensor, copied: Mark) -> None:
+        assert copied is not None
+        copied.synchronize()
+        target.write(begin, part[:, :n])
+
+    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write") as pool:
+        for number, begin in enumerate(range(0, count, strip)):
+            values = rows[0, begin : begin + strip]
+            part = buffers[number % _COPIES][: len(values)]
+            if len(writing) == _COPIES:
+                writing.popleft().result()
+            copied = stream.run(functools.partial(part.copy_, values, non_blocking=True), written)
+            writing.append(pool.submit(write, begin, part, copied))
+        for each in writing:
+            each.result()
+
+
+def _copied_rows(rows: Block) -> int:
+    """Return how many rows are copied at a time."""
     row = max(1, rows.shape[2] * rows.itemsize)
-    return {"strip": max(1, min(rows.shape[1], _COPIED // row)), "slots": 3}
+    return max(1, min(rows.shape[1], _COPIED // row))
 
 
 def unchanged(begin: int, rows: Block) -> None:
@@ -202,8 +223,7 @@ class StreamedRows(DeviceRows):
         source: the rows of the weights.
         target: where the rows go; may be `source`.
         start: called with rows before their first visit: which is the first, and the rows.
-        collected: memory for the rows of a visit that does not keep them, (1, rows, columns), with
-            at least the columns of the source.
+        like: a block of their dtype, device and columns, which are at least those of the source.
         strip: rows of a strip.
         slots: strips at a time.
     """
@@ -213,17 +233,16 @@ class StreamedRows(DeviceRows):
         source: HostRows,
         target: HostRows,
         start: Start,
-        collected: Block,
+        like: Block,
         *,
         strip: int,
         slots: int,
     ) -> None:
-        self.like, self.count, self.together = collected, source.shape[0], strip
+        self.like, self.count, self.together = like, source.shape[0], strip
         self._source, self._target, self._start = source, target, start
         self._n = source.shape[1]
-        self._slots = [_Slot(collected, strip) for _ in range(slots)]
-        self._collected, self._collected_rows = collected, 0
-        self._to, self._from = SideStream(collected.device), SideStream(collected.device)
+        self._slots = [_Slot(like, strip) for _ in range(slots)]
+        self._to, self._from = SideStream(like.device), SideStream(like.device)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write")
         self._coming = deque[_Strip]()
@@ -256,14 +275,7 @@ class StreamedRows(DeviceRows):
             if targets:
                 slot.written = self._writer.submit(self._write, strip, slot, mark(device), targets)
                 self._writing.append((strip, slot.written))
-            if not visit.keeps:
-                first = begin - visit.begin
-                self._collected_rows = first + rows.shape[1]
-                self._collected[:, first : self._collected_rows].copy_(rows)
             slot.used = mark(device)
-
-    def collected(self) -> Block:
-        return self._collected[:, : self._collected_rows]
 
     def begin_copy(self, copy: HostRows) -> None:
         self._copy = copy

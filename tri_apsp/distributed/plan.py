@@ -5,11 +5,13 @@ Let n be the vertices, b those of a pivot block, s the bytes of a value, R the o
 of a product and W the bytes per second of a copy to a device. Each pivot block of streamed rows
 takes n^2 b / R of products, and n^2 s / W of copies in each direction beside them: products bound
 the solve if b >= s R / W, which is 1200 for float32 on an H100. A larger pivot block takes memory,
-b n s for each of three panels, and leaves other ranks without work while the first one is closed.
+b n s for each of two panels, and leaves other ranks without work while the first one is closed.
 So it is as large as fits, up to an eighth of the matrix: the memory of the host, or a file, may be
-much slower than the link to the device.
+much slower than the link to the device. These panels are two, of the current and of the next pivot
+block.
 """
 
+import bisect
 from dataclasses import dataclass, field
 
 import torch
@@ -34,8 +36,12 @@ _LARGEST, _PARTS = 16384, 8
 _STRIP, _SLOTS = 1 << 27, 4
 # The share of the free memory of a device that a solve may take.
 _SHARE = 0.95
+# The share of a small memory that a strip may take.
+_OF_MEMORY = 1 / 10
 # A multiple of this many vertices fills whole tiles; of a resident pivot block, one of this many.
 _WHOLE, _UNIT = 128, 64
+# Values of a pivot block that are closed at a time.
+_CLOSED = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +82,18 @@ def columns_of(n: int, device: torch.device) -> int:
     return n if device.type == "cpu" else aligned(n)
 
 
+def closed_columns(block: int, together: int, columns: int) -> int:
+    """Return the columns of a pivot block that are closed at a time.
+
+    Args:
+        block: vertices of the pivot block.
+        together: rows of a rank that are on its device, or of a strip.
+        columns: of a row.
+    """
+    width = min(_CLOSED, together * columns) // max(1, block) // _WHOLE * _WHOLE
+    return max(1, min(columns, max(_WHOLE, width)))
+
+
 def usable_memory(memory: int | None, device: torch.device) -> int:
     """Return the bytes that a solve may take on a device; None: most of what is free."""
     return memory or int(_SHARE * free_memory(device))
@@ -111,30 +129,30 @@ def plan_block_rows(
         TooLargeError: the memory is too small.
     """
     n, rows = sum(counts), max(counts)
-    row = max(1, columns_of(n, device) * dtype.itemsize)
+    columns = columns_of(n, device)
+    row = max(1, columns * dtype.itemsize)
     least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
     resident = block or min(most, max(least, int(_OF_ROWS * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
-    strip = max(1, min(rows, _STRIP // row))
 
-    def needed(held: int, width: int) -> int:
-        # Panels of two pivot blocks, the rows that are held, and the column of what is multiplied.
-        return (2 * width + held) * row + rows * width * dtype.itemsize
+    def needed(width: int, strip: int, slots: int) -> int:
+        """Return the bytes of two panels, of what a block is closed by, and of the strips and the
+        column of one.
+        """
+        closed = width + closed_columns(width, strip, columns)
+        return (2 * width + slots * strip) * row + (closed + strip) * width * dtype.itemsize
 
     chosen, streamed, slots = resident, 0, 0
-    total = needed(0 if in_place else rows, resident)
+    total = needed(resident, rows, 0 if in_place else 1)
     if total > memory and may_stream:
-        streamed, slots = strip, _SLOTS
-        while True:
-            # The rows of the next pivot block are collected in a third panel.
-            rest = memory - _SLOTS * streamed * row
-            chosen = rest // (3 * row + streamed * dtype.itemsize)
-            if chosen >= min(resident, _WHOLE) or streamed == 1:
-                break
-            streamed = max(1, streamed // 2)
-        chosen = max(1, min(chosen, block or _LARGEST, max(_WHOLE, n // _PARTS), rows))
-        chosen = chosen // _WHOLE * _WHOLE or chosen
-        total = (3 * chosen + _SLOTS * streamed) * row + streamed * chosen * dtype.itemsize
+        slots = _SLOTS
+        streamed = max(1, min(rows, _STRIP // row, int(_OF_MEMORY * memory) // row))
+        most = min(block or _LARGEST, max(_WHOLE, n // _PARTS), rows)
+        chosen = bisect.bisect_right(
+            range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
+        )
+        chosen = max(1, chosen // _WHOLE * _WHOLE or chosen)
+        total = needed(chosen, streamed, slots)
     if total > memory:
         remedy = (
             "raise `memory`" if may_stream else "use more devices, or stream the rows: see `out`"

@@ -162,7 +162,7 @@ class _Solve:
         ranks, wishes, nonnegative = self.ranks, self.wishes, self.range.lowest >= 0
         wanted = tuned.with_forced(wishes.config)
         engine = ranks.together(lambda: engines.choose(self.device, wanted, self.dtype))
-        memory = min(ranks.gather(usable_memory(wishes.memory, self.device)))
+        self.memory = min(ranks.gather(usable_memory(wishes.memory, self.device)))
         threshold = self._threshold(engine) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
@@ -174,7 +174,7 @@ class _Solve:
                 self.dtype,
                 self.device,
                 tuned.config_for_call(call, wanted),
-                memory=memory,
+                memory=self.memory,
                 may_stream=isinstance(self.weights, HostRows) and self.place is not None,
                 in_place=wishes.options.overwrite
                 and self.place is None
@@ -247,14 +247,14 @@ class _Solve:
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
             assert self.target is not None
-            collected = self._new_rows(plan.block, columns)
+            like = self._new_rows(0, columns)
             return StreamedRows(
-                weights, self.target, start, collected, strip=plan.strip, slots=plan.slots
+                weights, self.target, start, like, strip=plan.strip, slots=plan.slots
             )
         if self.resident is None:
             self.resident = self._memory(columns)
         self._load(weights, start, self.resident)
-        return ResidentRows(self.resident, self.n)
+        return ResidentRows(self.resident, self.n, self.memory - plan.memory)
 
     def _load(self, weights: Rows, start: Start, rows: Block) -> None:
         """Copy the rows that a solve starts from to the device."""
