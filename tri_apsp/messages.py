@@ -4,10 +4,13 @@ names.
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Number
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from tri_apsp.errors import ApspWarning
+from tri_apsp.errors import ApspWarning, InputError
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -46,6 +49,33 @@ def shown(value: Any) -> str:
         return type(value).__name__
     layout, dtype = (str(name).removeprefix("torch.") for name in (value.layout, value.dtype))
     return f"{'' if layout == 'strided' else f'{layout} '}{tuple(value.shape)} of {dtype}"
+
+
+@contextmanager
+def file_errors(
+    name: str,
+    path: Path,
+    how: Literal["read", "written"],
+    remedy: str = "give another file name",
+) -> Iterator[None]:
+    """Raise InputError in place of an error of the operating system, NumPy or zarr.
+
+    Args:
+        name: of the argument that gave the path.
+        path: of a file or a folder.
+        how: what is done with it.
+        remedy: the end of the sentence.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, EOFError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"`{name}` must be a path that can be {how}, but {str(path)!r} cannot: {reason}; "
+            f"{remedy}."
+        ) from None
 
 
 def warn_of_attribute(attribute: str | None, edges: int, *, has_values: bool) -> None:

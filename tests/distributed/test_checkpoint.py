@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.distributed import checkpoint
 
 N = 700
 CHILD = """
@@ -71,8 +70,7 @@ def killed(path, folder, ranks, steps, memory=0):
 
 
 def resumed(weights, folder, ranks):
-    found = tri_apsp.shortest_paths(weights, devices=["cpu"] * ranks, checkpoint=folder, every=1e6)
-    return torch.cat([each.distances for each in found])
+    return tri_apsp.shortest_paths(weights, devices=["cpu"] * ranks, checkpoint=folder, every=1e6)
 
 
 def check_killed(graph, folder, seed):
@@ -81,7 +79,8 @@ def check_killed(graph, folder, seed):
     memory = rng.choice([0, 200 * N * 4])
     for _ in range(2):
         killed(path, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
-    assert torch.equal(resumed(weights, folder, rng.randint(1, 3)), expected)
+    found = resumed(weights, folder, rng.randint(1, 3))
+    assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert not list(folder.iterdir())
 
 
@@ -107,38 +106,47 @@ def newest(folder):
     return sorted(numbers, key=numbers.get, reverse=True)
 
 
-def test_a_damaged_generation_is_left_out(graph, tmp_path, monkeypatch):
+def test_a_negative_cycle_after_a_checkpoint(graph, tmp_path):
+    """What is solved without the cycle starts from the weights."""
+    weights = graph[0].clone()
+    weights[N - 1, N - 2] = weights[N - 2, N - 1] = -50
+    path, folder = tmp_path / "weights.npy", tmp_path / "state"
+    np.save(path, weights.numpy())
+    killed(path, folder, 1, -2)
+    found = tri_apsp.shortest_paths(
+        weights, device="cpu", checkpoint=folder, negative_cycles="mark"
+    )
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    assert torch.equal(found.distances, expected)
+    assert not list(folder.iterdir())
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+@pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
+def test_a_damaged_generation_is_left_out(graph, tmp_path, ending, harm):
     weights, path, expected = graph
     folder = tmp_path / "state"
     killed(path, folder, 1, -3)
     first, second = newest(folder)
-    begun = []
-    read = checkpoint.Checkpoints.resume
-    monkeypatch.setattr(
-        checkpoint.Checkpoints, "resume", lambda self: begun.append(read(self)) or begun[-1]
-    )
     older = int(np.load(second)["done"])
-    damage(first.with_suffix(".npy"))
-    assert torch.equal(resumed(weights, folder, 2), expected)
-    assert [state.done for state in begun] == [older] * 2
+    harm(first.with_suffix(ending))
+    with pytest.warns(tri_apsp.ApspWarning, match=f"state in {first.stem}.npy .* is damaged"):
+        found = resumed(weights, folder, 2)
+    assert torch.equal(torch.cat([each.distances for each in found]), expected)
+    assert [each.plan.resumed for each in found] == [older] * 2
 
 
-def test_facts_that_were_cut_off(graph, tmp_path):
-    weights, path, expected = graph
-    folder = tmp_path / "state"
-    killed(path, folder, 1, -3)
-    for facts in newest(folder):
-        facts.write_bytes(facts.read_bytes()[:100])
-    assert torch.equal(resumed(weights, folder, 1), expected)  # from the beginning
-
-
-def test_all_generations_damaged(graph, tmp_path):
+@pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
+def test_all_generations_damaged(graph, tmp_path, ending, harm):
     weights, path, _ = graph
     folder = tmp_path / "state"
     killed(path, folder, 1, -3)
     for facts in newest(folder):
-        damage(facts.with_suffix(".npy"))
-    with pytest.raises(tri_apsp.InputError, match=r"changed since; remove the folder"):
+        harm(facts.with_suffix(ending))
+    with pytest.raises(tri_apsp.InputError, match=r"0.npy and 1.npy is damaged; remove the folder"):
         resumed(weights, folder, 1)
 
 
@@ -156,7 +164,7 @@ def test_another_graph(graph, tmp_path):
 
 def test_a_folder_that_cannot_be_made(graph, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(tri_apsp.InputError, match="must be a folder that can be written"):
+    with pytest.raises(tri_apsp.InputError, match="must be a path that can be written"):
         resumed(graph[0], tmp_path / "file" / "state", 1)
 
 

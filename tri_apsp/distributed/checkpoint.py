@@ -21,14 +21,19 @@ import numpy as np
 import torch
 
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.rows import HostRows, Rows
+from tri_apsp.distributed.device_rows import store
+from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.errors import InputError
+from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.memory import byte_size
+from tri_apsp.messages import file_errors, warn_caller
 from tri_apsp.semirings import dtype_name
 
 _GENERATIONS = 0, 1
+# What is stated of a generation, besides the checksums of its rows.
+_FACTS = {"number": int, "done": int, "graph": str}
+_REMEDY = "name another folder"
 
 
 class CheckedRows(HostRows):
@@ -53,18 +58,14 @@ class CheckedRows(HostRows):
 
     def _read(self, first: int, into: Array) -> None:
         assert self._file is not None
-        try:
+        with file_errors("checkpoint", self._file.path, "read", _REMEDY):
             self._file.read(self._first + first, into)
-        except (OSError, EOFError) as error:
-            raise _unusable(self._file.path, "read", error) from None
         self._sum(first, into)
 
     def _write(self, first: int, values: Array) -> None:
         if self._file is not None:
-            try:
+            with file_errors("checkpoint", self._file.path, "written", _REMEDY):
                 self._file.write(self._first + first, values)
-            except OSError as error:
-                raise _unusable(self._file.path, "written", error) from None
         self._sum(first, values)
 
     def _sum(self, first: int, values: Array) -> None:
@@ -117,8 +118,9 @@ class Checkpoints:
         Raises:
             InputError: the newest is of another graph, or all are damaged.
         """
-        damaged = list[str]()
-        for generation, facts in self._ranks.gather(self._ranks.together(self._found))[0]:
+        found, unusable = self._ranks.gather(self._ranks.together(self._found))[0]
+        state, damaged = None, list(unusable)
+        for generation, facts in found:
             if facts["graph"] != self._graph:
                 raise InputError(
                     f"`checkpoint` must be a folder of the same graph, but {self._folder} has one "
@@ -126,16 +128,22 @@ class Checkpoints:
                 )
             state = self._ranks.together(lambda: self._read(generation, facts))  # noqa: B023
             if not self._ranks.any(state is None):
-                assert state is not None
                 self._generation, self._number = 1 - generation, facts["number"] + 1
-                return state
-            damaged.append(f"{generation}.npy")
-        if damaged:
+                break
+            damaged.append(generation)
+        files = " and ".join(f"{generation}.npy" for generation in sorted(damaged))
+        if damaged and state is None:
             raise InputError(
-                f"`checkpoint` must be a folder whose rows are as they were written, but in "
-                f"{self._folder} {' and '.join(damaged)} changed since; remove the folder."
+                "`checkpoint` must be a folder whose files are as they were written, but in "
+                f"{self._folder} the state in {files} is damaged; remove the folder."
             )
-        return None
+        if damaged and self._ranks.rank == 0:
+            warn_caller(
+                f"the state in {files} of {self._folder} is damaged, so that the solve goes on "
+                "from the one before.",
+                ApspWarning,
+            )
+        return state
 
     def is_due(self) -> bool:
         """Return whether the next pivot block is to be followed by a checkpoint. One that all ranks
@@ -210,27 +218,22 @@ class Checkpoints:
         self._writing = None
         self._generation, self._number = 1 - self._generation, self._number + 1
 
-    def _found(self) -> list[tuple[int, dict[str, Any]]]:
-        """Return the generations that are complete, the newest first, and their facts."""
-        found = list[tuple[int, dict[str, Any]]]()
+    def _found(self) -> tuple[list[tuple[int, dict[str, Any]]], list[int]]:
+        """Return the generations that are complete, the newest first, and their facts; and those
+        whose facts are damaged.
+        """
+        found, damaged = list[tuple[int, dict[str, Any]]](), list[int]()
         for generation in _GENERATIONS:
             try:
                 with np.load(self._files(generation)[1]) as archive:
-                    facts = {name: archive[name] for name in archive.files}
-                    found.append(
-                        (
-                            generation,
-                            {
-                                **facts,
-                                "number": int(facts["number"]),
-                                "done": int(facts["done"]),
-                                "graph": str(facts["graph"]),
-                            },
-                        )
-                    )
+                    facts = {name: archive[name] for name in ("sums", *_FACTS)}
+                facts |= {name: kind(facts[name]) for name, kind in _FACTS.items()}
+                found.append((generation, facts))
+            except FileNotFoundError:
+                pass
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-                continue
-        return sorted(found, key=lambda each: -each[1]["number"])
+                damaged.append(generation)
+        return sorted(found, key=lambda each: -each[1]["number"]), damaged
 
     def _read(self, generation: int, facts: dict[str, Any]) -> State | None:
         """Return the state of a generation; None: its rows have changed."""
@@ -250,8 +253,11 @@ class Checkpoints:
     def _digest(self, weights: Rows) -> str:
         """Return a digest of the graph, whatever ranks hold it."""
         rows = CheckedRows(None, self._first, self._shape, self._dtype)
-        for begin, part in weights.parts():
-            rows.write(begin, part.cpu())
+        if isinstance(weights, TensorOnDevice):
+            store(weights.tensor[None], rows)
+        else:
+            for begin, part in weights.parts():
+                rows.write(begin, part)
         digest = hashlib.blake2b(dtype_name(self._dtype).encode(), digest_size=16)
         for sums in self._ranks.gather(rows.sums):
             digest.update(sums.tobytes())
@@ -274,20 +280,8 @@ class Checkpoints:
                 )
 
     def _guarded(self, call: Callable[[], object]) -> None:
-        try:
+        with file_errors("checkpoint", self._folder, "written", _REMEDY):
             call()
-        except OSError as error:
-            raise InputError(
-                f"`checkpoint` must be a folder that can be written, but {self._folder} cannot: "
-                f"{error.strerror}; name another folder."
-            ) from None
 
     def _files(self, generation: int) -> tuple[Path, Path]:
         return self._folder / f"{generation}.npy", self._folder / f"{generation}.npz"
-
-
-def _unusable(path: Path, how: str, error: Exception) -> InputError:
-    return InputError(
-        f"`checkpoint` must be a folder whose files can be {how}, but {path} cannot: "
-        f"{getattr(error, 'strerror', None) or error}; name another folder."
-    )

@@ -54,6 +54,7 @@ class BlockRowPlan(Plan):
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         slots: strips at a time.
         expected: the time of the solve and what bounds it; None unless `select` measured them.
+        resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
 
     Examples:
         >>> import torch
@@ -68,6 +69,7 @@ class BlockRowPlan(Plan):
     strip: int = 0
     slots: int = 0
     expected: Prediction | None = None
+    resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
     threshold: int | None = field(default=None, repr=False)
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.messages import file_errors
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 # Values of a task that copies them, and its operations for run_tasks.
@@ -141,19 +141,9 @@ class FileRows(HostRows):
         self._file, self._first, self._name = file, first, name
 
     def _read(self, first: int, into: Array) -> None:
-        try:
+        with file_errors(self._name, self._file.path, "read"):
             self._file.read(self._first + first, into)
-        except (OSError, EOFError) as error:
-            raise InputError(
-                f"`{self._name}` must be a file that can be read, but {self._file.path} cannot: "
-                f"{getattr(error, 'strerror', None) or error}; give another file."
-            ) from None
 
     def _write(self, first: int, values: Array) -> None:
-        try:
+        with file_errors(self._name, self._file.path, "written"):
             self._file.write(self._first + first, values)
-        except OSError as error:
-            raise InputError(
-                f"`{self._name}` must be a file that can be written, but {self._file.path} cannot: "
-                f"{error.strerror}; give another file name."
-            ) from None

@@ -1,5 +1,6 @@
 """The solve of one rank, which all ranks carry out together."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,6 +123,14 @@ class _Solve:
         self.resident: Block | None = None  # the rows, once they are solved
 
     def run(self) -> Result:
+        try:
+            return self._solved()
+        except BaseException:
+            if self.place is not None and self.ranks.rank == 0:
+                self.place.discard()
+            raise
+
+    def _solved(self) -> Result:
         search: RowCycleSearch | None = None
         while not self._attempt():
             if self.wishes.options.overwrite:
@@ -213,16 +222,18 @@ class _Solve:
 
     def _attempt(self) -> bool:
         """Solve once; return False if a diagonal value is negative."""
-        plan, ranges = self.plan, list[ValueRange]()
-        nonnegative = plan.nonnegative or self.potentials is not None
+        ranges = list[ValueRange]()
+        nonnegative = self.plan.nonnegative or self.potentials is not None
         checkpoints = (
             None if self.removed is not None or self.potentials is not None else self.checkpoints
         )
         state = None if checkpoints is None else checkpoints.resume()
+        plan = dataclasses.replace(self.plan, resumed=0 if state is None else state.done)
+        self.plan = plan
         rows = self._device_rows(state)
         solver = BlockRowSolver(
             rows,
-            Layout(self.counts, plan.block, 0 if state is None else state.done),
+            Layout(self.counts, plan.block, plan.resumed),
             self.ranks,
             plan.config,
             nonnegative=nonnegative,

@@ -1,5 +1,6 @@
 """Where the distances of a solve go on the host."""
 
+import contextlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import numpy as np
 import torch
 
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
 
 
@@ -30,6 +31,9 @@ class Target(ABC):
     @abstractmethod
     def complete(self) -> None:
         """Let rank 0 state that all rows are there."""
+
+    def discard(self) -> None:  # noqa: B027 (memory stays)
+        """Let rank 0 remove what is not complete, after an error."""
 
     @abstractmethod
     def distances(self, first: int, end: int) -> torch.Tensor:
@@ -69,26 +73,21 @@ class FileTarget(Target):
 
     def create(self, n: int, dtype: torch.dtype) -> None:
         if self._weights is None:
-            try:
+            with file_errors("out", self._path, "written"):
                 NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
-            except OSError as error:
-                raise self._unwritable(error) from None
 
     def open(self, first: int, end: int) -> HostRows:
         return FileRows(self._weights or NpyFile(self._part), first, end, "out")
 
     def complete(self) -> None:
         if self._weights is None:
-            try:
+            with file_errors("out", self._path, "written"):
                 self._part.replace(self._path)
-            except OSError as error:
-                raise self._unwritable(error) from None
+
+    def discard(self) -> None:
+        if self._weights is None:
+            with contextlib.suppress(OSError):
+                self._part.unlink()
 
     def distances(self, first: int, end: int) -> torch.Tensor:
         return torch.from_numpy(np.load(self._path, mmap_mode="r+"))[first:end]
-
-    def _unwritable(self, error: OSError) -> InputError:
-        return InputError(
-            f"`out` must be a file that can be written, but {self._path} cannot: "
-            f"{error.strerror}; give another file name."
-        )

@@ -7,9 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import byte_size
+from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
 
 # Values of a chunk of zarr.
@@ -92,7 +91,7 @@ class RowFile:
         self._state_path = self._path.with_name(self._path.name + ".rows")
         self._header = header
         self._digits = b"0" * header.blocks
-        with self._refusal():
+        with file_errors("out", self._path, "written"):
             self._read_state()
         self.rows = self._header.rows_per_block
         self.unfinished = [i for i, digit in enumerate(self._digits) if digit == ord("0")]
@@ -108,7 +107,7 @@ class RowFile:
             InputError: a folder that is not there, or in which nothing can be written; too little
                 space; zarr is not installed.
         """
-        with self._refusal():
+        with file_errors("out", self._path, "written"):
             if not self._is_zarr:
                 self._check_space()
             if b"1" in self._digits:
@@ -136,7 +135,7 @@ class RowFile:
         Raises:
             InputError: it has lost rows, or cannot be written; zarr is not installed.
         """
-        with self._refusal():
+        with file_errors("out", self._path, "written"):
             self._array = self._opened_zarr() if self._is_zarr else self._opened_npy()
 
     def write(self, block: int, rows: torch.Tensor) -> None:
@@ -146,7 +145,7 @@ class RowFile:
             InputError: they, or those before them, cannot be written.
         """
         first = block * self.rows
-        with self._refusal():
+        with file_errors("out", self._path, "written"):
             if self._is_zarr:
                 self._array[first : first + len(rows)] = rows.numpy()
             else:
@@ -161,7 +160,7 @@ class RowFile:
             InputError: they cannot be written.
         """
         try:
-            with self._refusal():
+            with file_errors("out", self._path, "written"):
                 self._syncing.result()
                 self._stamp()
         finally:
@@ -171,7 +170,7 @@ class RowFile:
 
     def rows_on_disk(self) -> int:
         """Return how many rows count, whichever process wrote them."""
-        with self._refusal():
+        with file_errors("out", self._path, "written"):
             digits = self._state_path.read_bytes().split(b"\n")[1]
         return min(self._header.n, digits.count(b"1") * self.rows)
 
@@ -262,20 +261,6 @@ class RowFile:
             return NpyFile(self._path)
         except (EOFError, ValueError):
             raise self._not_continued("is shorter than it was") from None
-
-    @contextmanager
-    def _refusal(self) -> Iterator[None]:
-        """Raise InputError in place of an error of the operating system or of zarr."""
-        try:
-            yield
-        except InputError:
-            raise
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(
-                f"`out` must be a file that can be written, but {str(self._path)!r} cannot: "
-                f"{reason}; give another file name."
-            ) from None
 
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._state_path.name!r}" if self._state_path.exists() else ""
