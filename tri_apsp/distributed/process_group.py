@@ -19,6 +19,7 @@ from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.errors import InputError, RankError
+from tri_apsp.messages import shown
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class ProcessGroup(Communicator):
         # Of each other rank: its last sign, and when that was new.
         self._seen = {rank: (b"", now) for rank in range(self.size) if rank != self.rank}
         self._error: RankError | None = None
+        self._reason = ""  # of that error, where it names a rank
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
 
@@ -74,14 +76,31 @@ class ProcessGroup(Communicator):
         self._ended.set()
         self._watch.join()
         try:
-            if error is not None and not isinstance(error, RankError):
-                reason = f"failed: {str(error) or type(error).__name__}"
-                if isinstance(error, KeyboardInterrupt):
-                    reason = "was interrupted"
-                self._store.set("failed", f"rank {self.rank} {reason}")
+            if error is not None:
+                self._state(error)
             self._store.set(f"alive/{self.rank}", "done")
+            # The store may end with this process: others shall read the reason first.
+            begun, others = time.monotonic(), [f"alive/{rank}" for rank in self._seen]
+            while error is not None and time.monotonic() - begun < _PATIENCE:
+                if all(self._value(key) == b"done" for key in others):
+                    break
+                time.sleep(_LOOK / 10)
         except RuntimeError:  # the rank that holds the store is gone
             pass
+
+    def _state(self, error: BaseException) -> None:
+        """Write why this rank ends, unless one is written."""
+        reason = f"rank {self.rank} failed: {str(error) or type(error).__name__}"
+        if isinstance(error, KeyboardInterrupt):
+            reason = f"rank {self.rank} was interrupted"
+        if isinstance(error, RankError):
+            reason = self._reason
+        if reason and not self._store.check(["failed"]):
+            self._store.set("failed", reason)
+
+    def _value(self, key: str) -> bytes:
+        """Return a value of the store, empty if it is not there."""
+        return self._store.get(key) if self._store.check([key]) else b""
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
         # As bytes, since neither NCCL nor Gloo sends int16.
@@ -162,20 +181,21 @@ class ProcessGroup(Communicator):
             # Its last sign may have been read later than it was given.
             if value != b"done" and seen < begun + _PATIENCE / 2
         ]
-        return self._error or _error_of(
-            f"rank {silent[0]} ended" if silent else "one ended or cannot be reached"
-        )
+        if self._error is not None:
+            return self._error
+        if silent:
+            self._reason = f"rank {silent[0]} ended"
+        return _error_of(self._reason or "one ended or cannot be reached")
 
     def _watch_ranks(self) -> None:
         for count in itertools.count():
             try:
                 self._store.set(f"alive/{self.rank}", str(count))
-                if self._store.check(["failed"]):
-                    return self._end(self._store.get("failed").decode())
+                if failed := self._value("failed"):
+                    return self._end(failed.decode())
                 now = time.monotonic()
                 for rank, (before, seen) in self._seen.items():
-                    key = f"alive/{rank}"
-                    value = self._store.get(key) if self._store.check([key]) else b""
+                    value = self._value(f"alive/{rank}")
                     if value != before:
                         self._seen[rank] = value, now
                     elif value != b"done" and now - seen > _SILENCE:
@@ -188,7 +208,7 @@ class ProcessGroup(Communicator):
 
     def _end(self, reason: str) -> None:
         """Let what the rank waits for fail."""
-        self._error = _error_of(reason)
+        self._error, self._reason = _error_of(reason), reason
         if not self._ended.is_set() and "nccl" in dist.get_backend_config(self._group):
             self._group.abort()  # type: ignore[union-attr]
 
@@ -197,14 +217,25 @@ def joined(group: Group) -> ProcessGroup:
     """Return the ranks of a group that a caller gives.
 
     Raises:
-        InputError: torch.distributed has not joined the processes.
+        InputError: torch.distributed has not joined the processes, or not this one in the group.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise InputError(
             "torch.distributed must have joined the processes, but has not; call "
             "torch.distributed.init_process_group first, in processes that torchrun starts."
         )
-    return ProcessGroup(group.get_group() if isinstance(group, DeviceMesh) else group)
+    given = group
+    if isinstance(group, DeviceMesh) and group.ndim == 1 and group.get_coordinate() is not None:
+        group = group.get_group()
+    if group is not None and not isinstance(group, dist.ProcessGroup):
+        # torch gives a number to the ranks that are not in a group.
+        is_left_out = given == dist.GroupMember.NON_GROUP_MEMBER
+        found = "does not have it" if is_left_out else f"is {shown(given)}"
+        raise InputError(
+            "`group` must be a process group, or a DeviceMesh of one dimension, that has this "
+            f"rank, but {found}; call this on its ranks alone, or leave `group` out."
+        )
+    return ProcessGroup(group)
 
 
 def _error_of(reason: str) -> RankError:
