@@ -219,9 +219,9 @@ class DenseCycleSearch(CycleSearch):
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
         if self._in_rounds:
-            from tri_apsp.engines.triton_bellman_ford import search_in_rounds
+            from tri_apsp.engines.triton_bellman_ford import search_on_gpu
 
-            return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
+            return search_on_gpu(self._weights, labels, lowest, margins, parents, on_cycle)
         weights = np.ascontiguousarray(self._weights.numpy())
         return search_on_cpu(None, weights, labels, lowest, margins, parents, on_cycle)
 

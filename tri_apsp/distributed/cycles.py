@@ -15,12 +15,11 @@ from tri_apsp.cycles.search import (
 )
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.rows import Rows
+from tri_apsp.engines.bellman_ford_rounds import search_in_rounds
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
-# Rounds between two checks for a cycle.
-_ROUNDS = 4
 # Sums that are formed at a time.
 _SUMS = 1 << 22
 
@@ -75,52 +74,45 @@ class RowCycleSearch(CycleSearch):
     def _search(
         self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array
     ) -> torch.Tensor:
-        from tri_apsp.kernels.cpu.bellman_ford import find_cycles  # with Numba: half a second
-
-        high, low = np.zeros((2, self._n), lowest.dtype)
-        searched = labels >= 0
-        changed, rounds = searched, 0
-        while changed.any():
-            least, rest, parent = self._relax(changed, labels, high, low, margins.allowance)
-            if self._is_float:
-                falls = (least - high) + (rest - low) < -margins.relative * np.abs(high)
-            else:
-                least = np.maximum(least, lowest)
-                falls = least < high
-            changed = searched & falls
-            high, low = np.where(changed, least, high), np.where(changed, rest, low)
-            parents[changed] = parent[changed]
-            rounds += 1
-            if rounds % _ROUNDS == 0:
-                find_cycles(parents, labels, on_cycle)
-                searched = searched & (on_cycle[labels] < 0)
-                changed = changed & searched
-        # Clamped or infinite potentials stop changing on a negative cycle too.
-        find_cycles(parents, labels, on_cycle)
-        return torch.from_numpy(high)
+        dtype = torch.float64 if self._is_float else torch.int64
+        return search_in_rounds(
+            lambda active, high, low: self._relax(active, labels, high, low, margins.allowance),
+            torch.zeros((2, self._n), dtype=dtype),
+            labels,
+            lowest,
+            margins.relative,
+            parents,
+            on_cycle,
+        )
 
     def _relax(
-        self, active: Array, labels: Array, high: Array, low: Array, allowance: float
-    ) -> tuple[Array, Array, Array]:
+        self,
+        active: torch.Tensor,
+        labels: Array,
+        high: torch.Tensor,
+        low: torch.Tensor,
+        allowance: float,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return the least potential of each vertex over edges from `active` ones of its component,
-        both parts, and from which.
+        both parts, and from which; see Relax.
         """
         infinity = np.inf if self._is_float else np.iinfo(np.int64).max
-        least = np.full(self._n, infinity, high.dtype)
-        rest, parent = np.zeros(self._n, high.dtype), np.full(self._n, -1)
+        potentials = high.numpy(), low.numpy()
+        least = np.full(self._n, infinity, potentials[0].dtype)
+        rest, parent = np.zeros(self._n, least.dtype), np.full(self._n, -1)
         step = max(1, _SUMS // self._n)
         for first, part in self._edges():
-            chosen = np.flatnonzero(active[first : first + len(part)])
-            for begin in range(0, len(chosen), step):
-                rows = chosen[begin : begin + step]
-                w = part[torch.from_numpy(rows).to(part.device)].cpu().numpy()
-                found = self._least_of(w, rows + first, labels, high, low, allowance)
+            begin, end = np.searchsorted(active.numpy(), (first, first + len(part)))
+            for start in range(begin, end, step):
+                chosen = active[start : min(start + step, end)]
+                w = part[(chosen - first).to(part.device)].cpu().numpy()
+                found = self._least_of(w, chosen.numpy(), labels, *potentials, allowance)
                 _take_less((least, rest, parent), found)
         first_rank, *others = self._ranks.gather((least, rest, parent))
         least, rest, parent = (values.copy() for values in first_rank)
         for other in others:
             _take_less((least, rest, parent), other)
-        return least, rest, parent
+        return torch.from_numpy(least), torch.from_numpy(rest), torch.from_numpy(parent)
 
     def _least_of(
         self, w: Array, vertices: Array, labels: Array, high: Array, low: Array, allowance: float

@@ -2,11 +2,11 @@
 
 import math
 
-import numpy as np
 import torch
 import triton
 
 from tri_apsp.device import current, describe
+from tri_apsp.engines.bellman_ford_rounds import search_in_rounds
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.gpu.launcher import cached_launcher
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
@@ -14,11 +14,9 @@ from tri_apsp.semirings import no_edge
 
 # Columns of a program, and programs of a launch on each multiprocessor.
 _BLOCK, _PROGRAMS_PER_UNIT = 1024, 8
-# Rounds between two checks for a cycle, which the CPU makes.
-_ROUNDS = 4
 
 
-def search_in_rounds(
+def search_on_gpu(
     weights: torch.Tensor,
     labels: Array,
     lowest: float,
@@ -29,41 +27,19 @@ def search_in_rounds(
     """Search weights (n, n) on a GPU for negative cycles; arguments and result as those of
     kernels.cpu.bellman_ford.
     """
-    from tri_apsp.kernels.cpu.bellman_ford import find_cycles
-
-    is_float = weights.is_floating_point()
     with current(weights.device):
-        high, low = weights.new_zeros(
-            (2, len(weights)), dtype=torch.float64 if is_float else torch.int64
-        )
-        device_parents = weights.new_full((len(weights),), -1, dtype=torch.int64)
-        device_labels = torch.from_numpy(labels).to(weights.device)
         allowance = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
-        searched = device_labels >= 0
-        changed, rounds = searched, 0
-        while len(active := changed.nonzero().flatten()):
-            least, least_low, parent = _relax(weights, active, device_labels, high, low, allowance)
-            if is_float:
-                falls = (least - high) + (least_low - low) < -margins[1] * high.abs()
-            else:
-                falls = least.clamp_(min=int(lowest)) < high
-            changed = searched & falls
-            high, low = torch.where(changed, least, high), torch.where(changed, least_low, low)
-            device_parents = torch.where(changed, parent, device_parents)
-            rounds += 1
-            if rounds % _ROUNDS == 0:
-                parents[:] = device_parents.cpu().numpy()
-                find_cycles(parents, labels, on_cycle)
-                finished = np.flatnonzero(on_cycle >= 0)
-                if len(finished):
-                    done = torch.isin(device_labels, torch.from_numpy(finished).to(weights.device))
-                    searched = (device_labels >= 0) & ~done
-                    changed = changed & searched
-        # Clamped or infinite potentials stop changing on a negative cycle too.
-        parents[:] = device_parents.cpu().numpy()
-        find_cycles(parents, labels, on_cycle)
-        found: torch.Tensor = high.cpu()
-        return found
+        device_labels = torch.from_numpy(labels).to(weights.device)
+        dtype = torch.float64 if weights.is_floating_point() else torch.int64
+        return search_in_rounds(
+            lambda active, high, low: _relax(weights, active, device_labels, high, low, allowance),
+            weights.new_zeros((2, len(weights)), dtype=dtype),
+            labels,
+            lowest,
+            margins[1],
+            parents,
+            on_cycle,
+        )
 
 
 def _relax(
