@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -9,149 +10,136 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
 pytest.importorskip("matplotlib")
 
 from report.fake import CPU, FakeMeasurer, rows_of, target
 
 import tri_apsp
-from tri_apsp.distributed.communicator import Alone
 from tri_apsp.distributed.model import Rates
+from tri_apsp.errors import EngineError
 from tri_apsp.report import scaling
 from tri_apsp.report.measuring import measure
 from tri_apsp.report.run import write_study
-from tri_apsp.report.scaling_model import (
-    Fitted,
-    Solve,
-    fit,
-    largest_n,
-    needed_bandwidth,
-    simulated,
-)
-from tri_apsp.report.scaling_ranks import Problem, _check_rows, _checksum, _weights
+from tri_apsp.report.scaling_model import Fitted, Solve, fit, forecast, simulate
+from tri_apsp.report.scaling_ranks import RATES, Problem, RankProcesses, _Rank
 from tri_apsp.report.study import Point
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 from tri_apsp.tune.workloads import WrongResultError
 
 N = 200
-TASK = TuningTask("cpu", "solve", "float32", "nonnegative", N)
+
+
+def test_two_processes_are_measured() -> None:
+    ranks = RankProcesses((1, 2), "cpu")
+    try:
+        for count, streamed in ((1, False), (2, False), (2, True)):
+            seconds, metrics = ranks.measure(Problem(N, "float32", count, streamed))
+            assert 1 <= len(seconds) <= 3
+            assert (metrics["block"] < 64) == streamed
+            assert metrics.keys() - {"block"} == {*RATES[:2], "host", *RATES[4:]} - (
+                {"broadcast", "latency"} if count == 1 else set()
+            )
+            assert all(value > 0 for value in [*seconds, *metrics.values()])
+        ranks._processes[0].kill()
+        with pytest.raises(EngineError, match="one ended or is stuck"):
+            ranks.measure(Problem(N, "float32", 1))
+    finally:
+        ranks.close()
+
+
+def test_new_processes_follow_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "_CPU_RANKS", (1,))
+    measurer = scaling._ScalingMeasurer(CPU)
+    point = Point({"case": "strong", "ranks": 1, "base": 0})
+    try:
+        with pytest.raises(EngineError):
+            measurer.screen(TuningTask("cpu", "solve", "float9", "nonnegative", N), point, 60)
+        outcome = measurer.screen(
+            TuningTask("cpu", "solve", "float32", "nonnegative", N), point, 60
+        )
+        assert outcome is not None
+        assert outcome.kind is OutcomeKind.correct
+    finally:
+        measurer.close()
 
 
 @pytest.fixture
-def measurer(monkeypatch: pytest.MonkeyPatch) -> Iterator[scaling._ScalingMeasurer]:
-    monkeypatch.setattr(scaling, "_CPU_RANKS", (1, 2))
-    made = scaling._ScalingMeasurer(CPU)
-    yield made
-    made.close()
-
-
-def test_two_processes_are_measured(measurer: scaling._ScalingMeasurer) -> None:
-    found = {}
-    for case, ranks, memory in (
-        ("rates", 1, 0),
-        ("rates", 2, 0),
-        ("strong", 1, 0),
-        ("strong", 2, 0),
-        ("streamed", 2, 2 * 4 * N**2 // 3),
-    ):
-        outcome = measurer.screen(TASK, scaling._point(case, ranks, memory=memory), 60)
-        assert outcome is not None
-        assert outcome.kind is OutcomeKind.correct, outcome.message
-        found[case, ranks] = outcome.metrics
-    assert found["rates", 1].keys() == {"product", "closure", "host", "ops_per_second"}
-    assert found["rates", 2].keys() == {"broadcast", "latency", "ops_per_second"}
-    assert all(value > 0 for ranks in (1, 2) for value in [*found["rates", ranks].values()][:2])
-    solves = [found[key] for key in found if key[0] != "rates"]
-    assert len({solved["checksum"] for solved in solves}) == 1
-    assert all(0 <= solved["waiting"] < 1 for solved in solves)
-    assert solves[0]["block"] == solves[1]["block"] == 64 > solves[2]["block"]
-    # A wrong checksum is no time, and the next solve begins with new processes.
-    measurer._checksums[N, "float32", 100] += 1
-    wrong = measurer.screen(TASK, scaling._point("strong", 2), 60)
-    assert wrong is not None
-    assert wrong.kind is OutcomeKind.wrong_result
-    assert "differ from those of one rank" in wrong.message
-    measurer._checksums.clear()
-    again = measurer.screen(TASK, scaling._point("strong", 2), 60)
-    assert again is not None
-    assert again.metrics["checksum"] == solves[0]["checksum"]
-
-
-class _OneRank(Alone):
-    device = CPU
-
-    def least(self, values: torch.Tensor) -> torch.Tensor:
-        return values
+def group() -> Iterator[dist.ProcessGroup]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    assert dist.group.WORLD is not None
+    yield dist.group.WORLD
+    dist.destroy_process_group()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
-def test_a_wrong_row_is_found(dtype: str) -> None:
-    problem = Problem(60, dtype)
-    weights = _weights(problem, 0, 60, CPU)
-    right = tri_apsp.shortest_paths(weights.to(getattr(torch, dtype))).distances
-    _check_rows(_OneRank(), right, problem, (60,))  # type: ignore[arg-type]
-    for row, change in product((0, 30, 59), (-1, 1)):
-        wrong = right.clone()
-        wrong[row, 17] += change
-        with pytest.raises(WrongResultError, match="of 180 distances are wrong"):
-            _check_rows(_OneRank(), wrong, problem, (60,))  # type: ignore[arg-type]
-        assert _checksum(wrong, 0, CPU) != _checksum(right, 0, CPU)
+@pytest.mark.parametrize("n", [1, 60, 5000])
+def test_the_distances_of_a_graph_are_known(
+    n: int, dtype: str, group: dist.ProcessGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = torch.get_num_threads()
+    rank = _Rank(group, CPU, Problem(n, dtype, 1))
+    torch.set_num_threads(threads)
+    rows = torch.empty((min(n, 60), n), dtype=getattr(torch, dtype))
+    for part, weights, distances in rank._parts(rows):
+        assert (weights >= distances).all()
+        part.copy_(distances)
+        if n == 60:
+            found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
+            assert torch.equal(found, part)
+            assert (weights > distances).sum() > 3000
+    rank._check(rows)
+    rows[-1, -1] += 1
+    with pytest.raises(WrongResultError, match="1 distances of a rank are wrong"):
+        rank._check(rows)
 
 
-def test_weights_and_checksums_do_not_depend_on_the_ranks() -> None:
-    problem = Problem(N, "int16", greatest=4)
-    whole = _weights(problem, 0, N, CPU)
-    assert (whole.unique().tolist(), whole.diagonal().unique().tolist()) == ([0, 1, 2, 3, 4], [0])
-    parts = [_weights(problem, first, count, CPU) for first, count in ((0, 70), (70, 130))]
-    assert torch.equal(torch.cat(parts), whole)
-    sums = _checksum(parts[0], 0, CPU) + _checksum(parts[1], 70, CPU)
-    assert (sums - _checksum(whole, 0, CPU)) % (1 << 48) == 0
-    assert _checksum(whole.mT, 0, CPU) != _checksum(whole, 0, CPU)
+RATES_GIVEN = Rates(16e12, 8e12, 50e9, 30e9, 300e9, latency=2e-5)
+FITTED = Fitted(16e12, 0.1, 0.01)
 
 
-RATES = Rates(16e12, 8e12, 50e9, 30e9, 300e9, latency=2e-5, held=0.1, setup=0.01)
+def _solve(n: int, ranks: int, block: int = 1024, rates: Rates = RATES_GIVEN) -> Solve:
+    return Solve(n, 4, ranks, block, False, rates)
 
 
 def test_the_simulation_agrees_with_the_equations() -> None:
     for n, ranks, block in product((32768, 65536), (1, 2, 4, 8), (1024, 2048)):
-        solve = Solve(n, 4, ranks, block)
-        if solve.bound(RATES) == "products" and ranks * block * 3 < n:
-            assert simulated(solve, RATES) == pytest.approx(solve.seconds(RATES), rel=0.03)
+        solve = _solve(n, ranks, block)
+        found = FITTED.predict(solve)
+        if found.bound == "products" and ranks * block * 3 < n:
+            expected = pytest.approx(found.seconds, rel=0.03)
+            assert simulate(solve, FITTED.rates(solve)) == expected
 
 
 def test_ranks_wait_for_rows_that_come_late() -> None:
-    slow = Rates(16e12, 8e12, broadcast=1e9)
-    solve = Solve(32768, 4, 8, 1024)
-    assert solve.bound(slow) == "critical path"
-    assert simulated(solve, slow) == pytest.approx(solve.seconds(slow), rel=0.1)
-    assert solve.share(slow) < 0.3
+    solve = _solve(32768, 8, rates=dataclasses.replace(RATES_GIVEN, broadcast=1e9))
+    found = forecast(FITTED, solve)
+    assert (found.bound, found.share < 0.3) == ("critical path", True)
+    assert simulate(solve, FITTED.rates(solve)) == pytest.approx(found.seconds, rel=0.1)
 
 
-def test_a_network_of_the_needed_bandwidth_hides_broadcasts() -> None:
-    solve = Solve(65536, 4, 8, 1024)
-    needed = needed_bandwidth(RATES, solve)
-    for factor, bound in ((1.01, "products"), (0.9, "critical path")):
-        rates = Rates(RATES.product, RATES.closure, broadcast=factor * needed, latency=2e-5)
-        assert solve.bound(rates) == bound
-    assert math.isinf(needed_bandwidth(RATES, Solve(65536, 4, 64, 1024)))
+def test_a_network_of_the_forecast_bandwidth_hides_broadcasts() -> None:
+    needed = forecast(FITTED, _solve(65536, 8)).network
+    for factor, bound in ((1.1, "products"), (0.9, "critical path")):
+        rates = dataclasses.replace(RATES_GIVEN, broadcast=factor * needed)
+        found = forecast(FITTED._replace(held=0.0), _solve(65536, 8, rates=rates))
+        assert found.bound == bound
+        assert (found.most_ranks > 8) == (bound == "products")
+    assert math.isinf(forecast(FITTED, _solve(65536, 64)).network)
 
 
-def test_rows_and_panels_fit_the_memory() -> None:
-    for ranks, block in ((1, 64), (8, 2048), (1024, 2048)):
-        n = largest_n(1e10, 4, ranks, block)
-        needed = [4 * size * (size / ranks + 2 * block) for size in (n, n + 1)]
-        assert needed[0] <= 1e10 < needed[1]
+def test_more_gpu_hours_fail_more_often() -> None:
+    for n, expected in ((1_000_000, 0.0003), (4_000_000, 0.02)):
+        assert forecast(FITTED, _solve(n, 64)).failure == pytest.approx(expected, rel=0.3)
 
 
-@pytest.mark.parametrize("cores", [None, 2])
-def test_rates_are_found_from_times(cores: int | None) -> None:
-    def others(n: int, ranks: int) -> Rates:
-        return RATES
-
-    known = Fitted(others, 16e12, 0.12, 0.02, cores)
-    solves = [Solve(n, 4, ranks, 1024) for n in (16384, 32768) for ranks in (1, 2)]
-    found = fit(others, [(solve, known.seconds(solve)) for solve in solves], cores)
+@pytest.mark.parametrize("cores", [math.inf, 2])
+def test_rates_are_found_from_times(cores: float) -> None:
+    known = Fitted(16e12, 0.12, 0.02, cores)
+    solves = [_solve(n, ranks) for n in (16384, 32768) for ranks in (1, 2)]
+    found = fit([(solve, known.predict(solve).seconds) for solve in solves], cores)
     assert found.product == pytest.approx(16e12, rel=1e-3)
     assert (found.held, found.setup) == pytest.approx((0.12, 0.02), rel=0.02)
 
@@ -160,14 +148,10 @@ class _ModelMeasurer(FakeMeasurer):
     """Its times are those of the model, but 3% more on eight ranks."""
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
-        values = point.values
-        if values["case"] == "rates":
-            metrics = {name: getattr(RATES, name) for name in scaling._RATE_METRICS}
-            return Outcome(OutcomeKind.correct, Times(1, 1, 1), metrics=metrics)
-        ranks = int(values["ranks"])
-        solve = Solve(task.n, task.torch_dtype.itemsize, ranks, 1024, values["memory"] != 0)
-        ms = 1000 * solve.seconds(RATES) * (1.03 if ranks == 8 else 1)
-        metrics = {"block": 1024, "waiting": 0.01, "checksum": 1 << 47}
+        ranks, streamed = int(point.values["ranks"]), point.values["case"] == "streamed"
+        solve = Solve(task.n, task.torch_dtype.itemsize, ranks, 1024, streamed, RATES_GIVEN)
+        ms = 1000 * FITTED.predict(solve).seconds * (1.03 if ranks == 8 else 1)
+        metrics = {"block": 1024, **{name: getattr(RATES_GIVEN, name) for name in RATES}}
         return Outcome(OutcomeKind.correct, Times(ms, ms, ms), metrics=metrics)
 
 
@@ -178,10 +162,11 @@ def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     rows = rows_of(study, tmp_path)
     measure(study.groups(gpus, [], []), rows, CPU, 1e6, lambda device: _ModelMeasurer(study))
     text = write_study(study, gpus, rows).read_text()
-    for series in ("float32, weights 1 to 100", "int16 by exponents, weights 1 to 4"):
-        assert f"| fitted, {series} | 16 T/s | 10.0% | 10 ms |" in text
-    assert "| float32, weights 1 to 100 | fitted | 6 | 0.0% | 0.0% |" in text
-    assert "| float32, weights 1 to 100 | checked, strong | 10 | 0.0% | 3.0% |" in text
+    assert "| fitted | 4 | 0.0% | 0.0% |" in text
     assert "| weak | 65536 | 8 |" in text
+    assert "| streamed | " in text
+    for dtype in ("float32", "int16"):
+        assert f"| {dtype} | 1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |" in text
     assert "| 1024 | 4000000 |" in text
-    assert "| 1024 | 8000000 | 4096 |" in text
+    assert " GiB, on the host |" in text
+    assert (tmp_path / "scaling.svg").exists()

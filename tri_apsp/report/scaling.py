@@ -4,67 +4,61 @@ some of them, and what it predicts for more.
 
 import dataclasses
 import math
-import time
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.console.output import amount, duration
 from tri_apsp.device import Device, cuda_count, describe
+from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.model import Rates
+from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows
 from tri_apsp.memory import byte_size
 from tri_apsp.report import plots
 from tri_apsp.report.calls import seconds_of
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.scaling_model import Forecast, Solve, fit, forecast, largest_n
-from tri_apsp.report.scaling_ranks import (
-    Problem,
-    RankProcesses,
-    Solved,
-    rates_alone,
-    rates_together,
-    solve,
+from tri_apsp.report.scaling_model import Solve, fit, forecast, simulate
+from tri_apsp.report.scaling_ranks import RATES, Problem, RankProcesses
+from tri_apsp.report.study import (
+    Group,
+    Measurer,
+    Page,
+    Point,
+    Study,
+    StudyRow,
+    Target,
+    grouped,
 )
-from tri_apsp.report.study import Group, Measurer, Page, Point, Study, StudyRow, Target
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
-from tri_apsp.tuned.records import Values
 
-# The values "case" of the rows. Those of _RESIDENT solve one matrix by more and more ranks.
-_RATES, _STRONG, _WEAK, _EXPONENTS, _STREAMED = "rates", "strong", "weak", "exponents", "streamed"
-_RESIDENT = (_STRONG, _EXPONENTS)
+# The titles of the cases: one matrix by more and more ranks, as many operations per rank, and rows
+# on the host that are streamed through GPUs.
+_STRONG, _WEAK, _STREAMED = "strong", "weak", "streamed"
+_TITLES = {_STRONG: "Strong scaling", _WEAK: "Weak scaling", _STREAMED: "Streamed rows"}
 _SOURCES = tuple(
     f"distributed/{name}.py"
     for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
 )
-_GPU_SIZES, _CPU_SIZES = (16384, 32768, 65536, 131072), (1024, 2048, 4096)
 _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
-# Weights are integers from 1 to _GREATEST; with products by exponents, which need close distances,
-# to _CLOSE.
-_GREATEST, _CLOSE = 100, 4
-# The dtype of products by exponents, and the least n at which they are measured.
-_EXPONENTS_DTYPE, _EXPONENTS_FROM = "int16", 16384
-# The largest n of one rank from which weak scaling begins, and the n of ranks is a multiple of.
+# The largest n of one rank from which weak scaling begins, and what the n of more is a multiple of.
 _WEAK_GPU, _WEAK_CPU, _WHOLE = 32768, 2048, 128
-# Bytes of a GPU that streams rows, and the share of its memory that resident rows may take.
-_STREAMED_MEMORY, _SHARE = 6 << 30, 0.95
+# The share of a memory that a solve may take.
+_SHARE = 0.9
+# Bytes of a rank from which rows are streamed: fewer are not worth it.
+_LEAST_STREAMED = 1 << 30
 # The model is fitted to solves of at most so many ranks.
 _FITTED_GPU, _FITTED_CPU = 2, 4
-# What is forecast: ranks, and n up to the largest in memory, of which the last few.
+# What is forecast: ranks, and of these n as many as fit the memory last, and the next.
 _FORECAST_RANKS, _FORECAST_ROWS = (4, 8, 64, 1024), 3
-_FORECAST_SIZES = (*(1 << k for k in range(14, 20)), *(x * 10**6 for x in (1, 2, 4, 8)))
-_LARGEST = 4 * 10**6
-# Vertices of the pivot blocks that solves have, by kind of device.
-_BLOCKS = {"cpu": (64, 256), "cuda": (1024, 2048)}
+_FORECAST_SIZES = (*(1 << k for k in range(14, 20)), *(x * 10**6 for x in (1, 2, 4, 8, 16)))
 # What is assumed of more GPUs than one host has: a network of 400 Gbit/s per GPU.
 _HOST_GPUS, _NETWORK_BYTES, _NETWORK_LATENCY = 8, 50e9, 2e-5
-_METRICS = ("block", "waiting", "checksum")
-_RATE_METRICS = ("product", "closure", "copy", "host", "broadcast", "latency")
 
 
 def _rank_counts(kind: str) -> tuple[int, ...]:
@@ -75,63 +69,49 @@ def _rank_counts(kind: str) -> tuple[int, ...]:
 
 
 def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
-    """Return the groups of one size: rates, strong and weak scaling, products by exponents, and
-    streamed rows.
-    """
     on_cpu, counts = device.kind == "cpu", _rank_counts(device.kind)
-    itemsize = task.torch_dtype.itemsize
+    host = describe(torch.device("cpu")).memory
 
-    def fitting(n: int, case: str, base: int | str = "") -> list[Point]:
-        return [
-            _point(case, ranks, base=base)
-            for ranks in counts
-            if on_cpu
-            or n <= largest_n(_SHARE * device.memory, itemsize, ranks, max(_BLOCKS[device.kind]))
-        ]
+    def group(case: str, n: int, counts: Sequence[int]) -> Group:
+        """Return the solves of one case whose rows fit the devices, or the host."""
+        larger, size = dataclasses.replace(task, n=n), n**2 * task.torch_dtype.itemsize
 
-    def group(title: str, points: Sequence[Point], task: TuningTask = task) -> Group:
-        # Of the memory that a device has free, only the rows of one rank are taken.
-        ranks = [int(point.values["ranks"]) for point in points]
-        matrices = 1.0 if on_cpu else 1 / max(ranks, default=1)
-        return Group(title, task, tuple(points), cubic=True, matrices=matrices)
+        def fits(ranks: int) -> bool:
+            if case == _STREAMED and size / ranks < _LEAST_STREAMED:
+                return False
+            if case == _STREAMED or on_cpu:
+                return size <= _SHARE * host
+            return not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
 
-    found = [Group("Rates", task, tuple(_point(_RATES, ranks) for ranks in counts), matrices=0)]
-    threads = [_point(_STRONG, 1, threads) for threads in counts[1:] if threads <= device.units]
-    strong = fitting(task.n, _STRONG) + (threads if on_cpu else [])
-    found.append(group("Strong scaling", strong))
+        weak_base = task.n if case == _WEAK else 0
+        points = tuple(
+            Point({"case": case, "ranks": ranks, "base": weak_base}, sources=_SOURCES)
+            for ranks in filter(fits, counts)
+        )
+        return Group(_TITLES[case], larger, points, cubic=True, matrices=0)
+
+    found = [group(_STRONG, task.n, counts)]
     if task.n <= (_WEAK_CPU if on_cpu else _WEAK_GPU):
         for ranks in counts[1:]:
-            larger = dataclasses.replace(task, n=_weak_size(task.n, ranks))
-            points = [x for x in fitting(larger.n, _WEAK, task.n) if x.values["ranks"] == ranks]
-            found.append(group("Weak scaling", points, larger))
-    if not on_cpu and task.dtype == _EXPONENTS_DTYPE and task.n >= _EXPONENTS_FROM:
-        found.append(group("Products by exponents", fitting(task.n, _EXPONENTS)))
-    size = task.n**2 * itemsize
-    if not on_cpu and 1.2 * size <= describe(torch.device("cpu")).memory:
-        streamed = [
-            _point(_STREAMED, ranks, memory=_STREAMED_MEMORY)
-            for ranks in counts
-            if size / ranks > _STREAMED_MEMORY
-        ]
-        found.append(Group("Streamed rows", task, tuple(streamed), cubic=True, matrices=0))
+            n = max(1, round(task.n * ranks ** (1 / 3) / _WHOLE)) * _WHOLE
+            found.append(group(_WEAK, n, [ranks]))
+    if not on_cpu:
+        found.append(group(_STREAMED, task.n, counts))
     return [each for each in found if each.points]
 
 
-def _weak_size(n: int, ranks: int) -> int:
-    """Return the n that gives each of some ranks as many operations as one rank has for n."""
-    exact: float = n * ranks ** (1 / 3)
-    return max(1, round(exact / _WHOLE)) * _WHOLE if n >= _WHOLE else round(exact)
-
-
-def _point(case: str, ranks: int, threads: int = 1, memory: int = 0, base: int | str = "") -> Point:
-    values: Values = {
-        "case": case,
-        "ranks": ranks,
-        "threads": threads,
-        "memory": memory,
-        "base": base,
-    }
-    return Point(values, sources=_SOURCES)
+def _plan(
+    n: int, dtype: torch.dtype, ranks: int, config: CompleteConfig, device: Device
+) -> BlockRowPlan:
+    """Return how rows are solved that are on the host: streamed if they do not fit the devices."""
+    return plan_block_rows(
+        even_counts(n, ranks, _WHOLE),
+        dtype,
+        torch.device(device.kind),
+        config,
+        memory=int(_SHARE * device.memory),
+        may_stream=True,
+    )
 
 
 class _ScalingMeasurer(Measurer):
@@ -140,400 +120,230 @@ class _ScalingMeasurer(Measurer):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
         self._ranks: RankProcesses | None = None
-        self._checksums = dict[tuple[int, str, int], int]()
 
     def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
-        values = point.values
-        case, count = str(values["case"]), int(values["ranks"])
-        exponents = case == _EXPONENTS
-        problem = Problem(
-            task.n,
-            task.dtype,
-            _CLOSE if exponents else _GREATEST,
-            not exponents,
-            count,
-            int(values["threads"]),
-            int(values["memory"]),
-        )
-        if case == _RATES:
-            begun = time.perf_counter()
-            rates = self._run(count, rates_together if count > 1 else rates_alone, problem)
-            elapsed = 1000 * (time.perf_counter() - begun)
-            known = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
-            metrics = {**known, "ops_per_second": rates.get("product", 0.0)}
-            return Outcome(OutcomeKind.correct, Times.of([elapsed]), metrics=metrics)
-        key = problem.n, problem.dtype, problem.greatest
-        solved: Solved = self._run(count, solve, problem, self._checksums.get(key))
-        self._checksums[key] = solved.checksum
-        return Outcome(
-            OutcomeKind.correct,
-            Times.of([1000 * each for each in solved.seconds]),
-            metrics={name: getattr(solved, name) for name in _METRICS},
-        )
+        if self._ranks is None:
+            self._ranks = RankProcesses(_rank_counts(self.device.type), self.device.type)
+        case, ranks = point.values["case"], int(point.values["ranks"])
+        try:
+            problem = Problem(task.n, task.dtype, ranks, case == _STREAMED)
+            samples, metrics = self._ranks.measure(problem)
+        except BaseException:
+            self.close()  # the next point begins with new processes
+            raise
+        times = Times.of([1000 * sample for sample in samples])
+        return Outcome(OutcomeKind.correct, times, metrics=metrics)
 
     def close(self) -> None:
         if self._ranks is not None:
             self._ranks.close()
             self._ranks = None
 
-    def _run(self, count: int, function: Any, *arguments: Any) -> Any:
-        """Return what rank 0 returns."""
-        if self._ranks is None:
-            kind = self.device.type
-            self._ranks = RankProcesses(_rank_counts(kind), kind)
-        try:
-            return self._ranks.run(count, function, *arguments)[0]
-        except BaseException:
-            self._ranks = None  # they have ended
-            raise
-
-
-class _Series(NamedTuple):
-    """Solves of one dtype, by direct products or by exponents."""
-
-    dtype: str
-    exponents: bool
-
-    def __str__(self) -> str:
-        weights = f"weights 1 to {_CLOSE if self.exponents else _GREATEST}"
-        return f"{self.dtype}{' by exponents' if self.exponents else ''}, {weights}"
-
 
 class _Run(NamedTuple):
-    """A measured solve; `base`: the n of one rank with as many operations per rank, else 0."""
+    """A measured solve; `base`: in weak scaling the n of one rank, else 0."""
 
-    series: _Series
     case: str
-    solve: Solve
-    threads: int
     base: int
+    solve: Solve
     seconds: float
-    waiting: float
 
     @classmethod
     def of(cls, row: StudyRow) -> "_Run":
         """Return the solve of a row."""
-        case, dtype = row["case"], row["dtype"]
-        itemsize = DTYPES_BY_NAME[dtype].itemsize
-        n, ranks, block = int(row["n"]), int(row["ranks"]), int(float(row["block"]))
-        return cls(
-            _Series(dtype, case == _EXPONENTS),
-            case,
-            Solve(n, itemsize, ranks, block, case == _STREAMED),
-            int(row["threads"]),
-            int(row["base"] or 0),
-            seconds_of(row),
-            float(row["waiting"]),
+        solve = Solve(
+            int(row["n"]),
+            DTYPES_BY_NAME[row["dtype"]].itemsize,
+            int(row["ranks"]),
+            int(float(row["block"])),
+            row["case"] == _STREAMED,
+            Rates(**{name: float(row[name]) for name in RATES if row[name]}),
         )
-
-    @property
-    def rate(self) -> float:
-        """Operations per second."""
-        return self.solve.n**3 / self.seconds
-
-
-class _Rates:
-    """Rates that are measured by themselves, and what is assumed of a network."""
-
-    def __init__(self, rows: Sequence[StudyRow], kind: str) -> None:
-        self._kind = kind
-        self._known: dict[tuple[int, int], dict[str, float]] = {}
-        for row in rows:
-            rates = {name: float(row[name]) for name in _RATE_METRICS if row[name]}
-            self._known[int(row["n"]), int(row["ranks"])] = rates
-
-    def __call__(self, n: int, ranks: int) -> Rates:
-        """Return all but the rate of products, by the nearest n."""
-        alone = self._nearest(n, 1)
-        names = ("closure", "copy", "host")
-        rates = {name: alone[name] for name in names if name in alone}
-        if self._kind != "cpu" and ranks > _HOST_GPUS:
-            rates |= {"broadcast": _NETWORK_BYTES, "latency": _NETWORK_LATENCY}
-        elif ranks > 1:
-            counts = {count for _, count in self._known if count > 1}
-            nearest = min(counts, key=lambda count: abs(count - ranks), default=ranks)
-            together = self._nearest(n, nearest)
-            rates |= {name: x for name, x in together.items() if name in ("broadcast", "latency")}
-        return Rates(1.0, **{"closure": math.inf} | rates)
-
-    def _nearest(self, n: int, ranks: int) -> Mapping[str, float]:
-        sizes = [size for size, count in self._known if count == ranks]
-        if not sizes:
-            return {}
-        return self._known[min(sizes, key=lambda size: abs(math.log(size / n))), ranks]
+        return cls(row["case"], int(row["base"]), solve, seconds_of(row))
 
 
 class _Scaling:
-    """The runs of one series, and the model that is fitted to some of them."""
+    """The runs of one dtype, at least one of strong scaling, and the model that is fitted to some.
 
-    def __init__(
-        self, series: _Series, runs: Sequence[_Run], rows: Sequence[StudyRow], device: Device
-    ) -> None:
-        self.series, self.runs, self._device = series, runs, device
-        self.cores = device.units if device.kind == "cpu" else None
-        most = _FITTED_CPU if device.kind == "cpu" else _FITTED_GPU
-        resident = [run for run in runs if run.case in _RESIDENT and run.threads == 1]
-        self.alone = {run.solve.n: run.seconds for run in resident if run.solve.ranks == 1}
-        sizes = sorted({run.solve.n for run in resident})
-        self.fitted_to = [
-            run
-            for run in resident
-            if run.solve.ranks <= most and (run.solve.n < sizes[-1] or len(sizes) == 1)
-        ]
-        rates = _Rates([row for row in rows if row["dtype"] == series.dtype], device.kind)
-        measured = [(run.solve, run.seconds) for run in self.fitted_to]
-        self.model = fit(rates, measured, self.cores) if measured else None
+    Attributes:
+        dtype: of the weights.
+        runs: by case, then by n and ranks.
+        strong: those of strong scaling.
+        alone: those of them by one rank, by n.
+        fitted_to: those that the model is fitted to.
+        model: the fitted rates.
+    """
 
-    def predicted(self, run: _Run) -> float | None:
-        """Return the seconds by the model; None for several threads of a process."""
-        if self.model is None or run.threads > 1:
-            return None
-        return self.model.seconds(run.solve)
+    def __init__(self, dtype: str, rows: Sequence[StudyRow], device: Device) -> None:
+        on_cpu = device.kind == "cpu"
+        self.dtype, self._cores = dtype, float(device.units) if on_cpu else math.inf
+        self.runs = sorted(
+            map(_Run.of, rows),
+            key=lambda run: ([*_TITLES].index(run.case), run.base, run.solve.n, run.solve.ranks),
+        )
+        self.strong = [run for run in self.runs if run.case == _STRONG]
+        self.alone = {run.solve.n: run for run in self.strong if run.solve.ranks == 1}
+        most, largest = _FITTED_CPU if on_cpu else _FITTED_GPU, self.strong[-1].solve.n
+        few = [run for run in self.strong if run.solve.ranks <= most]
+        smaller = [run for run in few if run.solve.n < largest]
+        self.fitted_to = smaller or few or self.strong
+        self.model = fit([(run.solve, run.seconds) for run in self.fitted_to], self._cores)
 
-    def share(self, run: _Run, seconds: float | None) -> float | None:
-        """Return the rate as a share of that of as many ranks, or cores, that solve alone."""
-        alone, n = self.alone.get(run.base or run.solve.n), run.base or run.solve.n
-        if alone is None or seconds is None:
-            return None
-        units = min(run.solve.ranks * run.threads, self.cores or math.inf)
-        return (run.solve.n / n) ** 3 * alone / (units * seconds)
+    def predicted(self, run: _Run) -> float:
+        """Return the seconds of a run by the model."""
+        return self.model.predict(run.solve).seconds
 
-    def forecasts(self, *, streamed: bool) -> list[Forecast]:
-        """Return what the model predicts: of the sizes that fit the memory of each rank the last
-        few, or of streamed rows the next one.
+    def ideal(self, run: _Run) -> float:
+        """Return the seconds of a run if each rank, or core, had the rate of one rank that holds
+        the matrix of `base`, or of the run; by the model if that is not measured.
         """
-        assert self.model is not None
-        model = dataclasses.replace(self.model, cores=None)  # as many as ranks
-        memory = _SHARE * self._device.memory / (self.cores or 1)
-        itemsize, blocks = DTYPES_BY_NAME[self.series.dtype].itemsize, _BLOCKS[self._device.kind]
-        found = list[Forecast]()
-        for ranks in _FORECAST_RANKS:
-            most = min(_LARGEST, largest_n(memory, itemsize, ranks, max(blocks)))
-            if streamed:
-                n = next(n for n in _FORECAST_SIZES if n > most)
-                found.append(forecast(model, n, itemsize, ranks, streamed=True))
-                continue
-            for n in [n for n in _FORECAST_SIZES if n <= most][-_FORECAST_ROWS:]:
-                found.append(forecast(model, n, itemsize, ranks, blocks=blocks))
-        return found
+        n = run.base or run.solve.n
+        single = run.solve._replace(n=n, ranks=1, streamed=False)
+        measured = n in self.alone
+        alone = self.alone[n].seconds if measured else self.model.predict(single).seconds
+        return (run.solve.n / n) ** 3 * alone / min(run.solve.ranks, self._cores)
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    device = target.device
-    rates = [row for row in rows if row["case"] == _RATES]
-    by_series = dict[_Series, list[_Run]]()
-    for row in rows:
-        if row["case"] != _RATES:
-            run = _Run.of(row)
-            by_series.setdefault(run.series, []).append(run)
-    scalings = [_Scaling(series, runs, rates, device) for series, runs in by_series.items()]
-    figures, shown = {}, []
-    unit, prefix = (1e9, "G") if device.kind == "cpu" else (1e12, "T")
-    weak = f"{name}-weak"
-    for file, title, panels, y_label in (
-        (name, "Operations per second; grey: the model", _strong(scalings, unit), f"{prefix}/s"),
-        (weak, "As many operations per rank; grey: the model", _weak(scalings), "% of ideal"),
-    ):
-        if panels:
-            figures[file] = plots.draw(title, panels, y_label=y_label)
-            shown.append(figure(file, title))
-    result = [
-        *shown,
-        section("The model and the measurements", _METHOD, _deviations(scalings)),
-        *(section(str(each.series), _runs(each)) for each in scalings),
+    scalings = [
+        _Scaling(dtype, found, target.device)
+        for (dtype,), found in grouped(rows, "dtype").items()
+        if any(row["case"] == _STRONG for row in found)
     ]
-    modelled = [each for each in scalings if each.model is not None]
-    details = [
-        section("Rates", _measured_rates(rates), _fitted_rates(modelled)),
-        *_forecasts([x for x in modelled if not x.series.exponents], on_gpu=device.kind != "cpu"),
-    ]
-    return Page(figures, result, details)
+    title = "Rate as a share of that of as many single ranks; grey: the model"
+    panels = [panel for each in scalings for panel in _panels(each)]
+    figures = {name: plots.draw(title, panels, y_label="% of ideal", across=2)} if panels else {}
+    on_gpu = target.device.kind != "cpu"
+    return Page(
+        figures,
+        [figure(name, title) if panels else "", *map(_runs, scalings)],
+        [
+            section("Method", _METHOD),
+            section("Rates", _rates(scalings)),
+            *(_forecasts(each, target) for each in scalings if on_gpu),
+        ],
+    )
 
 
 _METHOD = f"""\
-Three rates are fitted to solves of rows that stay on their devices, of at most {_FITTED_GPU} GPUs
-or {_FITTED_CPU} processes, without the largest n: that of products, the share of a device that a
-broadcast holds, and the time of the setup. The others are measured by themselves. All other solves
-check the model.
+The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
+{_FITTED_CPU} processes, without the largest n: that of products, the share of a device that a
+broadcast holds, and the time of the setup. The others are measured beside each solve. All other
+solves check the model. A simulation follows each rank from pivot block to pivot block.
 
-A time is the median of up to 3 runs after a first, until the last rank is done; above 5 s it is
-that of the first, whose kernels are compiled before. The distances of the first solve of a problem,
-by one rank where that holds it, are checked: three of their rows have the values that edges and
-other distances demand. Those of all others must have its checksum.
+A time is the median of up to 3 runs after a first, until the last rank is done. All distances of
+the first run are compared with known ones. The ideal is the rate of one rank at the same n, times
+the ranks, or the cores if they are fewer; in weak scaling that of one rank at the n from which it
+begins. Streamed rows are on the host, and a device may take half of their size.
 
-The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
-weak scaling that of one rank at the n from which it begins. "In broadcasts" is the share of the
-time in which ranks wait for rows: on a GPU by events on the stream of the products. Streamed rows
-are on the host, and a GPU may take {byte_size(_STREAMED_MEMORY)}."""
+docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 
 
-def _strong(scalings: Sequence[_Scaling], unit: float) -> list[Plot]:
-    panels = []
-    for each in scalings:
-        lines = list[Line]()
-        found = [run for run in each.runs if run.case in _RESIDENT and run.threads == 1]
-        for ranks in sorted({run.solve.ranks for run in found}):
-            runs = sorted(
-                (run for run in found if run.solve.ranks == ranks), key=lambda run: run.solve.n
-            )
-            ns = [run.solve.n for run in runs]
-            lines.append(Line(str(ranks), ns, [run.rate / unit for run in runs]))
-            times = [each.predicted(run) for run in runs]
-            modelled = [n**3 / time / unit for n, time in zip(ns, times, strict=True) if time]
-            if len(modelled) == len(ns):
-                lines.append(Line(f"model, {ranks}", ns, modelled, reference=True))
-        if lines:
-            panels.append(Plot("n", lines, f"{each.series}, by ranks", log_y=True))
-    return panels
+def _panels(scaling: _Scaling) -> list[Plot]:
+    """Return the panels of strong scaling against n and of weak scaling against ranks."""
+    strong, weak = dict[str, list[_Run]](), dict[str, list[_Run]]()
+    for run in scaling.runs:
+        if run.case == _STRONG:
+            strong.setdefault(f"{run.solve.ranks}", []).append(run)
+        elif run.case == _WEAK and run.base in scaling.alone:
+            weak.setdefault(f"n = {run.base}", [scaling.alone[run.base]]).append(run)
+    return [
+        Plot(x, _lines(scaling, by_label, x), f"{scaling.dtype}, {title}")
+        for x, title, by_label in (
+            ("n", "strong scaling, by ranks", strong),
+            ("ranks", "weak scaling", weak),
+        )
+        if by_label
+    ]
 
 
-def _weak(scalings: Sequence[_Scaling]) -> list[Plot]:
-    panels = []
-    for each in scalings:
-        lines = list[Line]()
-        weak = [run for run in each.runs if run.case == _WEAK]
-        for base in sorted({run.base for run in weak}):
-            runs = sorted(
-                (run for run in weak if run.base == base), key=lambda run: run.solve.ranks
-            )
-            for label, seconds in (
-                (f"n = {base} on one", [run.seconds for run in runs]),
-                (f"model, {base}", [each.predicted(run) for run in runs]),
-            ):
-                shares = [each.share(run, time) for run, time in zip(runs, seconds, strict=True)]
-                known = [share for share in shares if share is not None]
-                if len(known) == len(runs):
-                    ranks = [1, *(run.solve.ranks for run in runs)]
-                    percent = [100.0, *(100 * share for share in known)]
-                    reference = label.startswith("model")
-                    lines.append(Line(label, ranks, percent, reference=reference))
-        if lines:
-            panels.append(Plot("ranks", lines, str(each.series)))
-    return panels
+def _lines(scaling: _Scaling, by_label: Mapping[str, Sequence[_Run]], x: str) -> list[Line]:
+    """Return for each label the share of the ideal in percent, measured and by the model, against
+    an attribute of the solves.
+    """
+    lines = []
+    for label, runs in by_label.items():
+        places = [getattr(run.solve, x) for run in runs]
+        measured = [100 * scaling.ideal(run) / run.seconds for run in runs]
+        modelled = [100 * scaling.ideal(run) / scaling.predicted(run) for run in runs]
+        lines.append(Line(label, places, measured))
+        lines.append(Line(f"model, {label}", places, modelled, reference=True))
+    return lines
 
 
 def _runs(scaling: _Scaling) -> str:
-    lines = []
-    order = (_STRONG, _EXPONENTS, _WEAK, _STREAMED)
-    for run in sorted(
-        scaling.runs,
-        key=lambda run: (order.index(run.case), run.solve.n, run.threads, run.solve.ranks),
-    ):
-        predicted = scaling.predicted(run)
-        share = scaling.share(run, run.seconds)
-        case = run.case if run.threads == 1 else f"one process, {run.threads} threads"
-        lines.append(
-            [
-                case,
-                run.solve.n,
-                run.solve.ranks,
-                duration(run.seconds),
-                f"{amount(run.rate)}/s",
-                share and f"{share:.1%}",
-                f"{run.waiting:.1%}",
-                predicted and duration(predicted),
-                # Without the sign of a zero.
-                predicted and f"{round(run.seconds / predicted - 1, 3) + 0:+.1%}",
-                "fitted" if run in scaling.fitted_to else "",
-            ]
-        )
-    header = ["", "n", "ranks", "time", "operations", "of ideal", "in broadcasts", "model"]
-    return table([*header, "deviation", ""], lines)
+    """Return the section of all runs beside the model."""
+    lines, deviations = [], dict[str, list[float]]()
+    for run in scaling.runs:
+        solve, predicted = run.solve, scaling.predicted(run)
+        role = "fitted" if run in scaling.fitted_to else "checked"
+        deviation = run.seconds / predicted - 1
+        deviations.setdefault(role, []).append(abs(deviation))
+        rate, share = f"{amount(solve.n**3 / run.seconds)}/s", scaling.ideal(run) / run.seconds
+        line = [run.case, solve.n, solve.ranks, solve.block, duration(run.seconds), rate]
+        line += [f"{share:.1%}", duration(predicted), _simulated(scaling, solve)]
+        lines.append([*line, f"{deviation:+.1%}", role])
+    header = ["", "n", "ranks", "block", "time", "operations", "of ideal", "model", "simulation"]
+    summary = [
+        [role, len(found), f"{median(found):.1%}", f"{max(found):.1%}"]
+        for role, found in deviations.items()
+    ]
+    return section(
+        scaling.dtype,
+        table(["", "solves", "median deviation from the model", "largest"], summary),
+        table([*header, "time beyond the model", ""], lines),
+    )
 
 
-def _deviations(scalings: Sequence[_Scaling]) -> str:
-    """Return the deviations of the model from the runs it was fitted to, and from the others."""
+def _simulated(scaling: _Scaling, solve: Solve) -> str:
+    return "" if solve.streamed else duration(simulate(solve, scaling.model.rates(solve)))
+
+
+def _rates(scalings: Sequence[_Scaling]) -> str:
+    """Return the rates at the largest n by the most ranks, with those that are fitted."""
     lines = []
     for each in scalings:
-        found: dict[str, list[float]] = {}
-        for run in each.runs:
-            predicted = each.predicted(run)
-            if predicted is not None:
-                kind = "fitted" if run in each.fitted_to else f"checked, {run.case}"
-                found.setdefault(kind, []).append(abs(run.seconds / predicted - 1))
-        for kind, deviations in found.items():
-            middle, most = median(deviations), max(deviations)
-            lines.append([each.series, kind, len(deviations), f"{middle:.1%}", f"{most:.1%}"])
-    return table(["", "", "solves", "median deviation", "largest"], lines) if lines else ""
+        rates = dataclasses.asdict(each.model.rates(each.strong[-1].solve))
+        lines.append([each.dtype, *(f"{rate:.3g}" for rate in rates.values())])
+    header = ["", *(field.name for field in dataclasses.fields(Rates))]
+    about = "Operations or bytes per second; latency and setup in seconds."
+    return f"{about}\n\n{table(header, lines)}" if lines else ""
 
 
-def _measured_rates(rows: Sequence[StudyRow]) -> str:
-    lines = []
-    for row in rows:
-        rates = [row[name] and f"{amount(float(row[name]))}/s" for name in _RATE_METRICS[:2]]
-        rates += [row[name] and f"{amount(float(row[name]))}B/s" for name in _RATE_METRICS[2:5]]
-        latency = row["latency"] and duration(float(row["latency"]))
-        lines.append([row["dtype"], row["n"], row["ranks"], *rates, latency])
-    return table(["", "n", "ranks", *_RATE_METRICS], lines) if lines else ""
-
-
-def _fitted_rates(scalings: Sequence[_Scaling]) -> str:
-    lines = [
-        [
-            f"fitted, {each.series}",
-            f"{amount(model.product)}/s",
-            f"{model.held:.1%}",
-            duration(model.setup),
-        ]
-        for each in scalings
-        for model in [each.model]
-        if model is not None
-    ]
-    return table(["", "product", "held by a broadcast", "setup"], lines) if lines else ""
-
-
-def _forecasts(scalings: Sequence[_Scaling], *, on_gpu: bool) -> list[str]:
-    """Return the sections of what the model predicts for many ranks."""
-    assumed = (
+def _forecasts(scaling: _Scaling, target: Target) -> str:
+    """Return the section of what the model predicts for many GPUs."""
+    dtype, measured = DTYPES_BY_NAME[scaling.dtype], scaling.strong[-1].solve.rates
+    config, lines = default_config(target.engine, dtype), []
+    for ranks in _FORECAST_RANKS:
+        rates = measured
+        if ranks > _HOST_GPUS or math.isinf(rates.broadcast):
+            rates = dataclasses.replace(rates, broadcast=_NETWORK_BYTES, latency=_NETWORK_LATENCY)
+        plans = {n: _plan(n, dtype, ranks, config, target.device) for n in _FORECAST_SIZES}
+        resident = [n for n, plan in plans.items() if not plan.is_streamed]
+        streamed = [n for n, plan in plans.items() if plan.is_streamed]
+        for n in (*resident[-_FORECAST_ROWS:], *streamed[:1]):
+            block, is_streamed = plans[n].block, plans[n].is_streamed
+            solve = Solve(n, dtype.itemsize, ranks, block, is_streamed, rates)
+            found = forecast(scaling.model, solve)
+            size = byte_size(n * n * dtype.itemsize / ranks)
+            line = [ranks, n, f"{size}, on the host" if is_streamed else size, block]
+            line += [duration(found.seconds), _simulated(scaling, solve)]
+            line += [f"{amount(n**3 / found.seconds)}/s", f"{found.share:.1%}", found.bound]
+            line += [f"{amount(found.network)}B/s" if math.isfinite(found.network) else "-"]
+            lines.append([*line, f"{found.most_ranks:.0f}", f"{found.failure:.2g}"])
+    about = (
         f"Assumed for more than {_HOST_GPUS} GPUs: a network that brings "
-        f"{amount(_NETWORK_BYTES)}B/s to each."
-        if on_gpu
-        else "Each rank is a core with a core's share of the memory, and Gloo sends as here."
+        f"{amount(_NETWORK_BYTES)}B/s to each. Network: what each GPU must receive so that "
+        "products hide it; - if they cannot. Rows keep at most so many GPUs busy: beyond, blocks "
+        "in two dimensions are faster. Fails: the probability, if a GPU fails every 50,700 hours."
     )
-    sections = []
-    for streamed, title, about in (
-        (
-            False,
-            "Forecast: rows in memory",
-            f"{assumed} Network: what each rank must receive so "
-            "that products hide it. Pivot blocks are those of the least time.",
-        ),
-        (
-            True,
-            "Forecast: out of core",
-            "Rows that are streamed from the host, for the next larger "
-            "n; memory is that of the host.",
-        ),
-    ):
-        parts = [about]
-        for each in scalings:
-            lines = []
-            for found in each.forecasts(streamed=streamed):
-                ranks, n = found.solve.ranks, found.solve.n
-                needed = found.needed
-                lines.append(
-                    [
-                        ranks,
-                        n,
-                        found.solve.block,
-                        byte_size(found.memory),
-                        duration(found.seconds),
-                        found.simulated and duration(found.simulated),
-                        f"{amount(n**3 / found.seconds)}/s",
-                        f"{found.share:.1%}",
-                        found.bound,
-                        f"{amount(needed)}B/s" if math.isfinite(needed) else "not hidden",
-                    ]
-                )
-            header = ["ranks", "n", "block", "memory per rank", "time", "simulated", "operations"]
-            header += ["of ideal", "bound", "network"]
-            parts += [f"### {each.series}", table(header, lines)] if lines else []
-        sections.append(section(title, *parts) if len(parts) > 1 else "")
-    return sections
+    header = ["GPUs", "n", "rows of a GPU", "block", "time", "simulation", "operations"]
+    header += ["of ideal", "bound", "network", "rows keep busy", "fails"]
+    return section(f"Forecast, {scaling.dtype}", about, table(header, lines))
 
 
-def _sizes(sizes: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    return tuple(("solve", n) for n in sizes)
+def _solves(*ns: int) -> tuple[tuple[str, int], ...]:
+    return tuple(("solve", n) for n in ns)
 
 
 SCALING_STUDY = Study(
@@ -541,13 +351,13 @@ SCALING_STUDY = Study(
     summary="strong and weak scaling of block rows on several GPUs, or processes of a CPU, and a "
     "model of it",
     question="How does it scale?",
-    parameters=("case", "ranks", "threads", "memory", "base"),
+    parameters=("case", "ranks", "base"),
     cases={
-        "nvidia": {"float32": _sizes(_GPU_SIZES), "int16": _sizes(_GPU_SIZES)},
-        "cpu": {"float32": _sizes(_CPU_SIZES)},
+        "nvidia": dict.fromkeys(("float32", "int16"), _solves(16384, 32768, 65536)),
+        "cpu": {"float32": _solves(1024, 2048, 4096)},
     },
     groups_of=_groups,
     measurer=_ScalingMeasurer,
     page=_page,
-    metrics=(*_METRICS, *_RATE_METRICS),
+    metrics=("block", *RATES),
 )
