@@ -15,6 +15,8 @@ from tri_apsp.methods import METHODS, Observer
 
 # The most columns of the product that is measured, and bytes of the copies.
 _COLUMNS, _BYTES = 8192, 1 << 26
+# The most calls of each kind, and seconds after which no third one begins.
+_CALLS, _LONGEST = 5, 0.05
 
 
 def measure_rates(
@@ -34,7 +36,7 @@ def measure_rates(
         block: vertices of a pivot block.
         rows: that are multiplied at a time.
 
-    Cost: two products, closures and copies; rows of 64 MiB are read.
+    Cost: three to six products, closures and copies; rows of 64 MiB are read.
     """
     device, dtype, n = devices[0], weights.dtype, weights.shape[1]
     columns, rows = min(n, _COLUMNS), max(1, min(rows, n))
@@ -74,10 +76,13 @@ def measure_rates(
 
 
 def _seconds(call: Callable[[], object], device: torch.device) -> float:
-    """Return the time of a second call."""
-    for _ in range(2):
-        synchronize(device)
+    """Return the least time of some calls after the first."""
+    call()
+    synchronize(device)
+    found, ends = list[float](), time.perf_counter() + _LONGEST
+    while len(found) < 2 or (len(found) < _CALLS and time.perf_counter() < ends):
         begun = time.perf_counter()
         call()
         synchronize(device)
-    return max(1e-9, time.perf_counter() - begun)
+        found.append(time.perf_counter() - begun)
+    return max(1e-9, min(found))

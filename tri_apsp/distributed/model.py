@@ -47,7 +47,8 @@ class Rates:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The expected time of a solve.
+    """The expected time of a solve, without compilation and without what each call costs besides:
+    a matrix that takes less than a second may take several times as long.
 
     Attributes:
         seconds: of the whole solve.

@@ -24,11 +24,11 @@ from tri_apsp.gpu.padding import aligned
 from tri_apsp.memory import byte_size
 from tri_apsp.plan import Plan
 
-# The share of the rows of a rank in a pivot block of rows that stay on a device, and the least and
-# most rows of one. On two H200 in float32, 32768 vertices take 1.12 s by 2048, 1.16 by 1024 and
-# 1.21 by 4096; 16384 vertices gain nothing by more than 1024. With more ranks, the others wait
-# longer for a block to be closed. A CPU closes small blocks as fast as it multiplies.
-_OF_ROWS, _GPU_BLOCK, _CPU_BLOCK = 1 / 8, (512, 2048), (64, 256)
+# Of a pivot block of rows that stay on a device: its share of the rows of a rank, the least and the
+# most rows. On two H200 in float32, 32768 vertices take 1.12 s by 2048, 1.16 by 1024 and 1.21 by
+# 4096; 16384 vertices gain nothing by more than 1024. With more ranks, the others wait longer for a
+# block to be closed. On two cores 4096 vertices take 0.93 s by 512, 1.07 by 256.
+_GPU_BLOCK, _CPU_BLOCK = (1 / 8, 512, 2048), (1 / 4, 64, 512)
 # The largest pivot block of streamed rows, and the least number of them.
 _LARGEST, _PARTS = 16384, 8
 # Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
@@ -110,6 +110,7 @@ def plan_block_rows(
     memory: int,
     may_stream: bool,
     in_place: bool = False,
+    reserved: int = 0,
     block: int | None = None,
     nonnegative: bool = True,
     threshold: int | None = None,
@@ -124,6 +125,7 @@ def plan_block_rows(
         memory: the bytes that a solve may take on each device.
         may_stream: whether the rows are on the host, before and after the solve.
         in_place: whether the rows are on the device already, in memory of their own.
+        reserved: bytes that each device needs for what follows the solve.
         block: the most vertices of a pivot block; None: chosen here.
         nonnegative, threshold: see BlockRowSolver.
 
@@ -133,8 +135,8 @@ def plan_block_rows(
     n, rows = sum(counts), max(counts)
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
-    least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
-    resident = block or min(most, max(least, int(_OF_ROWS * rows)))
+    share, least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
+    resident = block or min(most, max(least, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 
     def needed(width: int, strip: int, slots: int) -> int:
@@ -145,7 +147,7 @@ def plan_block_rows(
         return (2 * width + slots * strip) * row + (closed + strip) * width * dtype.itemsize
 
     chosen, streamed, slots = resident, 0, 0
-    total = needed(resident, rows, 0 if in_place else 1)
+    total = needed(resident, rows, 0 if in_place else 1) + reserved
     if total > memory and may_stream:
         slots = _SLOTS
         streamed = max(1, min(rows, _STRIP // row, int(_OF_MEMORY * memory) // row))

@@ -34,7 +34,6 @@ from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.memory import require_memory
 from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
@@ -188,6 +187,7 @@ class _Solve:
                 in_place=wishes.options.overwrite
                 and self.place is None
                 and columns_of(self.n, self.device) == self.n,
+                reserved=self._memory_of_predecessors(),
                 block=wishes.block,
                 nonnegative=nonnegative,
                 threshold=threshold,
@@ -202,6 +202,14 @@ class _Solve:
                 "predecessors out."
             )
         return plan
+
+    def _memory_of_predecessors(self) -> int:
+        """Return the bytes of the predecessors of a rank, and of weights that it searches."""
+        if not self.wishes.options.predecessors:
+            return 0
+        is_there = isinstance(self.weights, TensorOnDevice) or self.device.type == "cpu"
+        size = torch.int32.itemsize + (0 if is_there else self.dtype.itemsize)
+        return max(self.counts) * self.n * size
 
     def _threshold(self, engine: str) -> int | None:
         """Return the threshold of products by exponents, the same on all ranks."""
@@ -343,9 +351,6 @@ class _Solve:
         if isinstance(weights, (TensorRows, TensorOnDevice)) and self.removed is None:
             is_solved = self.potentials is None and weights.tensor.device == self.device
             edges = weights.tensor if is_solved else None
-        size = rows.numel() * (torch.int32.itemsize + (self.dtype.itemsize if edges is None else 0))
-        what = f"the search for predecessors of {self.count} rows of {self.n} vertices"
-        ranks.together(lambda: require_memory(what, size, self.device, "use more devices"))
         if ranks.any(edges is None):
             edges = self._new_rows(self.count, self.n)[0]
             self._load(weights, self._start, edges[None])
