@@ -23,16 +23,7 @@ from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.scaling_model import Solve, fit, forecast, simulate
 from tri_apsp.report.scaling_ranks import RATES, Problem, RankProcesses
-from tri_apsp.report.study import (
-    Group,
-    Measurer,
-    Page,
-    Point,
-    Study,
-    StudyRow,
-    Target,
-    grouped,
-)
+from tri_apsp.report.study import Group, Measurer, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -70,25 +61,23 @@ def _rank_counts(kind: str) -> tuple[int, ...]:
 
 def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     on_cpu, counts = device.kind == "cpu", _rank_counts(device.kind)
-    host = describe(torch.device("cpu")).memory
+    host = _SHARE * describe(torch.device("cpu")).memory
 
     def group(case: str, n: int, counts: Sequence[int]) -> Group:
-        """Return the solves of one case whose rows fit the devices, or the host."""
+        """Return the solves of one case; on GPUs those that fit them, or the host."""
         larger, size = dataclasses.replace(task, n=n), n**2 * task.torch_dtype.itemsize
 
         def fits(ranks: int) -> bool:
-            if case == _STREAMED and size / ranks < _LEAST_STREAMED:
-                return False
-            if case == _STREAMED or on_cpu:
-                return size <= _SHARE * host
-            return not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
+            if case == _STREAMED:
+                return size / ranks >= _LEAST_STREAMED and size <= host
+            return on_cpu or not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
 
         weak_base = task.n if case == _WEAK else 0
         points = tuple(
             Point({"case": case, "ranks": ranks, "base": weak_base}, sources=_SOURCES)
             for ranks in filter(fits, counts)
         )
-        return Group(_TITLES[case], larger, points, cubic=True, matrices=0)
+        return Group(_TITLES[case], larger, points, cubic=True, matrices=float(on_cpu))
 
     found = [group(_STRONG, task.n, counts)]
     if task.n <= (_WEAK_CPU if on_cpu else _WEAK_GPU):
@@ -244,7 +233,7 @@ def _panels(scaling: _Scaling) -> list[Plot]:
     strong, weak = dict[str, list[_Run]](), dict[str, list[_Run]]()
     for run in scaling.runs:
         if run.case == _STRONG:
-            strong.setdefault(f"{run.solve.ranks}", []).append(run)
+            strong.setdefault(str(run.solve.ranks), []).append(run)
         elif run.case == _WEAK and run.base in scaling.alone:
             weak.setdefault(f"n = {run.base}", [scaling.alone[run.base]]).append(run)
     return [
@@ -291,7 +280,7 @@ def _runs(scaling: _Scaling) -> str:
     return section(
         scaling.dtype,
         table(["", "solves", "median deviation from the model", "largest"], summary),
-        table([*header, "time beyond the model", ""], lines),
+        table([*header, "deviation", ""], lines),
     )
 
 
