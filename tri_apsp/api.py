@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 
@@ -106,7 +106,7 @@ def select(
     `min_only`, `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
     `shortest_paths`. So are `device`, `devices`, `out` and `memory`; with one of these, the plan
     says how blocks of rows are solved, and `expected` how long that takes and what bounds it, by
-    rates that are measured here.
+    rates that are measured here. `checkpoint` and `every` do not change the plan.
 
     Args:
         graph: as for `shortest_paths`.
@@ -137,22 +137,22 @@ def select(
         'dijkstra'
     """
     check_flags(read_values=read_values)
-    in_rows = any(given is not None for given in (device, devices, out, memory))
-    if in_rows or isinstance(graph, (str, os.PathLike)):
+    others: dict[str, Any] = {
+        "sources": sources,
+        "targets": targets,
+        "directed": directed,
+        "sizes": sizes,
+        "offsets": offsets,
+        "method": method,
+        "limit": limit,
+        "min_only": min_only,
+        "dtype": dtype,
+        "check": check,
+    }
+    if _is_in_rows(graph, device, devices, out, memory):
         from tri_apsp.distributed import devices as block_rows  # which few calls need
 
-        block_rows.refuse_others(
-            sources=sources,
-            targets=targets,
-            directed=directed,
-            sizes=sizes,
-            offsets=offsets,
-            method=method,
-            limit=limit,
-            min_only=min_only,
-            dtype=dtype,
-            check=check,
-        )
+        block_rows.refuse_others(**others)
         return block_rows.select(
             graph,
             device,
@@ -164,22 +164,24 @@ def select(
         )
     request = Request.of(
         graph,
-        sources=sources,
-        targets=targets,
-        directed=directed,
-        sizes=sizes,
-        offsets=offsets,
-        method=method,
+        **others,
         config=config,
-        limit=limit,
-        min_only=min_only,
-        dtype=dtype,
         overwrite=overwrite,
-        check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
     )
     return planning.select(request, read_values=read_values)
+
+
+def _is_in_rows(graph: Any, *given: object) -> bool:
+    """Return whether a graph is solved in blocks of rows: one of its arguments is given, or it is a
+    file or such blocks.
+    """
+    are_blocks = isinstance(graph, (list, tuple)) and any(
+        isinstance(block, torch.Tensor) for block in graph
+    )
+    is_file = isinstance(graph, (str, os.PathLike))
+    return are_blocks or is_file or any(each is not None for each in given)
 
 
 def prepare(
@@ -407,26 +409,33 @@ def shortest_paths(
             their exact distance.
         device: where to solve, "cpu", "cuda" or "cuda:N"; None: where the weights are. See "Several
             devices".
-        devices: "all" GPUs, or a list of devices of one kind, which solve one matrix together.
-        memory: the bytes that the solve may take on a device; None: what is free.
+        devices: "all" GPUs, or devices of one kind, which solve one matrix together: a list, or
+            names with commas, such as "cuda" or "cuda:0,cuda:1".
+        memory: the bytes that the solve may take on a device; None: what is free. If the rows take
+            more, they are streamed, which needs `out`.
         checkpoint: a folder in which the state of the solve is kept, and from which the same call
             goes on after a kill; with other devices too. It is emptied at the end.
-        every: seconds between two checkpoints.
+        every: seconds between two checkpoints; needs `checkpoint`.
         progress: show a bar on stderr.
 
     Several devices:
         With `device`, `devices`, `memory` or `checkpoint`, one dense matrix (n, n) is solved in
         blocks of rows. `graph` is then a tensor, the path of a `.npy` file, or with `devices` a
         block of rows on each of them; only `config`, `out`, `overwrite`, `predecessors` and
-        `negative_cycles` go with it. `out` may also be a tensor on the CPU. If the weights are on
-        the CPU or in a file, and `out` too, rows that are more than `memory` are streamed through
-        the devices: such a matrix may be larger than their memory, and in files larger than that of
-        the CPU. See docs/how-to/several-gpus.md, and `tri_apsp.distributed` for several machines.
+        `negative_cycles` go with it. `out` is a tensor on any device that shares no memory with
+        the weights, or a `.npy` file, which replaces one of its name once it is complete. If the
+        weights are on the CPU or in a file, and `out` too, rows that are more than `memory` are
+        streamed through the devices: such a matrix may be larger than their memory, and in files
+        larger than that of the CPU. See docs/how-to/several-gpus.md, and `tri_apsp.distributed` for
+        several machines.
 
     Returns:
         The distances, in the unit of the weights, and what ran. `distances` is `graph` itself with
         `overwrite`, and a tensor given as `out`; else a new contiguous tensor. With `devices` and
-        without `out`, a result for each device, whose `sources` are the vertices of its rows.
+        without `out`, a tuple with a result for each device, also if there is one: `distances` are
+        its rows on that device, and `sources` their vertices. In all other cases there is one
+        result; in blocks of rows its `sources` are None, and with a file as `out` its `distances`
+        are mapped from that.
 
     Raises:
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
@@ -503,23 +512,24 @@ def shortest_paths(
         [1, 2, 0]
     """
     check_flags(progress=progress)
-    in_rows = any(given is not None for given in (device, devices, memory, checkpoint))
-    if in_rows or isinstance(graph, (str, os.PathLike)):
+    others: dict[str, Any] = {
+        "sources": sources,
+        "targets": targets,
+        "directed": directed,
+        "sizes": sizes,
+        "offsets": offsets,
+        "method": method,
+        "limit": limit,
+        "min_only": min_only,
+        "no_path": no_path,
+        "dtype": dtype,
+        "check": check,
+    }
+    interval = None if every == EVERY else every
+    if _is_in_rows(graph, device, devices, memory, checkpoint, interval):
         from tri_apsp.distributed import devices as block_rows  # which few calls need
 
-        block_rows.refuse_others(
-            sources=sources,
-            targets=targets,
-            directed=directed,
-            sizes=sizes,
-            offsets=offsets,
-            method=method,
-            limit=limit,
-            min_only=min_only,
-            no_path=no_path,
-            dtype=dtype,
-            check=check,
-        )
+        block_rows.refuse_others(**others)
         return block_rows.shortest_paths(
             graph,
             device,
@@ -534,20 +544,10 @@ def shortest_paths(
         )
     request = Request.of(
         graph,
-        sources=sources,
-        targets=targets,
-        directed=directed,
-        sizes=sizes,
-        offsets=offsets,
-        method=method,
+        **others,
         config=config,
-        limit=limit,
-        min_only=min_only,
-        no_path=no_path,
-        dtype=dtype,
         out=out,
         overwrite=overwrite,
-        check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
     )

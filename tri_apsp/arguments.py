@@ -304,7 +304,7 @@ def check_config(config: object) -> None:
         )
 
 
-def as_integer(value: Any, name: str, least: int = 0) -> int:
+def as_integer(value: Any, name: str, least: int = 0, remedy: str = "give one") -> int:
     """Return an argument of any integer type, such as one of NumPy, as an int.
 
     Raises:
@@ -316,7 +316,7 @@ def as_integer(value: Any, name: str, least: int = 0) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
-        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; give one.")
+        raise InputTypeError(f"`{name}` must be an integer, but is {shown(value)}; {remedy}.")
     if number < least:
         raise InputError(f"`{name}` must be at least {least}, but is {number}; raise it.")
     return number

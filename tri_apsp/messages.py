@@ -71,7 +71,7 @@ def file_errors(
     except InputError:
         raise
     except (OSError, EOFError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InputError(
             f"`{name}` must be a path that can be {how}, but {str(path)!r} cannot: {reason}; "
             f"{remedy}."

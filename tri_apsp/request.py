@@ -29,7 +29,7 @@ from tri_apsp.arguments import (
 )
 from tri_apsp.configs import Config, MethodName
 from tri_apsp.dispatch import needs_operation, operation_error
-from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.errors import InputError, error_for
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     DenseGraph,
@@ -39,6 +39,7 @@ from tri_apsp.graphs import (
     is_sparse,
     sparse_graph,
 )
+from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.labels import Labels
 from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
@@ -197,12 +198,9 @@ class Request:
     def _check_out(self) -> None:
         """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
         if not isinstance(self.out, torch.Tensor):
-            if not isinstance(self.out, (str, os.PathLike)):
-                raise InputTypeError(
-                    f"`out` must be a tensor or a path, but is {shown(self.out)}; give "
-                    "torch.from_numpy(out) for an array."
-                )
-            path, extension = check_output(self.out, DISTANCE_FORMATS)
+            path, extension = check_output(
+                to_path(self.out, "out", or_tensor=True), DISTANCE_FORMATS
+            )
             dimensions = len(self.shape)
             if dimensions == 1 or (dimensions == 3 and extension == ".csv"):
                 raise InputError(

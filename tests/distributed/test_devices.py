@@ -166,7 +166,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         tri_apsp.shortest_paths(
             weights, devices=["cpu"] * 2, out=out, memory=streamed(torch.float32)
         )
-    assert not out.exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_select_predicts():
@@ -187,7 +187,9 @@ WEIGHTS = torch.ones(8, 8)
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"devices": []}, "`devices` must be"),
+        ({"devices": []}, "but is []; give a list"),
+        ({"devices": [0, 1]}, "but is [0, 1]; give a list"),
+        ({"device": "all"}, "device must be auto, cpu"),
         ({"devices": "cuda:63"}, "must exist"),
         ({"devices": ["cpu", "tpu"]}, "device must be auto, cpu"),
         ({"devices": "all", "device": "cpu"}, "`device` must not be given with `devices`"),
@@ -197,12 +199,24 @@ WEIGHTS = torch.ones(8, 8)
         ({"device": "cpu", "memory": 10}, "must fit the memory of a device"),
         ({"checkpoint": "state", "every": -1}, "`every` must be"),
         ({"device": "cpu", "out": torch.empty(8, 9)}, "`out` must be a dense tensor"),
-        ({"device": "cpu", "out": "/nowhere/d.npy"}, "`out` must be a file that can be written"),
-        ({"device": "cpu", "out": "d.csv"}, "must end in one of .npy"),
+        ({"device": "cpu", "out": "/nowhere/d.npy"}, "create it"),
+        ({"device": "cpu", "out": "d.csv"}, "must end in .npy"),
+        ({"device": "cpu", "out": WEIGHTS.numpy()}, "`out` must be a tensor or a path"),
         ({"device": "cpu", "out": WEIGHTS.clone(), "overwrite": True}, "must not be a tensor"),
-        ({"device": "cpu", "out": WEIGHTS}, "`out` must not be the weights"),
-        ({"graph": "missing.npy"}, "must be a .npy file that can be read"),
-        ({"graph": WEIGHTS[:5], "device": "cpu"}, "must add up to a square matrix"),
+        ({"device": "cpu", "out": torch.empty(8, 8, requires_grad=True)}, "with a gradient;"),
+        ({"device": "cpu", "out": WEIGHTS.mT}, "`out` must not share memory"),
+        (
+            {"graph": WEIGHTS.split(4), "devices": "cpu, cpu", "out": WEIGHTS},
+            "`out` must not share memory",
+        ),
+        ({"every": 3}, "`every` needs `checkpoint`"),
+        ({"graph": "missing.npy"}, "No such file or directory; give a .npy file of numbers"),
+        ({"graph": "graph.csv"}, "must end in .npy, but graph.csv ends in .csv; load it with"),
+        ({"graph": WEIGHTS[:5], "device": "cpu"}, "`graph` must be square"),
+        ({"graph": WEIGHTS.to_sparse(), "devices": "cpu"}, "must be dense weights"),
+        ({"graph": WEIGHTS > 0, "device": "cpu"}, "give torch.where(graph, 1.0, torch.inf)"),
+        ({"graph": [WEIGHTS[:4], WEIGHTS[4:]]}, "`graph` in blocks needs `devices`"),
+        ({"graph": [WEIGHTS[:5]], "devices": "cpu"}, "must add up to a square matrix"),
         ({"graph": WEIGHTS[None], "device": "cpu"}, "must be rows of one matrix"),
         ({"graph": [WEIGHTS], "devices": ["cpu"] * 2}, "must have one on each of `devices`"),
         ({"graph": WEIGHTS.clone().requires_grad_(), "device": "cpu"}, "require a gradient"),
@@ -222,7 +236,14 @@ def test_the_file_of_the_weights(tmp_path):
     np.save(path, WEIGHTS.numpy())
     with pytest.raises(tri_apsp.InputError, match="overwrite=True to replace"):
         tri_apsp.shortest_paths(path, out=path)
-    np.save(path, np.asfortranarray(np.arange(9.0).reshape(3, 3)))
-    with pytest.raises(tri_apsp.InputError, match="in row order"):
+    matrix = np.arange(9.0).reshape(3, 3)
+    for order, saved in (("columns", np.asfortranarray(matrix)), ("rows", matrix.astype(">f8"))):
+        np.save(path, saved)
+        with pytest.raises(tri_apsp.InputError, match=f"in row order .* holds {order} of"):
+            tri_apsp.shortest_paths(path)
+        assert np.array_equal(np.load(path), matrix)
+    np.save(path, saved.astype(saved.dtype.newbyteorder("="), order="C"))  # the remedy
+    assert tri_apsp.shortest_paths(path).distances.shape == (3, 3)
+    np.save(path, matrix[None])
+    with pytest.raises(tri_apsp.InputError, match=r"one matrix .* holds shape \(1, 3, 3\)"):
         tri_apsp.shortest_paths(path)
-    assert np.array_equal(np.load(path), np.arange(9.0).reshape(3, 3))

@@ -110,11 +110,14 @@ def wrong_rows(kind):
         "out": rows,
         "options": rows,
         "file": rows,
+        "array": rows,
     }[kind if last else "out"]
     out = torch.empty(3, 3) if kind == "out" and last else None
     options = {"predecessors": True} if kind == "options" and last else {}
     if kind == "file" and last:
         out = "distances.npy"
+    if kind == "array" and last:
+        out = rows.numpy()
     try:
         distributed.shortest_paths(rows, out=out, **options)
     except tri_apsp.ApspError as error:
@@ -132,6 +135,7 @@ def wrong_rows(kind):
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),
         ("file", "`out` must be one file on all ranks"),
+        ("array", "`out` must be a tensor or a path, but is ndarray"),
         ("options", "`predecessors` must be the same on all ranks"),
     ],
 )
@@ -142,6 +146,26 @@ def test_the_same_error_on_every_rank(ranks, kind, sentence):
     errors = group.run(wrong_rows, kind)
     assert len(set(errors)) == 1
     assert sentence in errors[0]
+
+
+def wrong_group(kind):
+    """Return the error of a group that is none, or does not have the last rank."""
+    last = dist.get_world_size() - 1
+    group = dist.new_group(list(range(last))) if kind == "left out" else kind
+    if kind == "left out" and dist.get_rank() < last:
+        return None
+    try:
+        distributed.shortest_paths(torch.zeros(2, 2), group)
+    except tri_apsp.InputError as error:
+        return str(error)
+    return None
+
+
+def test_a_wrong_group(ranks):
+    count, group = ranks
+    assert "but is 'gloo'" in group.run(wrong_group, "gloo")[0]
+    if count > 1:
+        assert "but does not have it" in group.run(wrong_group, "left out")[-1]
 
 
 def test_without_a_group():

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Sequence
 from numbers import Real
-from pathlib import Path
 from typing import TypeAlias, Union
 
+import numpy as np
 import torch
 
 from tri_apsp.arguments import (
@@ -19,10 +19,11 @@ from tri_apsp.arguments import (
 from tri_apsp.configs import Config
 from tri_apsp.distributed.run import Wishes
 from tri_apsp.distributed.target import FileTarget, Target, TensorTarget
-from tri_apsp.errors import InputError, error_for
+from tri_apsp.errors import InputError, InputTypeError, error_for
+from tri_apsp.graphs import check_output, is_sparse
 from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
-from tri_apsp.messages import shown
+from tri_apsp.messages import file_errors, shown
 from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 
@@ -46,7 +47,11 @@ def wishes_of(
     checkpoint: "str | os.PathLike[str] | None",
     every: float,
 ) -> Wishes:
-    """Return what a caller asks for, checked."""
+    """Return what a caller asks for, checked.
+
+    Raises:
+        InputError: an argument breaks a rule; `every` is given without `checkpoint`.
+    """
     check_config(config)
     check_options(options)
     if isinstance(every, bool) or not isinstance(every, Real) or not every >= 0:
@@ -54,11 +59,16 @@ def wishes_of(
             f"`every` must be a number of seconds that is not negative, but is {shown(every)}; "
             "give one."
         )
+    if checkpoint is None and every != EVERY:
+        raise InputError(
+            f"`every` needs `checkpoint`, the folder that is written every {every:g} s, but there "
+            "is none; name it."
+        )
     return Wishes(
         device,
         config,
         options,
-        None if memory is None else as_integer(memory, "memory", least=1),
+        None if memory is None else as_integer(memory, "memory", 1, "give bytes, such as 2**30"),
         None if checkpoint is None else to_path(checkpoint, "checkpoint"),
         float(every),
     )
@@ -66,8 +76,15 @@ def wishes_of(
 
 def rows_tensor(value: object, name: str) -> torch.Tensor:
     """Return an argument that is rows (rows, n) of weights."""
+    if is_sparse(value):
+        raise InputTypeError(
+            f"`{name}` must be dense weights to be solved in blocks of rows, but is "
+            f"{shown(value)}; give prepare(graph, order='none').dense()."
+        )
     tensor = check_tensor(value, name)
-    check_dtype(tensor, name, DTYPES)
+    is_bool = tensor.dtype == torch.bool
+    remedy = f"give torch.where({name}, 1.0, torch.inf)" if is_bool else None
+    check_dtype(tensor, name, DTYPES, remedy)
     if tensor.dim() != 2:
         raise InputError(
             f"`{name}` must be rows of one matrix, (rows, n), but has shape "
@@ -83,18 +100,10 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
 
 def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
     """Return the weights (n, n) in a `.npy` file."""
-    target = to_path(path, name)
-    file_format(target, (".npy",))
-    try:
+    target = to_path(path, name, or_tensor=True)
+    file_format(target, (".npy",), "load it with read_graph")
+    with file_errors(name, target, "read", "give a .npy file of numbers"):
         file = NpyFile(target)
-    except InputError:
-        raise
-    except (OSError, EOFError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"`{name}` must be a .npy file that can be read, but {target} cannot: {reason}; give "
-            "another file."
-        ) from None
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
         raise InputError(
@@ -105,7 +114,7 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
 
 
 def target_of(
-    weights: torch.Tensor | NpyFile | None,
+    weights: torch.Tensor | NpyFile | Sequence[torch.Tensor],
     out: Place | None,
     shape: Sequence[int],
     dtype: torch.dtype,
@@ -117,7 +126,7 @@ def target_of(
     """Return where distances go on the host; None: to the device.
 
     Args:
-        weights: that are solved; None: blocks of rows, which are overwritten where they are.
+        weights: that are solved; blocks of rows are overwritten where they are.
         out: as the caller gave it.
         shape, dtype: of the distances that a tensor `out` holds.
         overwrite: replace the weights.
@@ -130,16 +139,19 @@ def target_of(
                 "`out` must not be a tensor with `overwrite`, which replaces the weights; leave "
                 "one of them out."
             )
-        if tuple(out.shape) != tuple(shape) or out.dtype != dtype or out.layout != torch.strided:
+        is_dense = out.layout == torch.strided and not out.requires_grad
+        if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense:
+            gradient = " with a gradient" if out.requires_grad else ""
             raise InputError(
-                f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)}, but is "
-                f"{shown(out)}; make one with torch.empty."
+                f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} without a "
+                f"gradient, but is {shown(out)}{gradient}; make one with torch.empty."
             )
         check_overlap(out, "out")
-        if isinstance(weights, torch.Tensor) and weights.data_ptr() == out.data_ptr() != 0:
+        given = [weights] if isinstance(weights, torch.Tensor) else weights
+        if not isinstance(given, NpyFile) and any(_share_memory(out, each) for each in given):
             raise InputError(
-                "`out` must not be the weights; give overwrite=True to replace them, or another "
-                "tensor."
+                "`out` must not share memory with the weights, but does; give overwrite=True to "
+                "replace them, or another tensor."
             )
         return TensorTarget(out, first) if out.device.type == "cpu" else None
     file = weights if isinstance(weights, NpyFile) else None
@@ -149,15 +161,13 @@ def target_of(
             "file; leave one of them out."
         )
     if out is None:
-        if not overwrite or weights is None:
-            return None
-        if file is not None:
+        if overwrite and file is not None:
             return FileTarget(file.path, file)
-        assert isinstance(weights, torch.Tensor)
+        if not overwrite or not isinstance(weights, torch.Tensor):
+            return None
         check_overlap(weights, "graph")
         return TensorTarget(weights, first) if weights.device.type == "cpu" else None
-    path = to_path(out, "out")
-    file_format(path, (".npy",))
+    path, _ = check_output(to_path(out, "out", or_tensor=True), (".npy",))
     is_same = file is not None and path.exists() and path.samefile(file.path)
     if is_same != overwrite:
         raise InputError(
@@ -167,12 +177,10 @@ def target_of(
             else "`overwrite` must not be given with another `out`, since it replaces the weights; "
             "leave one of them out."
         )
-    _check_folder(path)
     return FileTarget(path, file if is_same else None)
 
 
-def _check_folder(path: Path) -> None:
-    if not os.access(path.parent, os.W_OK) or path.is_dir():
-        raise InputError(
-            f"`out` must be a file that can be written, but {path} cannot; give another file name."
-        )
+def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.device.type == other.device.type == "cpu":
+        return np.shares_memory(one.numpy(), other.numpy())
+    return one.data_ptr() == other.data_ptr() != 0

@@ -48,6 +48,20 @@ class Communicator(ABC):
         """Return whether tensors of such a device can be broadcast."""
         return True
 
+    def joined_device(self, *devices: torch.device) -> torch.device:
+        """Return the first of some devices like which tensors can be broadcast.
+
+        Raises:
+            InputError: there is none.
+        """
+        for device in devices:
+            if self.joins(device):
+                return device
+        raise InputError(
+            f"the group must join devices like {devices[-1]}, but does not; make it with the "
+            'backend "nccl" for GPUs, and "gloo" for CPUs.'
+        )
+
     @abstractmethod
     def gather(self, fact: T) -> list[T]:
         """Return what each rank gives, from rank 0 on, not to be changed; blocks until all have

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines, tuned
+from tri_apsp.arguments import check_square
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
@@ -33,7 +34,6 @@ from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.npy_file import NpyFile
-from tri_apsp.messages import shown
 from tri_apsp.plan import Options, Progress
 from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
@@ -124,10 +124,15 @@ def _chosen_devices(
     """Return the devices that a caller names, or that of the weights."""
     if device is not None and devices is not None:
         raise InputError("`device` must not be given with `devices`; leave one of them out.")
-    named = device if devices is None else devices
-    if named is None:
-        named = graph.device if isinstance(graph, torch.Tensor) else "cpu"
-    return devices_of(named)
+    if isinstance(graph, (list, tuple)) and devices is None:
+        raise InputError(
+            "`graph` in blocks needs `devices`, one for each block, but there are none; name them."
+        )
+    if devices is not None:
+        return devices_of(devices)
+    if device is None:
+        device = graph.device if isinstance(graph, torch.Tensor) else "cpu"
+    return devices_of([str(device)])
 
 
 def solve_on_devices(
@@ -187,20 +192,25 @@ def joined(found: Sequence[Result], out: Place | torch.Tensor | None) -> Result:
 
 
 def devices_of(devices: Devices) -> list[torch.device]:
-    """Return the devices that a caller names: "all" GPUs, or the CPU where there is none; one; or a
-    list.
+    """Return the devices that a caller names: "all" GPUs, or the CPU where there is none; one, or
+    several with commas; or a list.
 
     Raises:
         InputError: one is not there, or they are of different kinds.
     """
+    if str(devices) == "all":
+        count = cuda_count()
+        return [torch.device("cuda", index) for index in range(count)] or [torch.device("cpu")]
     if isinstance(devices, (str, torch.device)):
-        if str(devices) == "all":
-            count = cuda_count()
-            return [torch.device("cuda", index) for index in range(count)] or [torch.device("cpu")]
-        devices = [devices]
-    if not isinstance(devices, Sequence) or not devices:
+        devices = [name.strip() for name in str(devices).split(",")]
+    if (
+        not isinstance(devices, Sequence)
+        or not devices
+        or not all(isinstance(device, (str, torch.device)) for device in devices)
+    ):
         raise InputTypeError(
-            f'`devices` must be "all" or a list of devices, but is {shown(devices)}; give one.'
+            f'`devices` must be "all" or names of devices, but is {str(devices)[:60]}; give a list '
+            'such as ["cuda:0", "cuda:1"].'
         )
     found = [resolve(str(device)) for device in devices]
     found = [
@@ -223,8 +233,8 @@ def _run_alone(devices: Sequence[torch.device], run: Callable[[Communicator], T]
 
 def _rows_of(
     graph: BlockRows, devices: Sequence[torch.device]
-) -> tuple[torch.Tensor | NpyFile | None, list[Rows]]:
-    """Return the weights, None if they are in blocks, and the rows of each device.
+) -> tuple[torch.Tensor | NpyFile | Sequence[torch.Tensor], list[Rows]]:
+    """Return the weights, checked, and the rows of each device.
 
     Raises:
         InputError: they are no square matrix, or not one block for each device, there.
@@ -234,15 +244,21 @@ def _rows_of(
         if [block.device for block in blocks] != list(devices):
             raise InputError(
                 f"`graph` in blocks must have one on each of `devices`, but has "
-                f"{', '.join(str(block.device) for block in blocks)} for "
+                f"{', '.join(str(block.device) for block in blocks) or 'none'} for "
                 f"{', '.join(map(str, devices))}; move them, or give one tensor."
             )
-        return None, [TensorOnDevice(block) for block in blocks]
+        if {block.shape[1] for block in blocks} != {sum(map(len, blocks))}:
+            raise InputError(
+                "`graph` in blocks must add up to a square matrix, but has shapes "
+                f"{', '.join(str(tuple(block.shape)) for block in blocks)}; give each row once."
+            )
+        return blocks, [TensorOnDevice(block) for block in blocks]
     if isinstance(graph, (str, os.PathLike)):
         file = weights_file(graph, "graph")
         counts = even_counts(file.shape[0], len(devices), _WHOLE)
         return file, [FileRows(file, *part, "graph") for part in _parts(counts)]
     whole = rows_tensor(graph, "graph")
+    check_square(whole, "graph")
     counts = even_counts(len(whole), len(devices), _WHOLE)
     blocks = [whole[first:end] for first, end in _parts(counts)]
     if whole.device.type == "cuda":

@@ -24,6 +24,7 @@ from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
 from tri_apsp.distributed.run import Wishes, solve_rows
 from tri_apsp.distributed.target import Target
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.plan import NegativeCycles, Options
 from tri_apsp.progress import progress_bar
@@ -57,9 +58,10 @@ def shortest_paths(
             and a rank may have none. Or the path of a `.npy` file (n, n) that all ranks can read:
             each takes an equal share of its rows.
         group: the ranks, a process group or a DeviceMesh of one dimension; None: the default group.
-        out: where the distances go: a tensor like `local_rows`; or a new `.npy` file (n, n), of
-            which each rank writes its rows. While it is not complete it is called NAME.npy.part.
-            None: a new tensor on the device.
+        out: where the distances go: a tensor like `local_rows`, which shares no memory with them;
+            or a `.npy` file (n, n), of which each rank writes its rows. While it is not complete it
+            is called NAME.npy.part; then it replaces a file of its name. None: a new tensor on the
+            device.
         device: where this rank computes, "cpu", "cuda" or "cuda:N"; None: where `local_rows` are.
             Rows on the CPU, or in a file, may be solved on a GPU: with `out`, they are streamed
             through it where they are larger than `memory`.
@@ -67,20 +69,24 @@ def shortest_paths(
         overwrite: solve in the memory of `local_rows`, or in their file.
         predecessors: as for `tri_apsp.shortest_paths`.
         negative_cycles: as for `tri_apsp.shortest_paths`.
-        memory: the bytes that the solve may take on a device; None: what is free.
+        memory: the bytes that the solve may take on a device; None: what is free. If it differs
+            between ranks, the least counts.
         checkpoint: a folder that all ranks can reach. The solve writes its state there, and goes on
             from it if it finds one, with any number of ranks. It is emptied at the end.
-        every: seconds between two checkpoints.
+        every: seconds between two checkpoints; needs `checkpoint`.
         progress: show a bar on stderr, by rank 0.
 
     Returns:
-        The rows of this rank: `Result.sources` are its vertices.
+        The rows of this rank: `Result.sources` are its vertices, and `distances` (rows, n) is `out`
+            if that is a tensor, the rows in its file, `local_rows` with `overwrite`, or a new
+            tensor on the device.
 
     Raises:
         InputError: rows that do not add up to a square; ranks that differ in n, dtype or kind of
             device; a group that does not join such devices; the errors of
             `tri_apsp.shortest_paths`; files that cannot be read or written; a checkpoint of another
-            graph. Every rank raises the same error.
+            graph. Every rank raises the same error; for a `group` that does not have the rank, only
+            that one.
         NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`.
         RankError: another rank ended or failed; no rank waits for it longer than a minute.
 
@@ -103,6 +109,8 @@ def shortest_paths(
                 place = weights.device
             else:
                 weights, place = weights_file(local_rows, "local_rows"), torch.device("cpu")
+            if out is not None and not isinstance(out, torch.Tensor):
+                to_path(out, "out", or_tensor=True)
             options = Options(overwrite, True, predecessors, negative_cycles)
             own = _device(ranks, device, place)
             return weights, wishes_of(own, config, options, memory, checkpoint, every)
@@ -164,9 +172,4 @@ def _device(
         raise InputError(
             f"`device` must be that of rows on a GPU, {given}, but is {device}; leave it out."
         )
-    if not ranks.joins(device):
-        raise InputError(
-            f"the group must join devices like {device}, but does not; make it with the backend "
-            '"nccl" for GPUs, and "gloo" for CPUs.'
-        )
-    return device
+    return ranks.joined_device(device)

@@ -16,7 +16,6 @@ from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.process_group import Group, joined
 from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.prepared import PreparedGraph
-from tri_apsp.errors import InputError
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles
 from tri_apsp.sparse import measures
@@ -355,7 +354,7 @@ def accessibility(
     """
     with joined(group) as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
-        place = _place_of_sums(ranks, given)
+        place = ranks.joined_device(torch.device("cpu"), given.device)
         share = _share(ranks)
         own = ranks.together(
             lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
@@ -371,7 +370,7 @@ def _totals(
     ranks: Communicator, graph: SparseGraph, *, weighted: bool, from_source: bool = False
 ) -> Totals:
     """Return the totals of all ranks; see measures.totals."""
-    place, share = _place_of_sums(ranks, graph), _share(ranks)
+    place, share = ranks.joined_device(torch.device("cpu"), graph.device), _share(ranks)
     own = ranks.together(
         lambda: measures.totals(graph, weighted=weighted, from_source=from_source, share=share)
     )
@@ -396,21 +395,6 @@ def _merged(
         ranks.broadcast(part, owner)()
         found = part if found is None else add(found, part)
     return own if found is None else found.cpu()
-
-
-def _place_of_sums(ranks: Communicator, graph: SparseGraph) -> torch.device:
-    """Return a device on which ranks can send each other sums.
-
-    Raises:
-        InputError: there is none.
-    """
-    for device in (torch.device("cpu"), graph.device):
-        if ranks.joins(device):
-            return device
-    raise InputError(
-        f"the group must join devices like {graph.device}, but does not; make it with the backend "
-        '"nccl" for GPUs, and "gloo" for CPUs.'
-    )
 
 
 def _agreed(

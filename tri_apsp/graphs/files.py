@@ -144,16 +144,18 @@ def _is_uncompressed(path: Path) -> bool:
         return False
 
 
-def to_path(value: object, argument: str) -> Path:
-    """Return a path that the caller gave as `argument`.
+def to_path(value: object, argument: str, *, or_tensor: bool = False) -> Path:
+    """Return a path that the caller gave as `argument`, in place of a tensor with `or_tensor`.
 
     Raises:
         InputTypeError: for another type.
     """
     if not isinstance(value, (str, os.PathLike)):
-        raise InputTypeError(
-            f"`{argument}` must be a path, but is {shown(value)}; give a str or a pathlib.Path."
-        )
+        what, remedy = "a path", "give a str or a pathlib.Path"
+        if or_tensor:
+            what = "a tensor or a path"
+            remedy = f"give torch.from_numpy({argument}) for an array"
+        raise InputTypeError(f"`{argument}` must be {what}, but is {shown(value)}; {remedy}.")
     return Path(value)
 
 
@@ -166,8 +168,9 @@ def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
     if extension not in formats:
+        one_of = "one of " if len(formats) > 1 else ""
         raise InputError(
-            f"a file name must end in one of {', '.join(formats)}, but {path} ends in "
+            f"a file name must end in {one_of}{', '.join(formats)}, but {path} ends in "
             f"{extension or 'none'}; {remedy}."
         )
     return extension.removesuffix(".gz")

@@ -31,7 +31,7 @@ class NpyFile:
     Raises:
         OSError: it cannot be opened.
         EOFError, ValueError: it is no `.npy` file, or shorter than it says.
-        InputError: it holds no matrix in row order, or one of another byte order.
+        InputError: it holds no matrix, or one in column order or another byte order.
     """
 
     def __init__(self, path: Path, new: tuple[Sequence[int], np.dtype[Any]] | None = None) -> None:
@@ -43,11 +43,17 @@ class NpyFile:
                 # So that it can be read at once.
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         mapped = np.load(path, mmap_mode="r")
-        if mapped.ndim != 2 or not mapped.flags.c_contiguous or not mapped.dtype.isnative:
+        if mapped.ndim != 2:
             raise InputError(
-                f"a .npy file must hold a matrix in row order and native byte order, but {path} "
-                f"holds shape {mapped.shape} of {mapped.dtype.str}; save it by "
-                "numpy.ascontiguousarray(matrix)."
+                f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
+                "save one matrix."
+            )
+        if not mapped.flags.c_contiguous or not mapped.dtype.isnative:
+            order = "rows" if mapped.flags.c_contiguous else "columns"
+            raise InputError(
+                "a .npy file must hold a matrix in row order and native byte order, but "
+                f"{path} holds {order} of {mapped.dtype.str}; save "
+                "matrix.astype(matrix.dtype.newbyteorder('='), order='C')."
             )
         self.path, self.dtype = path, mapped.dtype
         self.shape: tuple[int, int] = mapped.shape
