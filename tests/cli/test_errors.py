@@ -37,6 +37,10 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.gr", FIVE, "--dtype int8", BAD_INPUT, ["int8", "float32", "int16"]),
         ("g.gr", FIVE, "--engine fpga", BAD_INPUT, ["fpga", "cpu", "portable"]),
         ("g.gr", FIVE, "--device tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
+        ("g.gr", FIVE, "--devices cpu,tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
+        ("g.gr", FIVE, "--every 3", BAD_INPUT, ["--every needs --checkpoint"]),
+        ("g.gr", FIVE, "--checkpoint state --every -3", BAD_INPUT, ["--every must be a number"]),
+        ("g.gr", FIVE, "--memory 1", FAILED, ["may take 1 byte", "raise --memory"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", "--dtype int32", BAD_INPUT, ["integers", "0.5"]),
         ("g.gr", "p sp 10000000 0\n", "--method kleene", FAILED, ["10000000 vertices", "GiB"]),
         ("g.gr", "p sp 10000000 0\n", "", BAD_INPUT, ["--out needs", "GiB on its disk"]),
@@ -91,7 +95,7 @@ def test_outputs_are_checked_before_the_work(refused, save, tmp_path, words, par
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (KeyboardInterrupt(), INTERRUPTED, ""),
+        (KeyboardInterrupt(), INTERRUPTED, "interrupted\n"),
         (MemoryError(), FAILED, r"error: [^\n]*memory[^\n]*\.\n"),
     ],
 )

@@ -61,6 +61,17 @@ def test_output(cli, five, tmp_path, extension, dtype):
     assert load(before).tolist() == expected
 
 
+def test_several_devices(cli, five, tmp_path):
+    """The same distances and predecessors, and a time that counts all."""
+    outputs = [[tmp_path / f"{name}{run}.npy" for name in "dp"] for run in range(2)]
+    for options, (out, before) in zip(([], ["--devices", "cpu, cpu"]), outputs, strict=True):
+        shown = cli("solve", five, *options, "-o", out, "--predecessors", before).out
+        assert shown.endswith(f"{out}, {before}\n")
+    for plain, shared in zip(*outputs, strict=True):
+        assert np.array_equal(np.load(plain), np.load(shared))
+    assert "the only run, with compilation" in shown
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_negative_cycles_are_marked(cli, save, tmp_path, dtype):
     graph = save("g.gr", "p sp 4 4\na 1 2 3\na 2 3 1\na 3 2 -2\na 4 1 1\n")

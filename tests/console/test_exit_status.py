@@ -36,7 +36,7 @@ def test_the_status_of_a_command(status):
     [
         (InputError("a must be b; do c."), BAD_INPUT, "error: a must be b; do c.\n"),
         (TooLargeError("a must be b; do c."), FAILED, "error: a must be b; do c.\n"),
-        (KeyboardInterrupt(), INTERRUPTED, ""),
+        (KeyboardInterrupt(), INTERRUPTED, "interrupted\n"),
     ],
 )
 def test_expected_errors(capsys, error, status, message):

@@ -51,7 +51,7 @@ from tri_apsp.sparse.plan import ROW_METHODS, SparsePlan, engine_name, plan_spar
 _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
     "(whether large products were tried by exponents), device, dtype, seconds (of the solve, "
-    f"without compilation: {SECONDS}), "
+    f"without compilation: {SECONDS}; in blocks of rows, of the only run, with compilation), "
     "ops_per_second (n^3 / seconds, null for a sparse method), reachable_pairs, max_distance, "
     "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
     "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
@@ -86,7 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="keep the state of the solve in this folder; the same command goes on from it",
     )
     several.add_argument(
-        "--every", type=float, default=EVERY, metavar="S", help="seconds between two checkpoints"
+        "--every",
+        type=float,
+        default=EVERY,
+        metavar="S",
+        help=f"seconds between two checkpoints, which needs --checkpoint; default: {EVERY:g}",
     )
 
 
@@ -103,6 +107,8 @@ def run(args: argparse.Namespace) -> None:
             "--method must not be given with --devices, --memory or --checkpoint, which solve in "
             "blocks of rows; leave it out."
         )
+    if args.checkpoint is None and args.every != EVERY:
+        raise InputError("--every needs --checkpoint, but it is not given; name a folder.")
     graph = read(args)
     n, labels = graph.n, graph.labels
     weights = _dense(graph, args) if in_rows else weights_of(graph, args, device)
@@ -141,6 +147,8 @@ def run(args: argparse.Namespace) -> None:
         source, operations = result.config.source, n**3 / seconds
         rate = f", {amount(operations)} operations/s"
     timing = f"median of {counted(runs, 'run')}" if runs else "first run, with its allocations"
+    if in_rows or in_blocks:
+        timing = "the only run, with compilation and allocations"
     preparation = f"{compilation:.1f} s to compile and load kernels, not counted below"
     head = {
         "n": n,
@@ -176,7 +184,7 @@ def _devices(args: argparse.Namespace) -> list[torch.device]:
         return [resolve(args.device)]
     if args.device != "auto":
         raise InputError("--device must not be given with --devices; leave one of them out.")
-    return devices_of("all" if args.devices == "all" else args.devices.split(","))
+    return devices_of(args.devices)
 
 
 def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:

@@ -28,6 +28,7 @@ _OPTIONS = {
         for name in (
             *("method", "dtype", "device", "engine", "limit", "format", "out", "predecessors"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
+            *("devices", "memory", "checkpoint", "every"),
         )
     },
     "min_only": "--min-only",
@@ -80,7 +81,7 @@ def guarded(run: Callable[[], int]) -> int:
         print(f"error: {in_options(str(error))}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else FAILED
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         _discard_stdout()
         return BROKEN_PIPE
@@ -162,11 +163,17 @@ def interruptible_imports() -> Iterator[None]:
         # Such as ignored, in a background job.
         yield
         return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signal.signal(signal.SIGINT, lambda *_: os._exit(_interrupted()))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupted() -> int:
+    """Say that the command was interrupted, and return its exit status."""
+    print("interrupted", file=sys.stderr, flush=True)
+    return INTERRUPTED
 
 
 def _flushed(run: Callable[[], int]) -> int:
