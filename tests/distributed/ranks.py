@@ -59,8 +59,13 @@ class Ranks:
         """Return what so many ranks return or raise, by rank."""
         return dict(self._results.get(timeout=TIMEOUT) for _ in range(count))
 
+    def kill(self) -> None:
+        """End the processes, which may wait for one that is gone."""
+        for process in self._processes:
+            process.kill()
+
     def close(self) -> None:
-        """End the processes."""
+        """End the processes once they are done."""
         for queue in self._queues:
             queue.put(None)
         for process in self._processes:

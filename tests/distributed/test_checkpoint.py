@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
 import sys
+from concurrent.futures import wait
+from pathlib import Path
 
 import cases
 import numpy as np
@@ -13,12 +16,13 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.distributed.checkpoint import Checkpoints
 
 N = 700
 CHILD = """
 import os, signal, sys
-from concurrent.futures import wait
 import numpy as np, torch
+from distributed.test_checkpoint import at_each_block
 from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.devices import solve_on_devices
 
@@ -32,17 +36,7 @@ def progress(share):
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
 
-is_due = Checkpoints.is_due
-
-def is_due_at_each_block(self):
-    if self._writing is not None:
-        wait([self._writing])
-    due = is_due(self)
-    if self._number == -int(steps):  # when two generations are complete
-        os.kill(os.getpid(), signal.SIGKILL)
-    return due
-
-Checkpoints.is_due = is_due_at_each_block
+Checkpoints.is_due = at_each_block
 weights = torch.from_numpy(np.load(weights))
 out = torch.empty_like(weights) if int(memory) else None
 solve_on_devices(
@@ -50,6 +44,14 @@ solve_on_devices(
     checkpoint=folder, every=0, progress=progress,
 )
 """
+is_due = Checkpoints.is_due
+
+
+def at_each_block(self):
+    """As is_due, once the last checkpoint is complete."""
+    if self._writing is not None:
+        wait([self._writing])
+    return is_due(self)
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +62,40 @@ def graph(tmp_path_factory):
     return weights, path, tri_apsp.shortest_paths(weights).distances
 
 
-def killed(path, folder, ranks, steps, memory=0):
-    """Solve in another process, which is killed after so many pivot blocks; or if `steps` is
-    negative, once so many checkpoints are complete.
-    """
+def killed(path, folder, ranks, steps, memory):
+    """Solve in another process, which is killed after so many pivot blocks."""
     command = [sys.executable, "-W", "ignore", "-c", CHILD, path, folder, ranks, steps, memory]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
+    tests = str(Path(__file__).parents[1])
+    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [*map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """Return a function that begins to solve weights, and returns the folder with two states."""
+
+    def begin(weights):
+        def is_due_until_two(self):
+            due = at_each_block(self)
+            if self._number == 2:
+                raise KeyboardInterrupt
+            return due
+
+        folder = tmp_path / "state"
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoints, "is_due", is_due_until_two)
+            with pytest.raises(KeyboardInterrupt):
+                tri_apsp.shortest_paths(weights, device="cpu", checkpoint=folder, every=0)
+        return folder
+
+    return begin
 
 
 def resumed(weights, folder, ranks):
@@ -77,7 +106,7 @@ def check_killed(graph, folder, seed):
     rng = random.Random(seed)
     weights, path, expected = graph
     memory = rng.choice([0, 200 * N * 4])
-    for _ in range(2):
+    for _ in range(rng.randint(1, 2)):
         killed(path, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
     found = resumed(weights, folder, rng.randint(1, 3))
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
@@ -106,13 +135,11 @@ def newest(folder):
     return sorted(numbers, key=numbers.get, reverse=True)
 
 
-def test_a_negative_cycle_after_a_checkpoint(graph, tmp_path):
+def test_a_negative_cycle_after_a_checkpoint(graph, interrupted):
     """What is solved without the cycle starts from the weights."""
     weights = graph[0].clone()
     weights[N - 1, N - 2] = weights[N - 2, N - 1] = -50
-    path, folder = tmp_path / "weights.npy", tmp_path / "state"
-    np.save(path, weights.numpy())
-    killed(path, folder, 1, -2)
+    folder = interrupted(weights)
     found = tri_apsp.shortest_paths(
         weights, device="cpu", checkpoint=folder, negative_cycles="mark"
     )
@@ -126,10 +153,9 @@ def cut_off(path):
 
 
 @pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
-def test_a_damaged_generation_is_left_out(graph, tmp_path, ending, harm):
-    weights, path, expected = graph
-    folder = tmp_path / "state"
-    killed(path, folder, 1, -3)
+def test_a_damaged_generation_is_left_out(graph, interrupted, ending, harm):
+    weights, _, expected = graph
+    folder = interrupted(weights)
     first, second = newest(folder)
     older = int(np.load(second)["done"])
     harm(first.with_suffix(ending))
@@ -140,20 +166,18 @@ def test_a_damaged_generation_is_left_out(graph, tmp_path, ending, harm):
 
 
 @pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
-def test_all_generations_damaged(graph, tmp_path, ending, harm):
-    weights, path, _ = graph
-    folder = tmp_path / "state"
-    killed(path, folder, 1, -3)
+def test_all_generations_damaged(graph, interrupted, ending, harm):
+    weights = graph[0]
+    folder = interrupted(weights)
     for facts in newest(folder):
         harm(facts.with_suffix(ending))
     with pytest.raises(tri_apsp.InputError, match=r"0.npy and 1.npy is damaged; remove the folder"):
         resumed(weights, folder, 1)
 
 
-def test_another_graph(graph, tmp_path):
-    weights, path, _ = graph
-    folder = tmp_path / "state"
-    killed(path, folder, 1, -3)
+def test_another_graph(graph, interrupted):
+    weights = graph[0]
+    folder = interrupted(weights)
     other = weights.clone()
     other[3, 4] = 17
     for wrong in (other, weights.double()):

@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import signal
 import time
+from typing import Any
 
-import pytest
+import torch
+import torch.distributed as dist
+from distributed.ranks import Ranks
 
-CHILD = """
-import os, signal, sys, threading, time
-import numpy as np, torch, torch.distributed as dist
-import tri_apsp
 from tri_apsp import distributed
 from tri_apsp.distributed import block_rows
+from tri_apsp.errors import RankError
 
-rank, folder, how = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=3)
-n, steps, lower = 300, [0], block_rows.BlockRowSolver._lower
 
-def fail(self, *arguments):
-    steps[0] += 1
-    if rank == 1 and steps[0] == 3:
-        if how == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if how == "interrupted":
-            os.kill(os.getpid(), signal.SIGINT)
-        if how == "failed":
+def solve_with_fault(how: str) -> tuple[BaseException, float]:
+    """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows.
+    Return what is raised, and the seconds until then.
+    """
+    rank, group = dist.get_rank(), dist.new_group()
+    lower, calls, begun = block_rows.BlockRowSolver._lower, 0, time.monotonic()
+
+    def fail(self: block_rows.BlockRowSolver, *arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if rank == 1 and calls == 3:
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if how == "interrupted":
+                raise KeyboardInterrupt
             raise OSError("No space left on device")
-    return lower(self, *arguments)
+        lower(self, *arguments)
 
-block_rows.BlockRowSolver._lower = fail
-weights = torch.rand(n, n, generator=torch.Generator().manual_seed(1))
-print("begun", flush=True)
-try:
-    distributed.shortest_paths(weights[100 * rank : 100 * rank + 100])
-except tri_apsp.RankError as error:
-    print(error, flush=True)
-    os._exit(3)
-"""
-
-
-@pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        ("killed", "rank 1 ended"),
-        ("interrupted", "rank 1 was interrupted"),
-        ("failed", "rank 1 failed: No space left on device"),
-    ],
-)
-def test_others_end(tmp_path, how, sentence):
-    command = [sys.executable, "-W", "ignore", "-c", CHILD]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), str(tmp_path), how],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for rank in range(3)
-    ]
+    weights = torch.rand(300, 300, generator=torch.Generator().manual_seed(1))
+    block_rows.BlockRowSolver._lower = fail
     try:
-        for rank in ranks:
-            assert rank.stdout is not None
-            assert rank.stdout.readline() == "begun\n"
-        begun = time.monotonic()
-        found = [rank.communicate(timeout=60)[0] for rank in ranks]
-        assert time.monotonic() - begun < 30
+        distributed.shortest_paths(weights[100 * rank : 100 * rank + 100], group)
+        raise AssertionError("there is no fault")
+    except BaseException as error:
+        return error, time.monotonic() - begun
     finally:
-        for rank in ranks:
-            rank.kill()
-    assert found[0] == found[2]
-    assert sentence in found[0]
-    assert [ranks[0].returncode, ranks[2].returncode] == [3, 3]
+        block_rows.BlockRowSolver._lower = lower
+
+
+def test_others_end(tmp_path):
+    group = Ranks(3, tmp_path)
+    try:
+        for how, sentence in (
+            ("failed", "rank 1 failed: No space left on device"),
+            ("interrupted", "rank 1 was interrupted"),
+            ("killed", "rank 1 ended"),
+        ):
+            group.start(solve_with_fault, how)
+            found = group.results(2 if how == "killed" else 3)
+            found.pop(1, None)
+            assert sorted(found) == [0, 2]
+            for error, seconds in found.values():
+                assert isinstance(error, RankError)
+                assert sentence in str(error)
+                assert seconds < 60
+    finally:
+        group.kill()

@@ -232,47 +232,37 @@ def left_blocks(path: Path) -> int:
     return path.with_name(path.name + ".rows").read_bytes().split(b"\n")[1].count(b"0")
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_rank_that_fails(tmp_path: Path, name: str) -> None:
-    """The others end, and what is written stays."""
-    path, group = tmp_path / name, Ranks(3, tmp_path)
+@pytest.mark.parametrize(
+    "name", [FILES[0], pytest.param(FILES[1], marks=pytest.mark.slow)], ids=FILES
+)
+def test_faults(tmp_path: Path, name: str) -> None:
+    """If a rank fails or is killed, the others end, what is written stays, and another call with
+    any number of ranks finishes it.
+    """
+    path, other, group = tmp_path / name, tmp_path / f"other-{name}", Ranks(3, tmp_path)
+    expected = tri_apsp.shortest_paths(WEIGHTS).distances
     try:
         (first, _), (error, _), (last, seconds) = group.run(written, path, fail)
         assert isinstance(error, DistanceRangeError)
-        for other in (first, last):
-            assert isinstance(other, RankError)
-            assert "rank 1 failed: it is too far" in str(other)
+        for found in (first, last):
+            assert isinstance(found, RankError)
+            assert "rank 1 failed: it is too far" in str(found)
         assert seconds < 20
         assert 3 <= BLOCKS - left_blocks(path) < BLOCKS
         assert results(group, "distance_blocks", WEIGHTS, path) == [path] * 3
-    finally:
-        group.close()
-    assert torch.equal(load(path), tri_apsp.shortest_paths(WEIGHTS).distances)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_rank_that_is_killed(tmp_path: Path, name: str) -> None:
-    """The others end, and fewer ranks write its block; the file is that of one process."""
-    path, alone = tmp_path / name, tmp_path / f"alone-{name}"
-    group = Ranks(3, tmp_path)
-    try:
-        group.start(written, path, die)
-        found = group.results(2)
-        assert sorted(found) == [0, 2]
-        for error, seconds in found.values():
+        group.start(written, other, die)
+        left = group.results(2)
+        assert sorted(left) == [0, 2]
+        for error, seconds in left.values():
             assert isinstance(error, RankError)
             assert "rank 1 ended" in str(error)
             assert seconds < 60
-        assert left_blocks(path) >= 1
+        assert left_blocks(other) >= 1
     finally:
-        group.close()
-    group = Ranks(2, tmp_path)
-    try:
-        assert results(group, "distance_blocks", WEIGHTS, path) == [path] * 2
-    finally:
-        group.close()
-    tri_apsp.distance_blocks(WEIGHTS, out=alone)
-    assert torch.equal(load(path), load(alone))
+        group.kill()
+    tri_apsp.distance_blocks(WEIGHTS, out=other)
+    assert torch.equal(load(path), expected)
+    assert torch.equal(load(other), expected)
 
 
 @pytest.mark.parametrize("count", [1, 3])
