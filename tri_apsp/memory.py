@@ -2,14 +2,23 @@
 allocation fails.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+import numpy as np
 import torch
 
 from tri_apsp.device import describe, free_memory
 from tri_apsp.errors import TooLargeError
 from tri_apsp.messages import counted
+from tri_apsp.semirings import dtype_name
+
+
+def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return an uninitialised tensor; on the CPU from NumPy, which asks for huge pages."""
+    if device.type == "cpu":
+        return torch.from_numpy(np.empty(tuple(shape), dtype_name(dtype)))
+    return torch.empty(tuple(shape), dtype=dtype, device=device)
 
 
 def fits_memory(size: float, device: torch.device) -> bool:

@@ -29,6 +29,7 @@ from tri_apsp.distributed.layout import Layout, Pivot
 from tri_apsp.distributed.plan import closed_columns
 from tri_apsp.engines import Block, MatrixSpec, Update, block
 from tri_apsp.gpu.launcher import compiling_side_by_side
+from tri_apsp.memory import empty
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.plan import Progress
 
@@ -185,7 +186,8 @@ class BlockRowSolver:
         send them; or receive them.
         """
         pivot = self._pivots[step + 1]
-        following = self._rows.like.new_empty((1, pivot.end - pivot.begin, self._columns))
+        like = self._rows.like
+        following = empty((1, pivot.end - pivot.begin, self._columns), like.dtype, like.device)
         visit = self._visits(step)[0]
         if visit is not None:
             for begin, rows in self._rows.visit(visit):
@@ -199,11 +201,12 @@ class BlockRowSolver:
     def _close(self, panel: Block, pivot: Pivot) -> None:
         """Close the rows of a pivot block, a part of the columns at a time."""
         count, inside = panel.shape[1], (pivot.begin, pivot.end)
-        closed, engine = panel.new_empty((1, count, count)), self._engine_of(count)
+        closed = empty((1, count, count), panel.dtype, panel.device)
+        engine = self._engine_of(count)
         engine.copy((closed, block(panel, (0, count), inside)))
         METHODS["kleene"].solve(closed, engine, Observer())
         width = closed_columns(count, self._rows.together, self._columns)
-        given = panel.new_empty((1, count, width))
+        given = empty((1, count, width), panel.dtype, panel.device)
         for begin in range(0, self._columns, width):
             part = begin, min(begin + width, self._columns)
             copied = block(given, (0, count), (0, part[1] - begin))
@@ -224,7 +227,7 @@ class BlockRowSolver:
     def _lower(self, rows: Block, pivot: Pivot, panel: Block) -> None:
         """Lower rows of this rank outside a pivot block by paths through it."""
         count, width, inside = rows.shape[1], panel.shape[1], (pivot.begin, pivot.end)
-        column = rows.new_empty((1, count, width))
+        column = empty((1, count, width), rows.dtype, rows.device)
         given, closed = block(rows, (0, count), inside), block(panel, (0, width), inside)
         self._engine.product(Update(column, given, closed, fresh=True))
         self._engine.copy((given, column))

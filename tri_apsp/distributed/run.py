@@ -34,6 +34,7 @@ from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.memory import empty
 from tri_apsp.plan import Options, Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
@@ -301,7 +302,7 @@ class _Solve:
         return self._new_rows(self.count, columns)
 
     def _new_rows(self, count: int, columns: int) -> Block:
-        return torch.empty((1, count, columns), dtype=self.dtype, device=self.device)
+        return empty((1, count, columns), self.dtype, self.device)
 
     def _start(self, begin: int, rows: Block) -> None:
         """Make rows of weights, from `begin` on, those that the solve starts from."""

@@ -25,6 +25,7 @@ from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.value_range import find_extremes
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.memory import empty
 from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
@@ -61,7 +62,7 @@ class CpuEngine(Engine):
 
     @classmethod
     def copied(cls, weights: torch.Tensor) -> torch.Tensor:
-        copy = _empty_like(weights)
+        copy = empty(weights.shape, weights.dtype, weights.device)
         to, values = copy.numpy(), weights.numpy()
         tasks: list[CpuTask] = [(to[part], values[part]) for part in _parts_of(values)]
         run_tasks(np.copyto, tasks, _PASS * values.size, thread_count())
@@ -114,7 +115,7 @@ class CpuEngine(Engine):
         self, weights: torch.Tensor, *, check: bool = True
     ) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
-        distances = _empty_like(weights)
+        distances = empty(weights.shape, weights.dtype, weights.device)
         w, d = weights.numpy(), distances.numpy()
         smallest, _ = limits(weights.dtype)
         valid, sizes = True, np.full(batch, n)
@@ -214,7 +215,7 @@ class CpuEngine(Engine):
     ) -> torch.Tensor | None:
         if weights.shape[-1] > _SMALL_GRAPH:
             return None
-        found = _empty_like(gradient)
+        found = empty(gradient.shape, gradient.dtype, gradient.device)
         arrays = [tensor.numpy() for tensor in (found, gradient, weights.contiguous(), distances)]
         kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize
         work = 4 * gradient.numel() * gradient.shape[-1]
@@ -365,13 +366,6 @@ def _to_columns(values: Array, rows: Array, size: int, threads: int) -> Array:
     ]
     run_tasks(scatter_to_columns, tasks, _STEP * values.size, threads)
     return out
-
-
-def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a contiguous tensor of the shape and dtype of another; NumPy asks for huge pages,
-    unlike torch.
-    """
-    return torch.from_numpy(np.empty(tensor.shape, dtype_name(tensor.dtype)))
 
 
 def _outside(skip: tuple[int, int], length: int) -> list[slice]:

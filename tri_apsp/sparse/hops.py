@@ -15,7 +15,7 @@ from tri_apsp.elimination.base import Sweeps, Totals
 from tri_apsp.engines.cpu_tasks import run_tasks, thread_count
 from tri_apsp.errors import DistanceRangeError, error_for
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
-from tri_apsp.memory import memory_for
+from tri_apsp.memory import empty, memory_for
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.sparse.choice import hop_sweeps
 from tri_apsp.sparse.share import WHOLE, Share
@@ -128,12 +128,10 @@ def _searched(given_graph: SparseGraph, starts: torch.Tensor, dtype: torch.dtype
 
         size += search_memory(n, len(starts), unreachable)
     with memory_for(_result_of(starts, given_graph), size, device, "give fewer sources"):
+        result = empty((len(starts), n), dtype, device)
         if device.type == "cpu":
-            # NumPy asks for huge pages, which the threads fill in a fifth of the time.
-            result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
             too_long = _hops_on_cpu(given_graph, starts, result, unreachable)
         else:
-            result = torch.empty((len(starts), n), dtype=dtype, device=device)
             lists = given_graph.by_destination
             too_long = result.numel() > 0 and hops_on_gpu(lists, starts, result, unreachable)
     if too_long:
