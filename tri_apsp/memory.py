@@ -136,4 +136,4 @@ def byte_size(size: float) -> str:
         if size < 1024 or unit == "GiB":
             break
         size /= 1024
-    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+    return counted(int(size), "byte") if unit == "bytes" else f"{size:.1f} {unit}"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from cli.five import FIVE, FIVE_DISTANCES, FIVE_FACTS
+from distributed.checkpoints import interrupted
 from tuned_files import entry_of, file_of
 from written_files import load
 
@@ -70,6 +71,17 @@ def test_several_devices(cli, five, tmp_path):
     for plain, shared in zip(*outputs, strict=True):
         assert np.array_equal(np.load(plain), np.load(shared))
     assert "the only run, with compilation" in shown
+
+
+def test_goes_on_from_a_checkpoint(cli, tmp_path):
+    graph, state = tmp_path / "g.npy", tmp_path / "state"
+    np.save(graph, np.random.default_rng(1).integers(1, 100, (300, 300), np.int32))
+    with interrupted(1):
+        cli("solve", graph, "--checkpoint", state, "--every", 0)
+    shown = cli("solve", graph, "--checkpoint", state).out
+    assert "resumed    from a checkpoint at 21%" in shown
+    assert "operations/s" not in shown
+    assert "resumed" not in cli("solve", graph, "--checkpoint", state).out
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])

@@ -7,22 +7,21 @@ import random
 import signal
 import subprocess
 import sys
-from concurrent.futures import wait
 from pathlib import Path
 
 import cases
 import numpy as np
 import pytest
 import torch
+from distributed.checkpoints import interrupted
 
 import tri_apsp
-from tri_apsp.distributed.checkpoint import Checkpoints
 
 N = 700
 CHILD = """
 import os, signal, sys
 import numpy as np, torch
-from distributed.test_checkpoint import at_each_block
+from distributed.checkpoints import at_each_block
 from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.devices import solve_on_devices
 
@@ -44,14 +43,6 @@ solve_on_devices(
     checkpoint=folder, every=0, progress=progress,
 )
 """
-is_due = Checkpoints.is_due
-
-
-def at_each_block(self):
-    """As is_due, once the last checkpoint is complete."""
-    if self._writing is not None:
-        wait([self._writing])
-    return is_due(self)
 
 
 @pytest.fixture(scope="module")
@@ -78,21 +69,13 @@ def killed(path, folder, ranks, steps, memory):
 
 
 @pytest.fixture
-def interrupted(tmp_path, monkeypatch):
+def begun(tmp_path):
     """Return a function that begins to solve weights, and returns the folder with two states."""
 
     def begin(weights):
-        def is_due_until_two(self):
-            due = at_each_block(self)
-            if self._number == 2:
-                raise KeyboardInterrupt
-            return due
-
         folder = tmp_path / "state"
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoints, "is_due", is_due_until_two)
-            with pytest.raises(KeyboardInterrupt):
-                tri_apsp.shortest_paths(weights, device="cpu", checkpoint=folder, every=0)
+        with interrupted(2), pytest.raises(KeyboardInterrupt):
+            tri_apsp.shortest_paths(weights, device="cpu", checkpoint=folder, every=0)
         return folder
 
     return begin
@@ -135,11 +118,11 @@ def newest(folder):
     return sorted(numbers, key=numbers.get, reverse=True)
 
 
-def test_a_negative_cycle_after_a_checkpoint(graph, interrupted):
+def test_a_negative_cycle_after_a_checkpoint(graph, begun):
     """What is solved without the cycle starts from the weights."""
     weights = graph[0].clone()
     weights[N - 1, N - 2] = weights[N - 2, N - 1] = -50
-    folder = interrupted(weights)
+    folder = begun(weights)
     found = tri_apsp.shortest_paths(
         weights, device="cpu", checkpoint=folder, negative_cycles="mark"
     )
@@ -153,9 +136,9 @@ def cut_off(path):
 
 
 @pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
-def test_a_damaged_generation_is_left_out(graph, interrupted, ending, harm):
+def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
     weights, _, expected = graph
-    folder = interrupted(weights)
+    folder = begun(weights)
     first, second = newest(folder)
     older = int(np.load(second)["done"])
     harm(first.with_suffix(ending))
@@ -166,18 +149,18 @@ def test_a_damaged_generation_is_left_out(graph, interrupted, ending, harm):
 
 
 @pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
-def test_all_generations_damaged(graph, interrupted, ending, harm):
+def test_all_generations_damaged(graph, begun, ending, harm):
     weights = graph[0]
-    folder = interrupted(weights)
+    folder = begun(weights)
     for facts in newest(folder):
         harm(facts.with_suffix(ending))
     with pytest.raises(tri_apsp.InputError, match=r"0.npy and 1.npy is damaged; remove the folder"):
         resumed(weights, folder, 1)
 
 
-def test_another_graph(graph, interrupted):
+def test_another_graph(graph, begun):
     weights = graph[0]
-    folder = interrupted(weights)
+    folder = begun(weights)
     other = weights.clone()
     other[3, 4] = 17
     for wrong in (other, weights.double()):

@@ -129,8 +129,8 @@ def wrong_rows(kind):
     ("kind", "sentence"),
     [
         ("too many", "must add up to a square"),
-        ("dtype", "one dtype"),
-        ("columns", "one columns"),
+        ("dtype", "the same dtype"),
+        ("columns", "the same number of columns"),
         ("nan", "has NaN at"),
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),

@@ -35,6 +35,7 @@ from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.distributed.arguments import EVERY
 from tri_apsp.distributed.devices import devices_of, joined, solve_on_devices
+from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
 from tri_apsp.memory import fits_memory
@@ -143,9 +144,12 @@ def run(args: argparse.Namespace) -> None:
     dtype = result.distances.dtype
     _warn_of_rounding(facts["max_distance"], dtype)
     source, operations, rate = None, None, ""
+    resumed = result.plan.resumed if isinstance(result.plan, BlockRowPlan) else 0
     if result.config is not None:
-        source, operations = result.config.source, n**3 / seconds
-        rate = f", {amount(operations)} operations/s"
+        source = result.config.source
+        if not resumed:
+            operations = n**3 / seconds
+            rate = f", {amount(operations)} operations/s"
     timing = f"median of {counted(runs, 'run')}" if runs else "first run, with its allocations"
     if in_rows or in_blocks:
         timing = "the only run, with compilation and allocations"
@@ -172,6 +176,7 @@ def run(args: argparse.Namespace) -> None:
             ("engine", f"{result.engine} on {describe_device(device)}, {dtype_name(dtype)}"),
             ("tuned", "" if source in (None, "default", "given") else source),
             ("preparation", preparation if compilation > 1 else ""),
+            ("resumed", f"from a checkpoint at {resumed / n:.0%}" if resumed else ""),
             ("time", f"{seconds:.4g} s ({timing}){rate}"),
             *fields,
         ],

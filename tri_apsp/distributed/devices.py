@@ -43,7 +43,7 @@ T = TypeVar("T")
 # The defaults of other arguments of shortest_paths that are not None.
 _DEFAULTS = {"directed": True, "method": "auto", "min_only": False, "check": True}
 
-# Rows of a device are a multiple of this many, as far as they can be: whole tiles.
+# Rows of a GPU are a multiple of this many, as far as they can be: whole tiles.
 _WHOLE = 128
 
 
@@ -255,17 +255,17 @@ def _rows_of(
         return blocks, [TensorOnDevice(block) for block in blocks]
     if isinstance(graph, (str, os.PathLike)):
         file = weights_file(graph, "graph")
-        counts = even_counts(file.shape[0], len(devices), _WHOLE)
-        return file, [FileRows(file, *part, "graph") for part in _parts(counts)]
+        return file, [FileRows(file, *part, "graph") for part in _shares(file.shape[0], devices)]
     whole = rows_tensor(graph, "graph")
     check_square(whole, "graph")
-    counts = even_counts(len(whole), len(devices), _WHOLE)
-    blocks = [whole[first:end] for first, end in _parts(counts)]
+    blocks = [whole[first:end] for first, end in _shares(len(whole), devices)]
     if whole.device.type == "cuda":
         blocks = [block.to(device) for block, device in zip(blocks, devices, strict=True)]
     return whole, [rows_of_tensor(block) for block in blocks]
 
 
-def _parts(counts: Sequence[int]) -> list[tuple[int, int]]:
+def _shares(n: int, devices: Sequence[torch.device]) -> list[tuple[int, int]]:
+    """Return the first row of each device, and the end of its rows."""
+    counts = even_counts(n, len(devices), _WHOLE if devices[0].type == "cuda" else 1)
     ends = list(itertools.accumulate(counts))
     return list(zip([0, *ends[:-1]], ends, strict=True))

@@ -158,9 +158,9 @@ def plan_block_rows(
         chosen = max(1, chosen // _WHOLE * _WHOLE or chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
-        remedy = (
-            "raise `memory`" if may_stream else "use more devices, or stream the rows: see `out`"
-        )
+        remedy = "raise `memory`"
+        if not may_stream:
+            remedy = "use more devices, or give weights and `out` on the CPU, to be streamed"
         raise TooLargeError(
             f"{rows} rows of {n} vertices must fit the memory of a device, but need "
             f"{byte_size(total)} and it may take {byte_size(memory)}; {remedy}."

@@ -478,16 +478,16 @@ def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> 
     found = ranks.gather(facts)
     for place, (what, remedy) in enumerate(
         (
-            ("columns", "give rows of one matrix"),
-            ("dtype", "convert one of them"),
-            ("kind of device", "use devices of one kind"),
+            ("the same number of columns", "give rows of one matrix"),
+            ("the same dtype", "convert one of them"),
+            ("one kind of device", "use devices of one kind"),
         ),
         start=1,
     ):
         for rank, other in enumerate(found):
             if other[place] != found[0][place]:
                 raise InputError(
-                    f"the rows of all ranks must have one {what}, but those of rank 0 have "
+                    f"the rows of all ranks must have {what}, but those of rank 0 have "
                     f"{found[0][place]} and those of rank {rank} {other[place]}; {remedy}."
                 )
     counts = tuple(each[0] for each in found)
