@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import cases
@@ -16,6 +17,7 @@ import torch
 from distributed.checkpoints import interrupted
 
 import tri_apsp
+from tri_apsp.graphs.npy_file import NpyFile
 
 N = 700
 CHILD = """
@@ -178,3 +180,14 @@ def test_a_folder_that_cannot_be_made(graph, tmp_path):
 def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
     with pytest.raises(tri_apsp.InputError, match="`checkpoint` needs weights"):
         tri_apsp.shortest_paths(str(graph[1]), checkpoint=tmp_path, overwrite=True)
+
+
+def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypatch):
+    synced = threading.Event()
+    monkeypatch.setattr(NpyFile, "sync", lambda self: synced.wait(60))
+    weights, _, expected = graph
+    found = tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
+    assert not synced.is_set()
+    synced.set()
+    assert torch.equal(found.distances, expected)
+    assert not list(tmp_path.iterdir())

@@ -119,7 +119,7 @@ class BlockRowSolver:
                     if is_last:
                         self._last(begin, rows)
             if checkpoints is not None:
-                checkpoints.end(self._rows.end_copy(checkpoints.sync))
+                checkpoints.end(self._rows.end_copy())
             queued.append(_Queued(mark(panel.device), negative))
             # Read one block later, so that a GPU has work while the host waits for it.
             if len(queued) > 1 and not self._is_fine(queued.popleft(), step):

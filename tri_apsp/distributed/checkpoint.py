@@ -13,7 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ class CheckedRows(HostRows):
 
     Attributes:
         sums: (rows,) of uint32, of the rows that were read or written.
+        is_wanted: False: rows are written no longer.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CheckedRows(HostRows):
         self.shape, self.dtype = shape, dtype
         self._file, self._first = file, first
         self.sums = np.zeros(shape[0], np.uint32)
+        self.is_wanted = True
 
     def _read(self, first: int, into: Array) -> None:
         assert self._file is not None
@@ -63,6 +65,8 @@ class CheckedRows(HostRows):
         self._sum(first, into)
 
     def _write(self, first: int, values: Array) -> None:
+        if not self.is_wanted:
+            return
         if self._file is not None:
             with file_errors("checkpoint", self._file.path, "written", _REMEDY):
                 self._file.write(self._first + first, values)
@@ -106,6 +110,7 @@ class Checkpoints:
         self._first, self._shape, self._dtype = first, weights.shape, weights.dtype
         self._generation, self._number = 0, 0
         self._writing: Future[None] | None = None
+        self._syncing = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._written: CheckedRows | None = None
         self._done = 0
         self._last = time.monotonic()
@@ -178,16 +183,21 @@ class Checkpoints:
 
     def end(self, writing: Future[None]) -> None:
         """State what writes the rows."""
-        self._writing = writing
 
-    def sync(self) -> None:
-        """Block until the disk has the rows of this rank."""
-        self._guarded(self._file.sync)
+        def finish() -> None:
+            writing.result()
+            self._guarded(self._file.sync)
+
+        self._writing = self._syncing.submit(finish)
+
+    def stop(self) -> None:
+        """Give up what is being written."""
+        if self._written is not None:
+            self._written.is_wanted = False
+        self._syncing.shutdown(wait=False, cancel_futures=True)
 
     def remove(self) -> None:
         """Remove all generations, once the solve is complete."""
-        if self._writing is not None:
-            self._ranks.together(self._writing.result)
         if self._ranks.rank == 0:
             for generation in _GENERATIONS:
                 for path in self._files(generation):

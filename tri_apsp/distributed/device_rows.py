@@ -69,10 +69,8 @@ class DeviceRows(ABC):
         """Let the next visits, which change all rows, write them to `copy` too."""
 
     @abstractmethod
-    def end_copy(self, then: Callable[[], None]) -> Future[None]:
-        """State that all rows were visited, and return when they are written and `then` was called,
-        beside the solve.
-        """
+    def end_copy(self) -> Future[None]:
+        """State that all rows were visited, and return when they are written, beside the solve."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -107,7 +105,7 @@ class ResidentRows(DeviceRows):
     def begin_copy(self, copy: HostRows) -> None:
         self._copy = copy
 
-    def end_copy(self, then: Callable[[], None]) -> Future[None]:
+    def end_copy(self) -> Future[None]:
         # Only what the next pivot block leaves as it is can be written beside the solve.
         copy, rows = self._copy, self.like
         assert copy is not None
@@ -116,13 +114,7 @@ class ResidentRows(DeviceRows):
         else:
             snapshot = torch.empty((1, self.count, self._n), dtype=rows.dtype)
             store(rows, TensorRows(snapshot[0]))
-        copied = mark(snapshot.device)
-
-        def write() -> None:
-            store(snapshot, copy, copied)
-            then()
-
-        return self._writer.submit(write)
+        return self._writer.submit(store, snapshot, copy, mark(snapshot.device))
 
     def finish(self) -> None:
         pass
@@ -280,9 +272,9 @@ class StreamedRows(DeviceRows):
     def begin_copy(self, copy: HostRows) -> None:
         self._copy = copy
 
-    def end_copy(self, then: Callable[[], None]) -> Future[None]:
+    def end_copy(self) -> Future[None]:
         self._copy = None
-        return self._writer.submit(then)  # after the rows that it writes first
+        return self._writer.submit(lambda: None)  # after the rows that it writes first
 
     def finish(self) -> None:
         for _, written in self._writing:

@@ -255,6 +255,8 @@ class _Solve:
             if not solver.solve():
                 return False
         finally:
+            if checkpoints is not None:
+                checkpoints.stop()
             rows.close()
         self._check_distances(_merged(self.ranks.gather(_merged(ranges))))
         return True
