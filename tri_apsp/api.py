@@ -94,6 +94,7 @@ def select(
     devices: Devices | None = None,
     out: Place | None = None,
     memory: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Return the plan of `shortest_paths(graph)` without running it: method, engine, configuration,
     reason and memory.
@@ -104,9 +105,9 @@ def select(
 
     The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
     `min_only`, `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
-    `shortest_paths`. So are `device`, `devices`, `out` and `memory`; with one of these, the plan
-    says how blocks of rows are solved, and `expected` how long that takes and what bounds it, by
-    rates that are measured here. `checkpoint` and `every` do not change the plan.
+    `shortest_paths`. So are `device`, `devices`, `out`, `memory` and `checkpoint`. If these lead to
+    blocks of rows, the plan says how they are solved, and `expected` how long that takes and what
+    bounds it, by rates that are measured here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -149,7 +150,7 @@ def select(
         "dtype": dtype,
         "check": check,
     }
-    if _is_in_rows(graph, device, devices, out, memory):
+    if _is_in_rows(graph, device, devices, memory, checkpoint):
         from tri_apsp.distributed import devices as block_rows  # which few calls need
 
         block_rows.refuse_others(**others)
@@ -161,11 +162,13 @@ def select(
             config=config,
             options=Options(overwrite, check, predecessors, negative_cycles),
             memory=memory,
+            checkpoint=checkpoint,
         )
     request = Request.of(
         graph,
         **others,
         config=config,
+        out=out,
         overwrite=overwrite,
         predecessors=predecessors,
         negative_cycles=negative_cycles,

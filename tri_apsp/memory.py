@@ -2,14 +2,16 @@
 allocation fails.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from tri_apsp.device import describe, free_memory
-from tri_apsp.errors import TooLargeError
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name
 
@@ -128,6 +130,27 @@ def _too_large(
         f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} "
         f"has {byte_size(free)} free{advice}."
     )
+
+
+def require_disk(name: str, size: float, folder: Path, remedy: str = "", held: int = 0) -> None:
+    """Refuse files that do not fit the disk of a folder, before hours of solving.
+
+    Args:
+        name: of the argument that gave the folder.
+        size: bytes of the files.
+        folder: that is there.
+        remedy: besides another place.
+        held: bytes of files there that they replace.
+
+    Raises:
+        InputError: with the bytes needed and the bytes free.
+    """
+    free = shutil.disk_usage(folder).free + held
+    if size > free:
+        raise InputError(
+            f"`{name}` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; name "
+            f"another place{remedy and f', {remedy}'}."
+        )
 
 
 def byte_size(size: float) -> str:

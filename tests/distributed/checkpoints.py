@@ -9,25 +9,25 @@ from unittest.mock import patch
 
 from tri_apsp.distributed.checkpoint import Checkpoints
 
-is_due = Checkpoints.is_due
+poll = Checkpoints.poll
 
 
 def at_each_block(self: Checkpoints) -> bool:
-    """As is_due, once the last checkpoint is complete."""
+    """As poll, once the last checkpoint is complete."""
     if self._writing is not None:
         wait([self._writing])
-    return is_due(self)
+    return poll(self)
 
 
 @contextmanager
 def interrupted(count: int) -> Iterator[None]:
     """Interrupt a solve once `count` checkpoints are complete."""
 
-    def is_due_until(self: Checkpoints) -> bool:
+    def poll_until(self: Checkpoints) -> bool:
         due = at_each_block(self)
         if self._number == count:
             raise KeyboardInterrupt
         return due
 
-    with patch.object(Checkpoints, "is_due", is_due_until):
+    with patch.object(Checkpoints, "poll", poll_until):
         yield

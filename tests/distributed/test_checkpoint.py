@@ -37,7 +37,7 @@ def progress(share):
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Checkpoints.is_due = at_each_block
+Checkpoints.poll = at_each_block
 weights = torch.from_numpy(np.load(weights))
 out = torch.empty_like(weights) if int(memory) else None
 solve_on_devices(
@@ -157,7 +157,7 @@ def test_all_generations_damaged(graph, begun, ending, harm):
     for facts in newest(folder):
         harm(facts.with_suffix(ending))
     with pytest.raises(tri_apsp.InputError, match=r"0.npy and 1.npy is damaged; remove the folder"):
-        resumed(weights, folder, 1)
+        resumed(weights, folder, 2)
 
 
 def test_another_graph(graph, begun):
@@ -183,11 +183,16 @@ def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
 
 
 def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypatch):
-    synced = threading.Event()
-    monkeypatch.setattr(NpyFile, "sync", lambda self: synced.wait(60))
+    may_end, ended = threading.Event(), threading.Event()
+
+    def sync(self):
+        may_end.wait(60)
+        ended.set()
+
+    monkeypatch.setattr(NpyFile, "sync", sync)
     weights, _, expected = graph
     found = tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
-    assert not synced.is_set()
-    synced.set()
+    assert not ended.is_set()
+    may_end.set()
     assert torch.equal(found.distances, expected)
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import cases
 import pytest
 import torch
-from distributed.ranks import Ranks
 from hard_graphs import HARD, RTOL
 
 import tri_apsp
@@ -143,8 +142,8 @@ def solved(
     options = Options(predecessors=True, **options)
 
     def solve(ranks):
-        wishes = run.Wishes(weights.device, options=options)
-        return run.solve_rows(ranks, TensorRows(parts[ranks.rank]), None, wishes)
+        request = run.BlockRowRequest(weights.device, options=options)
+        return run.solve_rows(ranks, TensorRows(parts[ranks.rank]), None, request)
 
     return run_ranks([weights.device] * len(counts), solve)
 
@@ -216,33 +215,30 @@ def test_devices_and_files(tmp_path):
             out=out,
             options=Options(predecessors=True),
         )
-        parts = found if isinstance(found, (list, tuple)) else [found]
-        assert torch.equal(torch.cat([each.predecessors for each in parts]), expected)
+        assert torch.equal(torch.cat([each.predecessors for each in found]), expected)
 
 
 def solved_by_processes(weights: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
     """Return the predecessors of this process."""
     with ProcessGroup() as ranks:
-        wishes = run.Wishes(weights.device, options=Options(predecessors=True))
+        request = run.BlockRowRequest(weights.device, options=Options(predecessors=True))
         rows = TensorRows(weights.split(list(counts))[ranks.rank])
-        return run.solve_rows(ranks, rows, None, wishes).predecessors
+        return run.solve_rows(ranks, rows, None, request).predecessors
 
 
-def test_processes(tmp_path):
-    group = Ranks(3, tmp_path)
-    try:
-        for weights in (
-            cases.tensor(cases.CASES["zero weights"](110), torch.int16),
-            cases.tensor(cases.negative_graph(110), torch.float64),
-        ):
-            found = group.run(solved_by_processes, weights, (50, 0, 60))
-            expected = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
-            assert torch.equal(torch.cat(found), expected)
-    finally:
-        group.close()
+def test_processes(ranks):
+    count, group = ranks
+    counts = {1: (110,), 2: (0, 110), 3: (50, 0, 60), 4: (50, 0, 57, 3)}[count]
+    for weights in (
+        cases.tensor(cases.CASES["zero weights"](110), torch.int16),
+        cases.tensor(cases.negative_graph(110), torch.float64),
+    ):
+        found = group.run(solved_by_processes, weights, counts)
+        expected = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
+        assert torch.equal(torch.cat(found), expected)
 
 
-def test_streamed_rows_are_refused(monkeypatch):
+def test_streamed_rows_are_refused():
     weights = torch.rand(300, 300)
     with pytest.raises(InputError, match="needs rows that stay on their devices, but 300 rows"):
         solve_on_devices(

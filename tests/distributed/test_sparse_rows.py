@@ -19,7 +19,7 @@ from distributed.ranks import Ranks
 
 import tri_apsp
 from tri_apsp.distributed import process_group, sparse_rows
-from tri_apsp.distributed.communicator import Alone, Communicator
+from tri_apsp.distributed.communicator import Communicator, SingleRank
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import (
     ApspError,
@@ -288,7 +288,7 @@ def test_each_block_is_solved_once(tmp_path: Path, monkeypatch, count: int) -> N
         sparse_rows.write_blocks(ranks, task, path)
 
     if count == 1:
-        write(Alone())
+        write(SingleRank())
     else:
         run_ranks([torch.device("cpu")] * count, write)
     assert sorted(sources) == list(range(60))

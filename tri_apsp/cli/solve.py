@@ -34,7 +34,7 @@ from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.distributed.arguments import EVERY
-from tri_apsp.distributed.devices import devices_of, joined, solve_on_devices
+from tri_apsp.distributed.devices import devices_of, merged, solve_on_devices
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
@@ -227,7 +227,7 @@ def _solve_in_rows(
             every=args.every,
             progress=report,
         )
-    return joined(found, out)
+    return merged(found, out)
 
 
 def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:

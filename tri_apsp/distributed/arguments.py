@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import TypeAlias, Union
 
 import numpy as np
@@ -17,7 +19,6 @@ from tri_apsp.arguments import (
     check_tensor,
 )
 from tri_apsp.configs import Config
-from tri_apsp.distributed.run import Wishes
 from tri_apsp.distributed.target import FileTarget, Target, TensorTarget
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.graphs import check_output, is_sparse
@@ -35,18 +36,40 @@ Devices: TypeAlias = DeviceName | Sequence[DeviceName]
 BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
 """Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
 
+
 EVERY = 600.0
 """Seconds between two checkpoints."""
 
 
-def wishes_of(
+@dataclass(frozen=True)
+class BlockRowRequest:
+    """What the caller of a rank asks for.
+
+    Attributes:
+        device: of this rank.
+        config: fields that are given; those of rank 0 count.
+        options: as for shortest_paths.
+        memory: the bytes that a solve may take on the device; None: what is free.
+        checkpoint: a folder; None: no checkpoint is written.
+        every: seconds between two checkpoints.
+    """
+
+    device: torch.device
+    config: Config | None = None
+    options: Options = Options()
+    memory: int | None = None
+    checkpoint: Path | None = None
+    every: float = EVERY
+
+
+def request_of(
     device: torch.device,
     config: Config | None,
     options: Options,
     memory: int | None,
     checkpoint: "str | os.PathLike[str] | None",
     every: float,
-) -> Wishes:
+) -> BlockRowRequest:
     """Return what a caller asks for, checked.
 
     Raises:
@@ -64,7 +87,7 @@ def wishes_of(
             f"`every` needs `checkpoint`, the folder that is written every {every:g} s, but there "
             "is none; name it."
         )
-    return Wishes(
+    return BlockRowRequest(
         device,
         config,
         options,
@@ -155,6 +178,11 @@ def target_of(
             )
         return TensorTarget(out, first) if out.device.type == "cpu" else None
     file = weights if isinstance(weights, NpyFile) else None
+    if file is not None and overwrite and not os.access(file.path, os.W_OK):
+        raise InputError(
+            f"`overwrite` needs a file that can be written, but {str(file.path)!r} cannot; change "
+            "its rights, or give `out`."
+        )
     if file is not None and overwrite and checkpoint:
         raise InputError(
             "`checkpoint` needs weights that a later run can read, but `overwrite` replaces their "
@@ -182,5 +210,5 @@ def target_of(
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.device.type == other.device.type == "cpu":
-        return np.shares_memory(one.numpy(), other.numpy())
+        return np.may_share_memory(one.numpy(), other.numpy())
     return one.data_ptr() == other.data_ptr() != 0

@@ -100,7 +100,7 @@ class BlockRowSolver:
                 negative = (diagonal.diagonal(dim1=1, dim2=2) < 0).any()
             is_last = step + 1 == len(self._pivots)
             checkpoints = None if is_last else self._checkpoints
-            if checkpoints is not None and checkpoints.is_due():
+            if checkpoints is not None and checkpoints.poll():
                 self._rows.begin_copy(checkpoints.begin(pivot.end))
             else:
                 checkpoints = None
@@ -148,7 +148,10 @@ class BlockRowSolver:
         with compiling_side_by_side():
             for pivot in {pivots[0], pivots[len(pivots) // 2], pivots[-1]}:
                 # Of the device "meta", which has no memory: nothing is launched.
-                width, count = pivot.end - pivot.begin, min(self._rows.count, self._rows.together)
+                width, count = (
+                    pivot.end - pivot.begin,
+                    min(self._rows.count, self._rows.rows_per_part),
+                )
                 panel, held = (
                     torch.empty((1, size, self._columns), dtype=like.dtype, device="meta")
                     for size in (width, count)
@@ -205,7 +208,7 @@ class BlockRowSolver:
         engine = self._engine_of(count)
         engine.copy((closed, block(panel, (0, count), inside)))
         METHODS["kleene"].solve(closed, engine, Observer())
-        width = closed_columns(count, self._rows.together, self._columns)
+        width = closed_columns(count, self._rows.rows_per_part, self._columns)
         given = empty((1, count, width), panel.dtype, panel.device)
         for begin in range(0, self._columns, width):
             part = begin, min(begin + width, self._columns)

@@ -8,14 +8,13 @@ of each row. Any number of ranks can go on from it, since pivots may be taken in
 
 import hashlib
 import os
-import shutil
 import time
 import zipfile
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -26,9 +25,11 @@ from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.npy_file import NpyFile
-from tri_apsp.memory import byte_size
+from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors, warn_caller
 from tri_apsp.semirings import dtype_name
+
+T = TypeVar("T")
 
 _GENERATIONS = 0, 1
 # What is stated of a generation, besides the checksums of its rows.
@@ -135,6 +136,7 @@ class Checkpoints:
             if not self._ranks.any(state is None):
                 self._generation, self._number = 1 - generation, facts["number"] + 1
                 break
+            state = None
             damaged.append(generation)
         files = " and ".join(f"{generation}.npy" for generation in sorted(damaged))
         if damaged and state is None:
@@ -150,9 +152,9 @@ class Checkpoints:
             )
         return state
 
-    def is_due(self) -> bool:
-        """Return whether the next pivot block is to be followed by a checkpoint. One that all ranks
-        have written is stated to be complete.
+    def poll(self) -> bool:
+        """State that a checkpoint is complete, if all ranks have written it; return whether the
+        next pivot block is to be followed by one.
 
         Raises:
             InputError: rows cannot be written.
@@ -177,7 +179,7 @@ class Checkpoints:
                 NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
 
         ranks.together(lambda: self._guarded(make))
-        self._file = NpyFile(array)
+        self._file = ranks.together(lambda: self._guarded(lambda: NpyFile(array)))
         self._written = CheckedRows(self._file, self._first, self._shape, self._dtype)
         return self._written
 
@@ -200,7 +202,8 @@ class Checkpoints:
         """Remove all generations, once the solve is complete."""
         if self._ranks.rank == 0:
             for generation in _GENERATIONS:
-                for path in self._files(generation):
+                array, facts = self._files(generation)
+                for path in (array, facts, facts.with_suffix(".new")):
                     path.unlink(missing_ok=True)
 
     def _complete(self) -> None:
@@ -281,17 +284,13 @@ class Checkpoints:
         self._guarded(make)
         if self._ranks.rank == 0:
             size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
-            held = sum(path.stat().st_size for path in self._folder.glob("[01].npy"))
-            free = shutil.disk_usage(self._folder).free + held
-            if size > free:
-                raise InputError(
-                    f"`checkpoint` needs {byte_size(size)} on its disk, which has "
-                    f"{byte_size(free)} free; name another folder."
-                )
+            # Files may have holes.
+            held = sum(512 * path.stat().st_blocks for path in self._folder.glob("[01].npy"))
+            require_disk("checkpoint", size, self._folder, held=held)
 
-    def _guarded(self, call: Callable[[], object]) -> None:
+    def _guarded(self, call: Callable[[], T]) -> T:
         with file_errors("checkpoint", self._folder, "written", _REMEDY):
-            call()
+            return call()
 
     def _files(self, generation: int) -> tuple[Path, Path]:
         return self._folder / f"{generation}.npy", self._folder / f"{generation}.npz"

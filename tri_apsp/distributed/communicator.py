@@ -1,4 +1,4 @@
-"""What ranks say to each other: blocks of the matrix, and small facts.
+"""Messages between ranks: blocks of the matrix, and small facts.
 
 A rank is a process of torch.distributed, or a thread of this process with a device of its own.
 """
@@ -104,7 +104,7 @@ class Communicator(ABC):
         return any(self.gather(flag))
 
 
-class Alone(Communicator):
+class SingleRank(Communicator):
     """One rank."""
 
     rank, size = 0, 1

@@ -49,9 +49,11 @@ class RowCycleSearch(CycleSearch):
         exact = all(are_multiples(part[None], quantum) for _, part in self._edges())
         return 0 if all(self._ranks.gather(exact)) else 2 * torch.finfo(dtype).eps
 
-    def _edges(self) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield the rows in parts, without a positive diagonal: the first vertex, and the rows."""
-        for begin, part in self._weights.parts():
+    def _edges(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield the rows in parts, without a positive diagonal: the first vertex, and the rows; see
+        Rows.parts.
+        """
+        for begin, part in self._weights.parts(wanted):
             vertex = self._first + begin
             diagonal = part[:, vertex:].diagonal()
             if bool(((diagonal > 0) & (diagonal < no_edge(part.dtype))).any()):
@@ -101,7 +103,10 @@ class RowCycleSearch(CycleSearch):
         least = np.full(self._n, infinity, potentials[0].dtype)
         rest, parent = np.zeros(self._n, least.dtype), np.full(self._n, -1)
         step = max(1, _SUMS // self._n)
-        for first, part in self._edges():
+        is_active = np.zeros(self._weights.shape[0], bool)
+        own = active.numpy() - self._first
+        is_active[own[(own >= 0) & (own < len(is_active))]] = True
+        for first, part in self._edges(is_active):
             begin, end = np.searchsorted(active.numpy(), (first, first + len(part)))
             for start in range(begin, end, step):
                 chosen = active[start : min(start + step, end)]
@@ -186,12 +191,13 @@ class NegativeComponent:
         while bool(newest.any()):
             reached |= newest
             found = torch.zeros_like(reached)
-            for begin, part in self._weights.parts():
+            newest_rows = newest[self._first : self._first + self._weights.shape[0]].numpy()
+            for begin, part in self._weights.parts(newest_rows if forward else None):
                 own = slice(self._first + begin, self._first + begin + len(part))
-                if forward and bool(newest[own].any()):
+                if forward:
                     rows = part[newest[own].to(part.device)]
                     found |= (rows < missing).any(dim=0).cpu()
-                elif not forward:
+                else:
                     columns = part[:, newest.to(part.device)]
                     found[own] = (columns < missing).any(dim=1).cpu()
             newest = torch.stack(self._ranks.gather(found)).any(dim=0) & ~reached

@@ -47,12 +47,12 @@ class DeviceRows(ABC):
     Attributes:
         like: a block of their dtype, device and columns.
         count: the number of rows.
-        together: the most rows of a part of a visit.
+        rows_per_part: the most rows of a part of a visit.
     """
 
     like: Block
     count: int
-    together: int
+    rows_per_part: int
 
     @abstractmethod
     def announce(self, visits: Sequence[Visit]) -> None:
@@ -90,7 +90,7 @@ class ResidentRows(DeviceRows):
     """
 
     def __init__(self, rows: Block, n: int, spare: int = 0) -> None:
-        self.like, self.count, self.together = rows, rows.shape[1], rows.shape[1]
+        self.like, self.count, self.rows_per_part = rows, rows.shape[1], rows.shape[1]
         self._n, self._spare = n, spare
         self._copy: HostRows | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-copy")
@@ -185,7 +185,7 @@ class _Strip(NamedTuple):
     end: int
     visit: Visit
 
-    def meets(self, other: _Strip) -> bool:
+    def overlaps(self, other: _Strip) -> bool:
         return self.begin < other.end and other.begin < self.end
 
 
@@ -202,7 +202,7 @@ class _Slot:
         )
         self.device = self.host[None] if is_cpu else like.new_empty((1, rows, columns))
         self.loaded: Mark = None
-        self.used: Mark = None
+        self.used = mark(like.device)  # earlier work may still use this memory
         self.written: Future[None] = Future()
         self.written.set_result(None)
 
@@ -230,7 +230,7 @@ class StreamedRows(DeviceRows):
         strip: int,
         slots: int,
     ) -> None:
-        self.like, self.count, self.together = like, source.shape[0], strip
+        self.like, self.count, self.rows_per_part = like, source.shape[0], strip
         self._source, self._target, self._start = source, target, start
         self._n = source.shape[1]
         self._slots = [_Slot(like, strip) for _ in range(slots)]
@@ -245,13 +245,15 @@ class StreamedRows(DeviceRows):
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
-            for begin in range(visit.begin, visit.end, self.together):
-                self._coming.append(_Strip(begin, min(begin + self.together, visit.end), visit))
+            for begin in range(visit.begin, visit.end, self.rows_per_part):
+                self._coming.append(
+                    _Strip(begin, min(begin + self.rows_per_part, visit.end), visit)
+                )
         self._read_ahead()
 
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         device = self.like.device
-        for begin in range(visit.begin, visit.end, self.together):
+        for begin in range(visit.begin, visit.end, self.rows_per_part):
             self._read_ahead()
             strip, slot, reading = self._reading[0]
             assert (strip.begin, strip.visit) == (begin, visit)
@@ -284,6 +286,9 @@ class StreamedRows(DeviceRows):
     def close(self) -> None:
         for pool in (self._reader, self._writer):
             pool.shutdown(cancel_futures=True)
+        for slot in self._slots:  # a copy on its way needs the memory
+            if slot.loaded is not None:
+                slot.loaded.synchronize()
 
     def _read_ahead(self) -> None:
         """Begin to read the strips that come next, as far as slots are free and earlier visits have
@@ -293,11 +298,11 @@ class StreamedRows(DeviceRows):
             self._writing.popleft()[1].result()
         while self._coming and len(self._reading) < len(self._slots):
             strip = self._coming[0]
-            if any(strip.meets(earlier) for earlier, _, _ in self._reading):
+            if any(strip.overlaps(earlier) for earlier, _, _ in self._reading):
                 break
             slot = self._slots[self._begun % len(self._slots)]
             self._begun += 1
-            writing = [written for other, written in self._writing if strip.meets(other)]
+            writing = [written for other, written in self._writing if strip.overlaps(other)]
             reading = self._reader.submit(self._read, strip, slot, writing)
             self._reading.append((self._coming.popleft(), slot, reading))
 

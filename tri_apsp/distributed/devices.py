@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from tri_apsp import engines, tuned
+from tri_apsp import tuned
 from tri_apsp.arguments import check_square
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
@@ -19,18 +19,18 @@ from tri_apsp.distributed.arguments import (
     DeviceName,
     Devices,
     Place,
+    request_of,
     rows_tensor,
     target_of,
     weights_file,
-    wishes_of,
 )
-from tri_apsp.distributed.communicator import Alone, Communicator
+from tri_apsp.distributed.communicator import Communicator, SingleRank
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import measure_rates
 from tri_apsp.distributed.model import predict
-from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows, usable_memory
-from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, rows_of_tensor
-from tri_apsp.distributed.run import solve_rows
+from tri_apsp.distributed.plan import BlockRowPlan, usable_memory
+from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, rows_of_tensor
+from tri_apsp.distributed.run import plan_rows, solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.npy_file import NpyFile
@@ -73,7 +73,7 @@ def shortest_paths(
         found = solve_on_devices(graph, chosen, out=out, progress=report, **options)
     if devices is not None and out is None:
         return tuple(found)
-    return joined(found, out)
+    return merged(found, out)
 
 
 def select(
@@ -85,25 +85,29 @@ def select(
     config: Config | None,
     options: Options,
     memory: int | None,
+    checkpoint: str | os.PathLike[str] | None,
 ) -> BlockRowPlan:
     """Return the plan of shortest_paths with the same arguments, and the time that it is expected
     to take by rates that are measured here.
     """
     chosen = _chosen_devices(graph, device, devices)
-    wishes = wishes_of(chosen[0], config, options, memory, None, EVERY)
-    whole, rows = _rows_of(graph, chosen)
+    request = request_of(chosen[0], config, options, memory, checkpoint, EVERY)
+    whole, rows = _rows_of(graph, chosen, overwrite=options.overwrite)
     n, dtype = rows[0].shape[1], rows[0].dtype
-    target = target_of(whole, out, (n, n), dtype, overwrite=options.overwrite)
-    wanted = tuned.with_forced(config)
-    engine = engines.choose(chosen[0], wanted, dtype)
-    call = tuned.call_of(engine, chosen[0], dtype, n=n, nonnegative=True)
-    plan = plan_block_rows(
-        tuple(part.shape[0] for part in rows),
+    target = target_of(
+        whole,
+        out,
+        (n, n),
         dtype,
-        chosen[0],
-        tuned.config_for_call(call, wanted),
-        memory=min(usable_memory(wishes.memory, each) for each in chosen),
-        may_stream=isinstance(rows[0], HostRows) and target is not None,
+        overwrite=options.overwrite,
+        checkpoint=checkpoint is not None,
+    )
+    plan = plan_rows(
+        tuple(part.shape[0] for part in rows),
+        rows[0],
+        dataclasses.replace(request, config=tuned.with_forced(config)),
+        memory=min(usable_memory(memory, each, len(chosen)) for each in chosen),
+        has_target=target is not None,
     )
     height = plan.strip or rows[0].shape[0]
     rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, rows=height)
@@ -150,8 +154,8 @@ def solve_on_devices(
     """Return the result of the rows of each device; tri_apsp.shortest_paths documents the
     arguments.
     """
-    wishes = wishes_of(devices[0], config, options, memory, checkpoint, every)
-    whole, rows = _rows_of(graph, devices)
+    request = request_of(devices[0], config, options, memory, checkpoint, every)
+    whole, rows = _rows_of(graph, devices, overwrite=options.overwrite)
     n, dtype = rows[0].shape[1], rows[0].dtype
     target = target_of(
         whole,
@@ -164,7 +168,7 @@ def solve_on_devices(
     run = _run_alone if len(devices) == 1 else run_ranks
 
     def solve(ranks: Communicator) -> Result:
-        own = dataclasses.replace(wishes, device=devices[ranks.rank])
+        own = dataclasses.replace(request, device=devices[ranks.rank])
         shown = progress if ranks.rank == 0 else None
         return solve_rows(ranks, rows[ranks.rank], target, own, shown)
 
@@ -174,7 +178,7 @@ def solve_on_devices(
     return found
 
 
-def joined(found: Sequence[Result], out: Place | torch.Tensor | None) -> Result:
+def merged(found: Sequence[Result], out: Place | torch.Tensor | None) -> Result:
     """Return the results of all rows as one, with the distances in `out`; of a single device
     where they are.
     """
@@ -228,11 +232,11 @@ def devices_of(devices: Devices) -> list[torch.device]:
 
 def _run_alone(devices: Sequence[torch.device], run: Callable[[Communicator], T]) -> list[T]:
     with current(devices[0]):
-        return [run(Alone())]
+        return [run(SingleRank())]
 
 
 def _rows_of(
-    graph: BlockRows, devices: Sequence[torch.device]
+    graph: BlockRows, devices: Sequence[torch.device], *, overwrite: bool
 ) -> tuple[torch.Tensor | NpyFile | Sequence[torch.Tensor], list[Rows]]:
     """Return the weights, checked, and the rows of each device.
 
@@ -260,6 +264,11 @@ def _rows_of(
     check_square(whole, "graph")
     blocks = [whole[first:end] for first, end in _shares(len(whole), devices)]
     if whole.device.type == "cuda":
+        if overwrite and any(device != whole.device for device in devices):
+            raise InputError(
+                "`overwrite` needs weights that are where they are solved, but they are on "
+                f"{whole.device} alone; give a block on each of `devices`, or weights on the CPU."
+            )
         blocks = [block.to(device) for block, device in zip(blocks, devices, strict=True)]
     return whole, [rows_of_tensor(block) for block in blocks]
 

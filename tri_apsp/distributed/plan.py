@@ -96,9 +96,11 @@ def closed_columns(block: int, together: int, columns: int) -> int:
     return max(1, min(columns, max(_WHOLE, width)))
 
 
-def usable_memory(memory: int | None, device: torch.device) -> int:
-    """Return the bytes that a solve may take on a device; None: most of what is free."""
-    return memory or int(_SHARE * free_memory(device))
+def usable_memory(memory: int | None, device: torch.device, ranks: int) -> int:
+    """Return the bytes that a solve may take on a device; None: most of what is free. That of a CPU
+    is shared by the ranks of the machine.
+    """
+    return memory or int(_SHARE * free_memory(device) / (ranks if device.type == "cpu" else 1))
 
 
 def plan_block_rows(
@@ -111,7 +113,6 @@ def plan_block_rows(
     may_stream: bool,
     in_place: bool = False,
     reserved: int = 0,
-    block: int | None = None,
     nonnegative: bool = True,
     threshold: int | None = None,
 ) -> BlockRowPlan:
@@ -126,7 +127,6 @@ def plan_block_rows(
         may_stream: whether the rows are on the host, before and after the solve.
         in_place: whether the rows are on the device already, in memory of their own.
         reserved: bytes that each device needs for what follows the solve.
-        block: the most vertices of a pivot block; None: chosen here.
         nonnegative, threshold: see BlockRowSolver.
 
     Raises:
@@ -136,7 +136,7 @@ def plan_block_rows(
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
     share, least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
-    resident = block or min(most, max(least, int(share * rows)))
+    resident = min(most, max(least, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 
     def needed(width: int, strip: int, slots: int) -> int:
@@ -151,7 +151,7 @@ def plan_block_rows(
     if total > memory and may_stream:
         slots = _SLOTS
         streamed = max(1, min(rows, _STRIP // row, int(_OF_MEMORY * memory) // row))
-        most = min(block or _LARGEST, max(_WHOLE, n // _PARTS), rows)
+        most = min(_LARGEST, max(_WHOLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
         )

@@ -1,6 +1,6 @@
 """Ranks that are processes of torch.distributed: blocks go by NCCL or Gloo, facts by its store.
 
-A rank that fails writes why into the store; one that ends stops to count there. A thread of each
+A rank that fails writes why into the store; each counts up there while it lasts. A thread of each
 rank reads both, and ends what the rank waits for: no rank hangs because another is gone.
 """
 
@@ -26,19 +26,22 @@ T = TypeVar("T")
 Group: TypeAlias = dist.ProcessGroup | DeviceMesh | None
 """A group that a caller gives: None is the default group."""
 
-# Seconds between two looks at the other ranks, and without a sign of a rank until it counts as
-# ended. A rank may be silent while Python holds its interpreter, as in a long compilation.
-_LOOK, _SILENCE = 0.5, 30.0
+# Seconds between two checks of the other ranks, and without a sign of a rank until it counts as
+# ended. A rank may be silent while Python holds its interpreter, as in a long compilation; and it
+# may make the call later than others.
+_CHECK, _SILENCE, _ARRIVAL = 0.5, 30.0, 600.0
 # Seconds after which a rank without a new sign is to blame for a broken connection.
-_PATIENCE = 4 * _LOOK
-# Seconds between two looks at a message, at first and at most.
+_PATIENCE = 4 * _CHECK
+# Seconds between two checks of a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
 
 # Bytes of a value in the store, which holds no more than 8 MiB in each.
 _PART = 1 << 22
 
-# The calls of this process with each group, whose ranks make the same calls.
+# The calls of this process with each group, whose ranks make the same calls; and the keys that the
+# last of them left in the store.
 _calls: "defaultdict[str, itertools.count[int]]" = defaultdict(itertools.count)
+_left = dict[str, tuple[PrefixStore, list[str]]]()
 
 
 class ProcessGroup(Communicator):
@@ -53,7 +56,7 @@ class ProcessGroup(Communicator):
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
         prefix = f"tri_apsp/{members}/{next(_calls[members])}"
-        self._store = PrefixStore(prefix, _get_default_store())
+        self._members, self._store = members, PrefixStore(prefix, _get_default_store())
         self._gathered, self._written = 0, deque[list[str]]()
         now = time.monotonic()
         # Of each other rank: its last sign, and when that was new.
@@ -79,12 +82,14 @@ class ProcessGroup(Communicator):
             if error is not None:
                 self._state(error)
             self._store.set(f"alive/{self.rank}", "done")
+            keys = [f"alive/{self.rank}", *itertools.chain(*self._written)]
+            _left[self._members] = self._store, keys if self.rank else [*keys, "next"]
             # The store may end with this process: others shall read the reason first.
             begun, others = time.monotonic(), [f"alive/{rank}" for rank in self._seen]
             while error is not None and time.monotonic() - begun < _PATIENCE:
                 if all(self._value(key) == b"done" for key in others):
                     break
-                time.sleep(_LOOK / 10)
+                time.sleep(_CHECK / 10)
         except RuntimeError:  # the rank that holds the store is gone
             pass
 
@@ -147,6 +152,10 @@ class ProcessGroup(Communicator):
                 self.check()
                 time.sleep(pause)
                 pause = min(_LONG, 1.1 * pause)
+            if not number:  # all ranks have begun this call, and ended the one before
+                store, left = _left.pop(self._members, (self._store, []))
+                for key in left:
+                    store.delete_key(key)
             return [pickle.loads(self._read(key)) for key in keys]
         except RuntimeError as error:
             raise self._failure(error) from None
@@ -174,7 +183,7 @@ class ProcessGroup(Communicator):
             return error
         begun = time.monotonic()
         while self._error is None and time.monotonic() - begun < _PATIENCE:
-            time.sleep(_LOOK / 10)
+            time.sleep(_CHECK / 10)
         silent = [
             rank
             for rank, (value, seen) in self._seen.items()
@@ -198,11 +207,13 @@ class ProcessGroup(Communicator):
                     value = self._value(f"alive/{rank}")
                     if value != before:
                         self._seen[rank] = value, now
-                    elif value != b"done" and now - seen > _SILENCE:
+                    elif not value and now - seen > _ARRIVAL:
+                        return self._end(f"rank {rank} did not call it for {_ARRIVAL:.0f} s")
+                    elif value not in (b"", b"done") and now - seen > _SILENCE:
                         return self._end(f"rank {rank} ended, or was silent for {_SILENCE:.0f} s")
             except RuntimeError:
                 return self._end("the rank that holds the store of torch.distributed ended")
-            if self._ended.wait(_LOOK):
+            if self._ended.wait(_CHECK):
                 return None
         return None
 
@@ -213,7 +224,7 @@ class ProcessGroup(Communicator):
             self._group.abort()  # type: ignore[union-attr]
 
 
-def joined(group: Group) -> ProcessGroup:
+def group_of(group: Group) -> ProcessGroup:
     """Return the ranks of a group that a caller gives.
 
     Raises:

@@ -8,20 +8,21 @@ import torch
 
 from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
-from tri_apsp.device import current_gpu, resolve
+from tri_apsp.device import current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
     EVERY,
+    BlockRowRequest,
     Place,
+    request_of,
     rows_tensor,
     target_of,
     weights_file,
-    wishes_of,
 )
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.process_group import Group, joined
+from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
-from tri_apsp.distributed.run import Wishes, solve_rows
+from tri_apsp.distributed.run import solve_rows
 from tri_apsp.distributed.target import Target
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import to_path
@@ -99,9 +100,9 @@ def shortest_paths(
         1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters,
         2021.
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
 
-        def checked() -> tuple[torch.Tensor | NpyFile, Wishes]:
+        def checked() -> tuple[torch.Tensor | NpyFile, BlockRowRequest]:
             check_flags(progress=progress)
             weights: torch.Tensor | NpyFile
             if isinstance(local_rows, torch.Tensor):
@@ -113,9 +114,9 @@ def shortest_paths(
                 to_path(out, "out", or_tensor=True)
             options = Options(overwrite, True, predecessors, negative_cycles)
             own = _device(ranks, device, place)
-            return weights, wishes_of(own, config, options, memory, checkpoint, every)
+            return weights, request_of(own, config, options, memory, checkpoint, every)
 
-        weights, wishes = ranks.together(checked)
+        weights, request = ranks.together(checked)
         files = None if out is None or isinstance(out, torch.Tensor) else os.fspath(out)
         lengths, places = zip(
             *ranks.gather((len(weights) if isinstance(weights, torch.Tensor) else None, files)),
@@ -150,8 +151,8 @@ def shortest_paths(
             return rows, target
 
         rows, target = ranks.together(opened)
-        with progress_bar(progress and ranks.rank == 0) as report:
-            result = solve_rows(ranks, rows, target, wishes, report)
+        with current(request.device), progress_bar(progress and ranks.rank == 0) as report:
+            result = solve_rows(ranks, rows, target, request, report)
         if isinstance(out, torch.Tensor) and target is None:
             return dataclasses.replace(result, distances=out.copy_(result.distances))
         return result

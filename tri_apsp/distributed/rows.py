@@ -39,11 +39,14 @@ class Rows(ABC):
         rows = [self.rows(row, row + 1) for row in chosen]
         return torch.cat(rows) if rows else self.rows(0, 0)
 
-    def parts(self) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield all rows in parts that take little memory: the first row, and (rows, n)."""
+    def parts(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield all rows in parts that take little memory: the first row, and (rows, n). With
+        `wanted` (rows,) of bool, parts without a wanted row are left out.
+        """
         step = max(1, _READ // max(1, self.shape[1]))
         for begin in range(0, self.shape[0], step):
-            yield begin, self.rows(begin, min(begin + step, self.shape[0]))
+            if wanted is None or wanted[begin : begin + step].any():
+                yield begin, self.rows(begin, min(begin + step, self.shape[0]))
 
 
 class TensorOnDevice(Rows):
@@ -78,6 +81,9 @@ class HostRows(Rows):
             InputError: the file cannot be written.
         """
         self._in_parts(self._write, first, values.numpy())
+
+    def sync(self) -> None:
+        """Block until the disk has what was written."""
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         found = torch.empty((end - begin, self.shape[1]), dtype=self.dtype)
@@ -147,3 +153,7 @@ class FileRows(HostRows):
     def _write(self, first: int, values: Array) -> None:
         with file_errors(self._name, self._file.path, "written"):
             self._file.write(self._first + first, values)
+
+    def sync(self) -> None:
+        with file_errors(self._name, self._file.path, "written"):
+            self._file.sync()

@@ -2,18 +2,17 @@
 
 import dataclasses
 import math
+import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 import torch
 
 from tri_apsp import engines, tuned
-from tri_apsp.configs import Config
 from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
+from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
@@ -34,8 +33,8 @@ from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.memory import empty
-from tri_apsp.plan import Options, Progress
+from tri_apsp.memory import empty, memory_for
+from tri_apsp.plan import Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
 from tri_apsp.value_range import ValueRange
@@ -45,34 +44,11 @@ from tri_apsp.values import check_negative, check_values, raise_out_of_range
 _COUNTED, _REWEIGHTED = 2048, 1024
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the caller of a rank asks for.
-
-    Attributes:
-        device: of this rank.
-        config: fields that are given; those of rank 0 count.
-        options: as for shortest_paths.
-        memory: the bytes that a solve may take on the device; None: what is free.
-        checkpoint: a folder; None: no checkpoint is written.
-        every: seconds between two checkpoints.
-        block: the most vertices of a pivot block; None: chosen by the plan.
-    """
-
-    device: torch.device
-    config: Config | None = None
-    options: Options = Options()
-    memory: int | None = None
-    checkpoint: Path | None = None
-    every: float = 600.0
-    block: int | None = None
-
-
 def solve_rows(
     ranks: Communicator,
     weights: Rows,
     target: Target | None,
-    wishes: Wishes,
+    request: BlockRowRequest,
     progress: Progress | None = None,
 ) -> Result:
     """Return the distances of the rows of this rank.
@@ -82,13 +58,72 @@ def solve_rows(
         weights: the rows of this rank; unchanged, unless they are overwritten.
         target: where the distances go; None: to a new tensor on the device, or with
             options.overwrite to that of the weights.
-        wishes: of the caller.
+        request: of the caller.
         progress: receives the share of the solve that is done.
 
     Raises:
         As shortest_paths in tri_apsp.api, the same on every rank; RankError if one ends.
     """
-    return _Solve(ranks, weights, target, wishes, progress).run()
+    return _Solve(ranks, weights, target, request, progress).run()
+
+
+def plan_rows(
+    counts: tuple[int, ...],
+    weights: Rows,
+    request: BlockRowRequest,
+    *,
+    memory: int,
+    has_target: bool,
+    nonnegative: bool = True,
+    threshold: int | None = None,
+) -> BlockRowPlan:
+    """Return the plan of a solve.
+
+    Args:
+        counts: the rows of each rank.
+        weights: the rows of one of them.
+        request: of the caller; its configuration is over that of tri_apsp.tuned.
+        memory: the bytes that the solve may take on each device.
+        has_target: whether distances go to the host.
+        nonnegative, threshold: see BlockRowSolver.
+
+    Raises:
+        TooLargeError: the memory is too small.
+        InputError: predecessors of rows that are streamed.
+    """
+    n, dtype, device, options = sum(counts), weights.dtype, request.device, request.options
+    on_host = isinstance(weights, HostRows)
+    is_padded, is_overwritten = columns_of(n, device) != n, options.overwrite and not has_target
+    copies = 0  # of the rows of a rank, besides those that are solved
+    if options.predecessors:
+        is_there = isinstance(weights, TensorRows) if device.type == "cpu" else not on_host
+        # Without negative cycles, or reweighted, the edges are others.
+        copies += not (is_there and nonnegative)
+    if is_padded and (options.predecessors or not (has_target or is_overwritten)):
+        copies += 1
+    if request.checkpoint is not None and device.type == "cpu":
+        copies += 1
+    reserved = copies * dtype.itemsize + options.predecessors * torch.int32.itemsize
+    engine = engines.choose(device, request.config, dtype)
+    call = tuned.call_of(engine, device, dtype, n=n, nonnegative=nonnegative)
+    plan = plan_block_rows(
+        counts,
+        dtype,
+        device,
+        tuned.config_for_call(call, request.config),
+        memory=memory,
+        may_stream=on_host and has_target,
+        in_place=is_overwritten and not is_padded,
+        reserved=reserved * max(counts) * n,
+        nonnegative=nonnegative,
+        threshold=threshold,
+    )
+    if plan.is_streamed and options.predecessors:
+        raise InputError(
+            f"`predecessors` needs rows that stay on their devices, but {max(counts)} rows of {n} "
+            "vertices are streamed through one; use more devices, or leave predecessors out."
+        )
+    return plan
 
 
 class _Solve:
@@ -97,43 +132,48 @@ class _Solve:
         ranks: Communicator,
         weights: Rows,
         target: Target | None,
-        wishes: Wishes,
+        request: BlockRowRequest,
         progress: Progress | None,
     ) -> None:
-        self.ranks, self.weights, self.place, self.wishes = ranks, weights, target, wishes
+        self.ranks, self.weights, self.target, self.request = ranks, weights, target, request
         self.progress = progress
-        self.device, self.dtype = wishes.device, weights.dtype
-        given = {"checkpoint": wishes.checkpoint is not None, "out": target is not None}
-        ranks.require_same(wishes.options._asdict() | given)
-        self.counts = _agreed_counts(ranks, weights, wishes.device)
+        self.device, self.dtype = request.device, weights.dtype
+        self.counts = _agreed_counts(ranks, weights, request.device)
+        given = {"checkpoint": request.checkpoint is not None, "out": target is not None}
+        ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first = sum(self.counts[: ranks.rank])
         self.range = _merged(ranks.gather(ranks.together(self._checked_range)))
         check_negative(self.dtype, self.n, self.range)
         self.plan = self._agreed_plan()
-        self.target = None if target is None else self._opened(target)
+        self.target_rows: HostRows | None = None
         self.checkpoints: Checkpoints | None = None
-        if wishes.checkpoint is not None:
-            self.checkpoints = Checkpoints(
-                ranks, wishes.checkpoint, wishes.every, weights, self.first
-            )
         self.components = list[NegativeComponent]()
         self.removed: torch.Tensor | None = None  # (n,) of bool
         self.potentials: torch.Tensor | None = None  # (n,) of float64
         self.resident: Block | None = None  # the rows, once they are solved
 
     def run(self) -> Result:
+        plan, request = self.plan, self.request
+        what = f"the solve of {self.count} rows of {self.n} vertices"
         try:
-            return self._solved()
+            with memory_for(what, plan.memory, self.device, "give less `memory`"):
+                if self.target is not None:
+                    self.target_rows = self._opened(self.target)
+                if request.checkpoint is not None:
+                    self.checkpoints = Checkpoints(
+                        self.ranks, request.checkpoint, request.every, self.weights, self.first
+                    )
+                return self._solved()
         except BaseException:
-            if self.place is not None and self.ranks.rank == 0:
-                self.place.discard()
+            if self.target is not None and self.ranks.rank == 0:
+                self.target.discard()
             raise
 
     def _solved(self) -> Result:
         search: RowCycleSearch | None = None
         while not self._attempt():
-            if self.wishes.options.overwrite:
+            if self.request.options.overwrite:
                 self._raise_without_weights()
             search = search or RowCycleSearch(self.weights, self.first, self.ranks)
             if self._remove_components(search):
@@ -143,7 +183,7 @@ class _Solve:
             self.potentials = search.potentials()
         sources = torch.arange(self.first, self.first + self.count)
         cycle = self.components[0].cycle if self.components else None
-        predecessors = self._predecessors() if self.wishes.options.predecessors else None
+        predecessors = self._predecessors() if self.request.options.predecessors else None
         distances = self._distances()
         if predecessors is not None:
             predecessors = predecessors.to(distances.device)
@@ -168,49 +208,30 @@ class _Solve:
 
     def _agreed_plan(self) -> BlockRowPlan:
         """Return what rank 0 decides, for all ranks."""
-        ranks, wishes, nonnegative = self.ranks, self.wishes, self.range.lowest >= 0
-        wanted = tuned.with_forced(wishes.config)
-        engine = ranks.together(lambda: engines.choose(self.device, wanted, self.dtype))
-        self.memory = min(ranks.gather(usable_memory(wishes.memory, self.device)))
+        ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
+        config = ranks.gather(tuned.with_forced(request.config))[0]
+        engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
+        host = platform.node()
+        sharers = ranks.gather(host).count(host)
+        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
         threshold = self._threshold(engine) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
             if ranks.rank:
                 return None
-            call = tuned.call_of(engine, self.device, self.dtype, n=self.n, nonnegative=nonnegative)
-            return plan_block_rows(
+            return plan_rows(
                 self.counts,
-                self.dtype,
-                self.device,
-                tuned.config_for_call(call, wanted),
+                self.weights,
+                dataclasses.replace(request, config=config),
                 memory=self.memory,
-                may_stream=isinstance(self.weights, HostRows) and self.place is not None,
-                in_place=wishes.options.overwrite
-                and self.place is None
-                and columns_of(self.n, self.device) == self.n,
-                reserved=self._memory_of_predecessors(),
-                block=wishes.block,
+                has_target=self.target is not None,
                 nonnegative=nonnegative,
                 threshold=threshold,
             )
 
         plan = ranks.gather(ranks.together(decide))[0]
         assert plan is not None
-        if plan.is_streamed and wishes.options.predecessors:
-            raise InputError(
-                f"`predecessors` needs rows that stay on their devices, but {max(self.counts)} "
-                f"rows of {self.n} vertices are streamed through one; use more devices, or leave "
-                "predecessors out."
-            )
         return plan
-
-    def _memory_of_predecessors(self) -> int:
-        """Return the bytes of the predecessors of a rank, and of weights that it searches."""
-        if not self.wishes.options.predecessors:
-            return 0
-        is_there = isinstance(self.weights, TensorOnDevice) or self.device.type == "cpu"
-        size = torch.int32.itemsize + (0 if is_there else self.dtype.itemsize)
-        return max(self.counts) * self.n * size
 
     def _threshold(self, engine: str) -> int | None:
         """Return the threshold of products by exponents, the same on all ranks."""
@@ -268,13 +289,13 @@ class _Solve:
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
-            assert self.target is not None
+            assert self.target_rows is not None
             like = self._new_rows(0, columns)
             return StreamedRows(
-                weights, self.target, start, like, strip=plan.strip, slots=plan.slots
+                weights, self.target_rows, start, like, strip=plan.strip, slots=plan.slots
             )
         if self.resident is None:
-            self.resident = self._memory(columns)
+            self.resident = self._rows_memory(columns)
         self._load(weights, start, self.resident)
         return ResidentRows(self.resident, self.n, self.memory - plan.memory)
 
@@ -291,12 +312,12 @@ class _Solve:
         rows[0, :, self.n :] = no_edge(self.dtype)
         start(0, rows)
 
-    def _memory(self, columns: int) -> Block:
+    def _rows_memory(self, columns: int) -> Block:
         """Return memory for the rows on the device: that of the result, if it can be."""
         given: torch.Tensor | None = None
-        if isinstance(self.target, TensorRows) and self.device.type == "cpu":
-            given = self.target.tensor
-        elif self.target is None and self.wishes.options.overwrite:
+        if isinstance(self.target_rows, TensorRows) and self.device.type == "cpu":
+            given = self.target_rows.tensor
+        elif self.target_rows is None and self.request.options.overwrite:
             assert isinstance(self.weights, TensorOnDevice)
             given = self.weights.tensor
         if given is not None and columns == self.n and given.stride(-1) == 1:
@@ -327,7 +348,7 @@ class _Solve:
         (found,) = engine.value_ranges([rows], allowed.beyond)
         if allowed.beyond != no_edge(self.dtype):
             rows.masked_fill_(rows >= allowed.beyond, no_edge(self.dtype))
-        if not self.wishes.options.predecessors:
+        if not self.request.options.predecessors:
             self._take_back(begin, rows)
         return found
 
@@ -425,7 +446,7 @@ class _Solve:
         before = len(self.components)
         removed = torch.zeros(self.n, dtype=torch.bool) if self.removed is None else self.removed
         while cycles := search.run(torch.where(removed, -1, 0)):
-            if self.wishes.options.negative_cycles == "raise":
+            if self.request.options.negative_cycles == "raise":
                 raise NegativeCycleError(cycles[0].vertices, weight=cycles[0].weight)
             self.components.append(
                 NegativeComponent(cycles[0], self.weights, self.first, self.ranks)
@@ -446,22 +467,25 @@ class _Solve:
 
     def _distances(self) -> torch.Tensor:
         """Return the distances of this rank, where they were wanted."""
-        place, ranks = self.place, self.ranks
+        place, ranks = self.target, self.ranks
         if place is None:
             assert self.resident is not None
             distances = self.resident[0, :, : self.n]
-            if self.wishes.options.overwrite:
+            if self.request.options.overwrite:
                 assert isinstance(self.weights, TensorOnDevice)
                 given = self.weights.tensor
                 return given if given.data_ptr() == distances.data_ptr() else given.copy_(distances)
             return distances.contiguous()
         ranks.together(self._store)
+        if self.checkpoints is not None:  # which is removed next
+            assert self.target_rows is not None
+            ranks.together(self.target_rows.sync)
         ranks.together(lambda: None if ranks.rank else place.complete())
         return place.distances(self.first, self.first + self.count)
 
     def _store(self) -> None:
         """Copy rows that stayed on the device to where they are wanted."""
-        rows, target = self.resident, self.target
+        rows, target = self.resident, self.target_rows
         assert target is not None
         if rows is None or (
             isinstance(target, TensorRows) and target.tensor.data_ptr() == rows.data_ptr()
@@ -474,23 +498,26 @@ def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> 
     """Return the rows of each rank, once they fit each other.
 
     Raises:
-        InputError: ranks differ in dtype, columns or kind of device, or the rows are no square.
+        InputError: ranks differ in dtype, columns, kind of device or place of their rows, or the
+            rows are no square.
     """
-    facts = (*weights.shape, dtype_name(weights.dtype), describe(device).name)
+    place = "the CPU" if isinstance(weights, HostRows) else "GPUs"
+    facts = (*weights.shape, dtype_name(weights.dtype), describe(device).name, place)
     found = ranks.gather(facts)
-    for place, (what, remedy) in enumerate(
+    for index, (what, remedy) in enumerate(
         (
             ("the same number of columns", "give rows of one matrix"),
             ("the same dtype", "convert one of them"),
             ("one kind of device", "use devices of one kind"),
+            ("their place on the CPU, or on GPUs", "move some of them"),
         ),
         start=1,
     ):
         for rank, other in enumerate(found):
-            if other[place] != found[0][place]:
+            if other[index] != found[0][index]:
                 raise InputError(
                     f"the rows of all ranks must have {what}, but those of rank 0 have "
-                    f"{found[0][place]} and those of rank {rank} {other[place]}; {remedy}."
+                    f"{found[0][index]} and those of rank {rank} {other[index]}; {remedy}."
                 )
     counts = tuple(each[0] for each in found)
     if sum(counts) != weights.shape[1]:

@@ -13,7 +13,7 @@ import torch
 
 from tri_apsp.arguments import Vertices
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.process_group import Group, joined
+from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
@@ -87,7 +87,7 @@ def distance_blocks(
             distributed.distance_blocks(graph, "distances.zarr", progress=True)
             dist.destroy_process_group()
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(
             ranks,
             graph,
@@ -190,7 +190,7 @@ def hops(
             own = distributed.hops(graph)
             torch.save(own.hops, f"hops-from-{own.sources[0]}.pt")
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, sources=sources, dtype=dtype)
         return HopRows(*ranks.together(lambda: shared_hops(given, sources, dtype, _share(ranks))))
 
@@ -228,7 +228,7 @@ def eccentricities(
             if dist.get_rank() == 0:
                 print(found.min())
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         found = _totals(ranks, given, weighted=weighted, from_source=True)
         return measures.eccentricities_of(found)
@@ -256,7 +256,7 @@ def diameter(graph: GraphLike, group: Group = None, *, weighted: bool = False) -
         As `eccentricities`. Without negative weights, an infinite diameter takes only a search for
         strong components, on each rank.
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         if measures.has_infinite_diameter(given, weighted=weighted):
             return float("inf")
@@ -288,7 +288,7 @@ def closeness(
     Cost:
         As `eccentricities`.
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted, improved=improved)
         found = _totals(ranks, given, weighted=weighted)
         return measures.closeness_of(found, improved=improved)
@@ -314,7 +314,7 @@ def mean_distance(graph: GraphLike, group: Group = None, *, weighted: bool = Fal
     Cost:
         As `eccentricities`.
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         return measures.mean_distance_of(_totals(ranks, given, weighted=weighted))
 
@@ -352,7 +352,7 @@ def accessibility(
     Cost:
         As `eccentricities` with `weighted`; the size of the result comes from each rank.
     """
-    with joined(group) as ranks:
+    with group_of(group) as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
         place = ranks.joined_device(torch.device("cpu"), given.device)
         share = _share(ranks)

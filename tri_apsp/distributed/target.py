@@ -9,6 +9,7 @@ import torch
 
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
 from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
 
@@ -74,10 +75,12 @@ class FileTarget(Target):
     def create(self, n: int, dtype: torch.dtype) -> None:
         if self._weights is None:
             with file_errors("out", self._path, "written"):
+                require_disk("out", n * n * dtype.itemsize, self._part.parent)
                 NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
 
     def open(self, first: int, end: int) -> HostRows:
-        return FileRows(self._weights or NpyFile(self._part), first, end, "out")
+        with file_errors("out", self._path, "written"):
+            return FileRows(self._weights or NpyFile(self._part), first, end, "out")
 
     def complete(self) -> None:
         if self._weights is None:

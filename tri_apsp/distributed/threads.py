@@ -14,6 +14,9 @@ from tri_apsp.errors import RankError
 
 T = TypeVar("T")
 
+# The most messages of a rank that others have not copied yet, when it sends the next.
+_UNREAD = 2
+
 
 class _Shared:
     """What the ranks share: messages that some have not copied yet, and gathered facts."""
@@ -39,7 +42,7 @@ class _Shared:
 class _Thread(Communicator):
     def __init__(self, rank: int, shared: _Shared) -> None:
         self.rank, self.size, self._shared = rank, shared.size, shared
-        self._messages = 0
+        self._messages, self._own = 0, list[int]()
         self._streams = dict[torch.device, SideStream]()
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
@@ -48,6 +51,10 @@ class _Thread(Communicator):
         if owner == self.rank:
             if self.size > 1:
                 with shared.changed:
+                    # Of those that a rank is behind by, each takes memory.
+                    shared.changed.wait_for(lambda: shared.failed or self._unread() < _UNREAD)
+                    self.check()
+                    self._own.append(number)
                     shared.messages[number] = tensor, mark(tensor.device)
                     shared.readers[number] = self.size - 1
                     shared.changed.notify_all()
@@ -67,8 +74,14 @@ class _Thread(Communicator):
                 shared.readers[number] -= 1
                 if not shared.readers[number]:
                     del shared.messages[number], shared.readers[number]
+                    shared.changed.notify_all()
 
         return wait
+
+    def _unread(self) -> int:
+        """Return how many messages of this rank some have not copied yet."""
+        self._own = [number for number in self._own if number in self._shared.messages]
+        return len(self._own)
 
     def next(self) -> int:
         self.check()
@@ -97,10 +110,11 @@ def _another_failed() -> RankError:
 
 
 def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T]) -> list[T]:
-    """Return run(rank) of a thread for each device, which is the current one there.
+    """Return run(rank) for each device, which is the current one there: that of the first device
+    in this thread, and others in threads of their own.
 
     Raises:
-        The first error of a thread; the others end. So they do at an interrupt.
+        The first error of a rank; the others end. So they do at an interrupt.
     """
     shared = _Shared(len(devices))
     found: list[Any] = [None] * len(devices)
@@ -122,11 +136,12 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
             name=f"tri_apsp-rank-{rank}",
             daemon=True,
         )
-        for rank in range(len(devices))
+        for rank in range(1, len(devices))
     ]
     for each in threads:
         each.start()
     try:
+        thread(0)
         for each in threads:
             each.join()
     finally:  # an interrupt, say

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.graphs.sparse import SparseGraph
-from tri_apsp.memory import byte_size
+from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
 
@@ -232,12 +231,7 @@ class RowFile:
         """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
         rows = min(self._header.n, len(self.unfinished) * self.rows)
         size = rows * self._header.n * np.dtype(self._header.dtype).itemsize
-        free = shutil.disk_usage(self._path.parent).free
-        if size > free:
-            raise InputError(
-                f"`out` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; "
-                "name another place, or a .zarr folder, which is compressed."
-            )
+        require_disk("out", size, self._path.parent, "or a .zarr folder, which is compressed")
 
     def _zarr(self) -> Any:
         try:
