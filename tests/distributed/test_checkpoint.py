@@ -17,7 +17,7 @@ import torch
 from distributed.checkpoints import interrupted
 
 import tri_apsp
-from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.graphs.npy_file import FileLock, NpyFile
 
 N = 700
 CHILD = """
@@ -144,7 +144,7 @@ def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
     first, second = newest(folder)
     older = int(np.load(second)["done"])
     harm(first.with_suffix(ending))
-    with pytest.warns(tri_apsp.ApspWarning, match=f"state in {first.stem}.npy .* is damaged"):
+    with pytest.warns(tri_apsp.ApspWarning, match=f"state {first.stem} is damaged"):
         found = resumed(weights, folder, 2)
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert [each.plan.resumed for each in found] == [older] * 2
@@ -156,7 +156,7 @@ def test_all_generations_damaged(graph, begun, ending, harm):
     folder = begun(weights)
     for facts in newest(folder):
         harm(facts.with_suffix(ending))
-    with pytest.raises(tri_apsp.InputError, match=r"0.npy and 1.npy is damaged; remove the folder"):
+    with pytest.raises(tri_apsp.InputError, match="state 0 and state 1 are damaged; remove"):
         resumed(weights, folder, 2)
 
 
@@ -180,6 +180,23 @@ def test_a_folder_that_cannot_be_made(graph, tmp_path):
 def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
     with pytest.raises(tri_apsp.InputError, match="`checkpoint` needs weights"):
         tri_apsp.shortest_paths(str(graph[1]), checkpoint=tmp_path, overwrite=True)
+
+
+def test_two_solves(graph, tmp_path):
+    """Neither a folder nor a file is written by both."""
+    weights, out, state = graph[0], tmp_path / "d.npy", tmp_path / "state"
+    held = FileLock("out", tmp_path / "d.npy.part", "")
+    with pytest.raises(tri_apsp.InputError, match=r"`out` must be a path that no other solve wri"):
+        tri_apsp.shortest_paths(weights, device="cpu", out=out)
+    assert (tmp_path / "d.npy.part").exists()
+    held.release()
+    state.mkdir()
+    held = FileLock("checkpoint", state, "")
+    with pytest.raises(tri_apsp.InputError, match=r"`checkpoint` must be a path that no other sol"):
+        tri_apsp.shortest_paths(weights, device="cpu", checkpoint=state, out=out)
+    held.release()
+    tri_apsp.shortest_paths(weights, device="cpu", checkpoint=state, out=out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npy", "state"]
 
 
 def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypatch):

@@ -111,7 +111,7 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
     if tensor.dim() != 2:
         raise InputError(
             f"`{name}` must be rows of one matrix, (rows, n), but has shape "
-            f"{tuple(tensor.shape)}; solve the graphs of a batch one by one."
+            f"{tuple(tensor.shape)}; give one matrix at a time."
         )
     if tensor.requires_grad:
         raise InputError(
@@ -126,12 +126,21 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
     target = to_path(path, name, or_tensor=True)
     file_format(target, (".npy",), "load it with read_graph")
     with file_errors(name, target, "read", "give a .npy file of numbers"):
-        file = NpyFile(target)
+        try:
+            file = NpyFile(target)
+        except (EOFError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"`{name}` must be a .npy file of numbers, but {str(target)!r} is not, or is cut "
+                "off; save the matrix again by numpy.save."
+            ) from None
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
         raise InputError(
             f"`{name}` must hold weights (n, n) of {', '.join(DTYPES_BY_NAME)}, but {target} holds "
-            f"({rows}, {columns}) of {file.dtype.name}; save such a matrix."
+            f"({rows}, {columns}) of {file.dtype.name}; save such a matrix, of another dtype after "
+            ".astype(numpy.float32)."
         )
     return file
 
@@ -162,7 +171,7 @@ def target_of(
                 "`out` must not be a tensor with `overwrite`, which replaces the weights; leave "
                 "one of them out."
             )
-        is_dense = out.layout == torch.strided and not out.requires_grad
+        is_dense = out.layout == torch.strided and not out.requires_grad and not out.is_meta
         if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense:
             gradient = " with a gradient" if out.requires_grad else ""
             raise InputError(
@@ -171,7 +180,7 @@ def target_of(
             )
         check_overlap(out, "out")
         given = [weights] if isinstance(weights, torch.Tensor) else weights
-        if not isinstance(given, NpyFile) and any(_share_memory(out, each) for each in given):
+        if not isinstance(given, NpyFile) and any(shares_memory(out, each) for each in given):
             raise InputError(
                 "`out` must not share memory with the weights, but does; give overwrite=True to "
                 "replace them, or another tensor."
@@ -208,7 +217,8 @@ def target_of(
     return FileTarget(path, file if is_same else None)
 
 
-def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors may share memory; on a GPU, whether they begin at one place."""
     if one.device.type == other.device.type == "cpu":
-        return np.may_share_memory(one.numpy(), other.numpy())
+        return bool(np.may_share_memory(one.numpy(), other.numpy()))
     return one.data_ptr() == other.data_ptr() != 0

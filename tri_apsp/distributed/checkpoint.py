@@ -24,7 +24,7 @@ from tri_apsp.distributed.device_rows import store
 from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import ApspWarning, InputError
-from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.graphs.npy_file import FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors, warn_caller
 from tri_apsp.semirings import dtype_name
@@ -110,6 +110,7 @@ class Checkpoints:
         self._ranks, self._folder, self._every = ranks, folder, every
         self._first, self._shape, self._dtype = first, weights.shape, weights.dtype
         self._generation, self._number = 0, 0
+        self._lock: FileLock | None = None
         self._writing: Future[None] | None = None
         self._syncing = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._written: CheckedRows | None = None
@@ -138,16 +139,16 @@ class Checkpoints:
                 break
             state = None
             damaged.append(generation)
-        files = " and ".join(f"{generation}.npy" for generation in sorted(damaged))
+        files = " and ".join(f"state {generation}" for generation in sorted(damaged))
+        files += " are" if len(damaged) > 1 else " is"
         if damaged and state is None:
             raise InputError(
                 "`checkpoint` must be a folder whose files are as they were written, but in "
-                f"{self._folder} the state in {files} is damaged; remove the folder."
+                f"{self._folder} {files} damaged; remove the folder."
             )
         if damaged and self._ranks.rank == 0:
             warn_caller(
-                f"the state in {files} of {self._folder} is damaged, so that the solve goes on "
-                "from the one before.",
+                f"in {self._folder} {files} damaged, so that the solve goes on from the other.",
                 ApspWarning,
             )
         return state
@@ -205,6 +206,11 @@ class Checkpoints:
                 array, facts = self._files(generation)
                 for path in (array, facts, facts.with_suffix(".new")):
                     path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another solve use the folder."""
+        if self._lock is not None:
+            self._lock.release()
 
     def _complete(self) -> None:
         """State that all ranks have written a generation."""
@@ -283,6 +289,7 @@ class Checkpoints:
 
         self._guarded(make)
         if self._ranks.rank == 0:
+            self._lock = self._guarded(lambda: FileLock("checkpoint", self._folder, _REMEDY))
             size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
             # Files may have holes.
             held = sum(512 * path.stat().st_blocks for path in self._folder.glob("[01].npy"))

@@ -21,6 +21,7 @@ from tri_apsp.distributed.arguments import (
     Place,
     request_of,
     rows_tensor,
+    shares_memory,
     target_of,
     weights_file,
 )
@@ -109,6 +110,8 @@ def select(
         memory=min(usable_memory(memory, each, len(chosen)) for each in chosen),
         has_target=target is not None,
     )
+    if not n:
+        return plan
     height = plan.strip or rows[0].shape[0]
     rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, rows=height)
     expected = predict(
@@ -255,6 +258,10 @@ def _rows_of(
             raise InputError(
                 "`graph` in blocks must add up to a square matrix, but has shapes "
                 f"{', '.join(str(tuple(block.shape)) for block in blocks)}; give each row once."
+            )
+        if overwrite and any(shares_memory(*pair) for pair in itertools.combinations(blocks, 2)):
+            raise InputError(
+                "`graph` in blocks must share no memory with `overwrite`, but some do; give copies."
             )
         return blocks, [TensorOnDevice(block) for block in blocks]
     if isinstance(graph, (str, os.PathLike)):

@@ -21,7 +21,6 @@ from tri_apsp.device import free_memory
 from tri_apsp.distributed.model import Prediction
 from tri_apsp.errors import TooLargeError
 from tri_apsp.gpu.padding import aligned
-from tri_apsp.memory import byte_size
 from tri_apsp.plan import Plan
 
 # Of a pivot block of rows that stay on a device: its share of the rows of a rank, the least and the
@@ -158,12 +157,16 @@ def plan_block_rows(
         chosen = max(1, chosen // _WHOLE * _WHOLE or chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
-        remedy = "raise `memory`"
+        what, remedy = "a pivot block and strips of rows", "raise `memory`"
         if not may_stream:
-            remedy = "use more devices, or give weights and `out` on the CPU, to be streamed"
+            what = f"{rows} rows"
+            remedy = (
+                "use more devices, or give weights as one tensor on the CPU, or a file, and `out`, "
+                "to stream them"
+            )
         raise TooLargeError(
-            f"{rows} rows of {n} vertices must fit the memory of a device, but need "
-            f"{byte_size(total)} and it may take {byte_size(memory)}; {remedy}."
+            f"{what} of {n} vertices must fit the memory of a device, but need {total} bytes and "
+            f"it may take {memory}; {remedy}."
         )
     return BlockRowPlan(
         way="block rows",

@@ -121,7 +121,7 @@ def plan_rows(
     if plan.is_streamed and options.predecessors:
         raise InputError(
             f"`predecessors` needs rows that stay on their devices, but {max(counts)} rows of {n} "
-            "vertices are streamed through one; use more devices, or leave predecessors out."
+            "vertices are streamed; raise `memory`, use more devices, or leave predecessors out."
         )
     return plan
 
@@ -139,7 +139,7 @@ class _Solve:
         self.progress = progress
         self.device, self.dtype = request.device, weights.dtype
         self.counts = _agreed_counts(ranks, weights, request.device)
-        given = {"checkpoint": request.checkpoint is not None, "out": target is not None}
+        given = {"checkpoint": request.checkpoint, "out": target is not None}
         ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first = sum(self.counts[: ranks.rank])
@@ -169,6 +169,9 @@ class _Solve:
             if self.target is not None and self.ranks.rank == 0:
                 self.target.discard()
             raise
+        finally:
+            if self.checkpoints is not None:
+                self.checkpoints.close()
 
     def _solved(self) -> Result:
         search: RowCycleSearch | None = None

@@ -95,6 +95,7 @@ def distance_blocks(
             rows_per_block=rows_per_block,
             method=method,
             negative_cycles=negative_cycles,
+            out=os.fspath(out),
         )
         solve = ranks.together(
             lambda: BlockSolve.of(

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
-from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.graphs.npy_file import FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
@@ -69,12 +69,15 @@ class FileTarget(Target):
     """
 
     def __init__(self, path: Path, weights: NpyFile | None = None) -> None:
-        self._path, self._weights = path, weights
-        self._part = path.with_name(path.name + ".part")
+        self._path, self._weights = path.resolve(), weights
+        self._part = self._path.with_name(path.name + ".part")
+        self._lock: FileLock | None = None
 
     def create(self, n: int, dtype: torch.dtype) -> None:
-        if self._weights is None:
-            with file_errors("out", self._path, "written"):
+        with file_errors("out", self._path, "written"):
+            written = self._path if self._weights is not None else self._part
+            self._lock = FileLock("out", written, "give another file name")
+            if self._weights is None:
                 require_disk("out", n * n * dtype.itemsize, self._part.parent)
                 NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
 
@@ -86,11 +89,18 @@ class FileTarget(Target):
         if self._weights is None:
             with file_errors("out", self._path, "written"):
                 self._part.replace(self._path)
+        self._release()
 
     def discard(self) -> None:
-        if self._weights is None:
+        if self._weights is None and self._lock is not None:
             with contextlib.suppress(OSError):
                 self._part.unlink()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def distances(self, first: int, end: int) -> torch.Tensor:
         return torch.from_numpy(np.load(self._path, mmap_mode="r+"))[first:end]

@@ -1,5 +1,6 @@
 """A matrix in a `.npy` file, of which some rows at a time are read or written."""
 
+import fcntl
 import os
 import weakref
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,37 @@ import numpy as np
 import numpy.typing as npt
 
 from tri_apsp.errors import InputError
+
+
+class FileLock:
+    """Keeps other solves from writing to a path, as long as this object and this process last.
+
+    Args:
+        name: of the argument that gave the path.
+        path: of a folder, or of a file, which is made if it is not there.
+        remedy: the end of the sentence.
+
+    Attributes:
+        release: ends it.
+
+    Raises:
+        OSError: it cannot be opened.
+        InputError: another solve has it.
+    """
+
+    def __init__(self, name: str, path: Path, remedy: str) -> None:
+        file = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+        self.release = weakref.finalize(self, os.close, file)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise InputError(
+                f"`{name}` must be a path that no other solve writes, but one writes "
+                f"{str(path)!r}; wait for its end, or {remedy}."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
 
 
 class NpyFile:
