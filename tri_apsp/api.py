@@ -415,7 +415,7 @@ def shortest_paths(
         devices: "all" GPUs, or devices of one kind, which solve one matrix together: a list, or
             names with commas, such as "cuda" or "cuda:0,cuda:1".
         memory: the bytes that the solve may take on a device; None: what is free. If the rows take
-            more, they are streamed, which needs `out`.
+            more, they are streamed, which needs distances that go to the CPU or to a file.
         checkpoint: a folder in which the state of the solve is kept, and from which the same call
             goes on after a kill; with other devices too. It is emptied at the end.
         every: seconds between two checkpoints; needs `checkpoint`.

@@ -1,5 +1,5 @@
-"""Shortest paths by several processes, which torch.distributed joins: on GPUs of one machine or of
-many, or on CPUs.
+"""Shortest paths by several devices: of one process, or of processes that torch.distributed joins,
+on one machine or on many.
 
     torchrun --nproc-per-node 2 script.py
 

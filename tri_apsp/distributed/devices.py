@@ -44,9 +44,6 @@ T = TypeVar("T")
 # The defaults of other arguments of shortest_paths that are not None.
 _DEFAULTS = {"directed": True, "method": "auto", "min_only": False, "check": True}
 
-# Rows of a GPU are a multiple of this many, as far as they can be: whole tiles.
-_WHOLE = 128
-
 
 def refuse_others(**given: Any) -> None:
     """Refuse arguments that do not go with a solve of block rows, but for their defaults."""
@@ -112,8 +109,10 @@ def select(
     )
     if not n:
         return plan
-    height = plan.strip or rows[0].shape[0]
-    rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, rows=height)
+    rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, strip=plan.strip)
+    if chosen[0].type == "cpu":  # ranks share its cores
+        share = len(chosen)
+        rates = dataclasses.replace(rates, product=rates.product / share, host=rates.host / share)
     expected = predict(
         rates,
         n,
@@ -282,6 +281,6 @@ def _rows_of(
 
 def _shares(n: int, devices: Sequence[torch.device]) -> list[tuple[int, int]]:
     """Return the first row of each device, and the end of its rows."""
-    counts = even_counts(n, len(devices), _WHOLE if devices[0].type == "cuda" else 1)
+    counts = even_counts(n, len(devices), devices[0].type)
     ends = list(itertools.accumulate(counts))
     return list(zip([0, *ends[:-1]], ends, strict=True))

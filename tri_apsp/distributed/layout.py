@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+WHOLE = 128
+"""A multiple of this many vertices fills the tiles of a GPU."""
+
 
 class Pivot(NamedTuple):
     """The vertices begin to end, whose rows the rank `owner` holds."""
@@ -45,10 +48,11 @@ class Layout:
         return found
 
 
-def even_counts(n: int, ranks: int, multiple: int = 1) -> tuple[int, ...]:
-    """Return the rows of each rank, which differ by at most `multiple`; only those of the last rank
-    that has some may be no multiple of it.
+def even_counts(n: int, ranks: int, kind: str = "cpu") -> tuple[int, ...]:
+    """Return the rows of each rank, which differ by at most one; on GPUs, of kind "cuda", by a
+    tile, and only the last of them may be cut.
     """
+    multiple = WHOLE if kind == "cuda" else 1
     units = -(-n // multiple)
     ends = [min(n, units * (rank + 1) // ranks * multiple) for rank in range(ranks)]
     return tuple(end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True))

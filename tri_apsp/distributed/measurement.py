@@ -8,13 +8,15 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import SideStream, mark, synchronize
+from tri_apsp.distributed.device_rows import StreamedRows, Visit, unchanged
 from tri_apsp.distributed.model import Rates
-from tri_apsp.distributed.rows import HostRows, Rows
+from tri_apsp.distributed.plan import SLOTS
+from tri_apsp.distributed.rows import HostRows, Rows, TensorRows
 from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.methods import METHODS, Observer
 
-# The most columns of the product that is measured, and bytes of the copies.
-_COLUMNS, _BYTES = 8192, 1 << 26
+# The most columns of the product that is measured, bytes of the copies, and strips that are read.
+_COLUMNS, _BYTES, _STRIPS = 8192, 1 << 26, 8
 # The most calls of each kind, and seconds after which no third one begins.
 _CALLS, _LONGEST = 5, 0.05
 
@@ -25,7 +27,7 @@ def measure_rates(
     config: CompleteConfig,
     *,
     block: int,
-    rows: int,
+    strip: int,
 ) -> Rates:
     """Return the rates of a solve.
 
@@ -34,12 +36,12 @@ def measure_rates(
         weights: of the first rank.
         config: of the engine.
         block: vertices of a pivot block.
-        rows: that are multiplied at a time.
+        strip: rows that are streamed at a time; 0: all stay on the device.
 
-    Cost: three to six products, closures and copies; rows of 64 MiB are read.
+    Cost: three to six products, closures and copies of 64 MiB; some strips are read.
     """
     device, dtype, n = devices[0], weights.dtype, weights.shape[1]
-    columns, rows = min(n, _COLUMNS), max(1, min(rows, n))
+    columns, rows = min(n, _COLUMNS), max(1, strip or weights.shape[0])
     engine = engines.make(MatrixSpec(columns, dtype, device, nonnegative=True), config)
 
     def block_of(height: int, width: int) -> torch.Tensor:
@@ -64,15 +66,29 @@ def measure_rates(
             streams[1].run(lambda: far[1].copy_(near[1][0], non_blocking=True), queued)
 
         copy = moved / _seconds(both_ways, device)
-    if isinstance(weights, HostRows):
-        into = torch.empty((height, n), dtype=dtype)
-        # Rows are read and written at the same time.
-        host = moved / (2 * _seconds(lambda: weights.read(0, into), device))
+    if strip and isinstance(weights, HostRows):
+        count = min(weights.shape[0], _STRIPS * strip)
+        target = TensorRows(torch.empty((count, n), dtype=dtype))
+        host = count * n * dtype.itemsize / _seconds(lambda: _pass(weights, target, strip), device)
     if len(devices) > 1 and device.type == "cuda":
         given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
         taken = taken.to(devices[1])
         broadcast = moved / _seconds(lambda: taken.copy_(given), device)
     return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
+
+
+def _pass(weights: HostRows, target: HostRows, strip: int) -> None:
+    """Read rows, as many as the target has, and write them, in strips."""
+    visit = Visit(0, target.shape[0], first=True)
+    like = torch.empty((1, 0, target.shape[1]), dtype=target.dtype)
+    rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)
+    try:
+        rows.announce([visit])
+        for _ in rows.visit(visit):
+            pass
+        rows.finish()
+    finally:
+        rows.close()
 
 
 def _seconds(call: Callable[[], object], device: torch.device) -> float:

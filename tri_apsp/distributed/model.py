@@ -47,8 +47,9 @@ class Rates:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The expected time of a solve, without compilation and without what each call costs besides:
-    a matrix that takes less than a second may take several times as long.
+    """The expected time of a solve, without compilation and without what each call costs besides. A
+    matrix that takes less than a second may take several times as long; so may rows that are
+    streamed through a CPU, whose copies take the cores of its products.
 
     Attributes:
         seconds: of the whole solve.

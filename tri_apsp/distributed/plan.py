@@ -18,6 +18,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import free_memory
+from tri_apsp.distributed.layout import WHOLE
 from tri_apsp.distributed.model import Prediction
 from tri_apsp.errors import TooLargeError
 from tri_apsp.gpu.padding import aligned
@@ -32,13 +33,13 @@ _GPU_BLOCK, _CPU_BLOCK = (1 / 8, 512, 2048), (1 / 4, 64, 512)
 _LARGEST, _PARTS = 16384, 8
 # Bytes of a strip of streamed rows, and strips at a time: one is read, one is copied to the device,
 # one is changed, one is copied back and written.
-_STRIP, _SLOTS = 1 << 27, 4
+_STRIP, SLOTS = 1 << 27, 4
 # The share of the free memory of a device that a solve may take.
 _SHARE = 0.95
 # The share of a small memory that a strip may take.
 _OF_MEMORY = 1 / 10
-# A multiple of this many vertices fills whole tiles; of a resident pivot block, one of this many.
-_WHOLE, _UNIT = 128, 64
+# A resident pivot block is a multiple of this many.
+_UNIT = 64
 # Values of a pivot block that are closed at a time.
 _CLOSED = 1 << 25
 
@@ -46,13 +47,16 @@ _CLOSED = 1 << 25
 @dataclass(frozen=True, kw_only=True)
 class BlockRowPlan(Plan):
     """How a matrix is solved in blocks of rows. `tri_apsp.select` returns it with `device`,
-    `devices`, `memory` or `out`.
+    `devices`, `memory` or `checkpoint`, and for files.
 
     Attributes:
         block: the most vertices of a pivot block.
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         slots: strips at a time.
-        expected: the time of the solve and what bounds it; None unless `select` measured them.
+        expected: the time of the solve and what bounds it; None unless `select` measured them, and
+            for no vertices.
+        nonnegative: whether no weight is negative.
+        threshold: of products by exponents, None: there are none.
         resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
 
     Examples:
@@ -91,8 +95,8 @@ def closed_columns(block: int, together: int, columns: int) -> int:
         together: rows of a rank that are on its device, or of a strip.
         columns: of a row.
     """
-    width = min(_CLOSED, together * columns) // max(1, block) // _WHOLE * _WHOLE
-    return max(1, min(columns, max(_WHOLE, width)))
+    width = min(_CLOSED, together * columns) // max(1, block) // WHOLE * WHOLE
+    return max(1, min(columns, max(WHOLE, width)))
 
 
 def usable_memory(memory: int | None, device: torch.device, ranks: int) -> int:
@@ -148,13 +152,13 @@ def plan_block_rows(
     chosen, streamed, slots = resident, 0, 0
     total = needed(resident, rows, 0 if in_place else 1) + reserved
     if total > memory and may_stream:
-        slots = _SLOTS
+        slots = SLOTS
         streamed = max(1, min(rows, _STRIP // row, int(_OF_MEMORY * memory) // row))
-        most = min(_LARGEST, max(_WHOLE, n // _PARTS), rows)
+        most = min(_LARGEST, max(WHOLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
         )
-        chosen = max(1, chosen // _WHOLE * _WHOLE or chosen)
+        chosen = max(1, chosen // WHOLE * WHOLE or chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
         what, remedy = "a pivot block and strips of rows", "raise `memory`"

@@ -86,9 +86,10 @@ def shortest_paths(
         InputError: rows that do not add up to a square; ranks that differ in n, dtype or kind of
             device; a group that does not join such devices; the errors of
             `tri_apsp.shortest_paths`; files that cannot be read or written; a checkpoint of another
-            graph. Every rank raises the same error; for a `group` that does not have the rank, only
-            that one.
-        NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`.
+            graph. Every rank raises the same error, but for files that fail during the solve and a
+            `group` that does not have the rank: these only one, and the others RankError.
+        NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`, on
+            every rank; if an allocation fails during the solve, only on that rank.
         RankError: another rank ended or failed; no rank waits for it longer than a minute.
 
     Cost:
@@ -130,7 +131,7 @@ def shortest_paths(
             )
         counts: Sequence[int] = lengths
         if isinstance(weights, NpyFile):
-            counts = even_counts(weights.shape[0], ranks.size)
+            counts = even_counts(weights.shape[0], ranks.size, request.device.type)
         first = sum(counts[: ranks.rank])
         end = first + counts[ranks.rank]
 

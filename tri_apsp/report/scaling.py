@@ -13,7 +13,7 @@ import torch
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.console.output import amount, duration
 from tri_apsp.device import Device, cuda_count, describe
-from tri_apsp.distributed.layout import even_counts
+from tri_apsp.distributed.layout import WHOLE, even_counts
 from tri_apsp.distributed.model import Rates
 from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows
 from tri_apsp.memory import byte_size
@@ -37,8 +37,8 @@ _SOURCES = tuple(
     for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
 )
 _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
-# The largest n of one rank from which weak scaling begins, and what the n of more is a multiple of.
-_WEAK_GPU, _WEAK_CPU, _WHOLE = 32768, 2048, 128
+# The largest n of one rank from which weak scaling begins.
+_WEAK_GPU, _WEAK_CPU = 32768, 2048
 # The share of a memory that a solve may take.
 _SHARE = 0.9
 # Bytes of a rank from which rows are streamed: fewer are not worth it.
@@ -82,7 +82,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
     found = [group(_STRONG, task.n, counts)]
     if task.n <= (_WEAK_CPU if on_cpu else _WEAK_GPU):
         for ranks in counts[1:]:
-            n = max(1, round(task.n * ranks ** (1 / 3) / _WHOLE)) * _WHOLE
+            n = max(1, round(task.n * ranks ** (1 / 3) / WHOLE)) * WHOLE
             found.append(group(_WEAK, n, [ranks]))
     if not on_cpu:
         found.append(group(_STREAMED, task.n, counts))
@@ -94,7 +94,7 @@ def _plan(
 ) -> BlockRowPlan:
     """Return how rows are solved that are on the host: streamed if they do not fit the devices."""
     return plan_block_rows(
-        even_counts(n, ranks, _WHOLE),
+        even_counts(n, ranks, device.kind),
         dtype,
         torch.device(device.kind),
         config,

@@ -38,8 +38,6 @@ _LIMIT_SECONDS = 900.0
 _RUNS, _RUNS_SECONDS = 3, 2.0
 # Rates are measured this often.
 _TIMINGS = 5
-# Rows of a GPU are a multiple of this many: whole tiles.
-_WHOLE = 128
 # The longest distance, and the factor by which the vertices of a path are scattered: a prime.
 _LONGEST, _SCATTER = 4096, 1_000_003
 # Values that are made or checked at a time.
@@ -161,8 +159,7 @@ class _Rank:
 
     def __init__(self, group: dist.ProcessGroup, device: torch.device, problem: Problem) -> None:
         self._group, self._device, self._problem = group, device, problem
-        rank, multiple = dist.get_rank(group), 1 if device.type == "cpu" else _WHOLE
-        counts = even_counts(problem.n, problem.ranks, multiple)
+        rank, counts = dist.get_rank(group), even_counts(problem.n, problem.ranks, device.type)
         self._first, self._count = sum(counts[:rank]), counts[rank]
         self._dtype = DTYPES_BY_NAME[problem.dtype]
         # A CPU has one thread per rank; the threads of a GPU's rank only copy rows.
@@ -230,9 +227,8 @@ class _Rank:
         """
         device, n = self._device, self._problem.n
         weights = TensorRows(torch.ones((max(1, _VALUES // n), n), dtype=self._dtype))
-        height = plan.strip or max(1, self._count // 2)
         samples = [
-            measure_rates([device], weights, plan.config, block=plan.block, rows=height)
+            measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
             for _ in range(_TIMINGS)
         ]
         rates = {name: median(getattr(each, name) for each in samples) for name in RATES[:4]}
