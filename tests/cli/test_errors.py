@@ -40,7 +40,7 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.gr", FIVE, "--devices cpu,tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
         ("g.gr", FIVE, "--every 3", BAD_INPUT, ["--every needs --checkpoint"]),
         ("g.gr", FIVE, "--checkpoint state --every -3", BAD_INPUT, ["--every must be a number"]),
-        ("g.gr", FIVE, "--memory 1", FAILED, ["may take 1 byte", "raise --memory"]),
+        ("g.gr", FIVE, "--memory 1", FAILED, ["it may take 1; raise --memory"]),
         ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", "--dtype int32", BAD_INPUT, ["integers", "0.5"]),
         ("g.gr", "p sp 10000000 0\n", "--method kleene", FAILED, ["10000000 vertices", "GiB"]),
         ("g.gr", "p sp 10000000 0\n", "", BAD_INPUT, ["--out needs", "GiB on its disk"]),

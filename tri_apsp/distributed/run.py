@@ -1,7 +1,6 @@
 """The solve of one rank, which all ranks carry out together."""
 
 import dataclasses
-import math
 import platform
 from collections.abc import Sequence
 from typing import NoReturn
@@ -14,6 +13,7 @@ from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
 from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.block_rows import BlockRowSolver
+from tri_apsp.distributed.changed_weights import ChangedWeights
 from tri_apsp.distributed.checkpoint import Checkpoints, State
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
@@ -36,12 +36,12 @@ from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.memory import empty, memory_for
 from tri_apsp.plan import Progress
 from tri_apsp.result import Result
-from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, minus_infinity, no_edge
+from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
 from tri_apsp.value_range import ValueRange
 from tri_apsp.values import check_negative, check_values, raise_out_of_range
 
-# Rows in which edges are counted, and that get other weights at a time.
-_COUNTED, _REWEIGHTED = 2048, 1024
+# Rows in which edges are counted.
+_COUNTED = 2048
 
 
 def solve_rows(
@@ -148,9 +148,7 @@ class _Solve:
         self.plan = self._agreed_plan()
         self.target_rows: HostRows | None = None
         self.checkpoints: Checkpoints | None = None
-        self.components = list[NegativeComponent]()
-        self.removed: torch.Tensor | None = None  # (n,) of bool
-        self.potentials: torch.Tensor | None = None  # (n,) of float64
+        self.changes = ChangedWeights(self.n, self.first)
         self.resident: Block | None = None  # the rows, once they are solved
 
     def run(self) -> Result:
@@ -181,11 +179,12 @@ class _Solve:
             search = search or RowCycleSearch(self.weights, self.first, self.ranks)
             if self._remove_components(search):
                 continue
-            if self.potentials is not None or not self.dtype.is_floating_point:
+            if self.changes.potentials is not None or not self.dtype.is_floating_point:
                 raise_out_of_range(self.dtype, "a path weighs too little")
-            self.potentials = search.potentials()
+            self.changes.potentials = search.potentials()
         sources = torch.arange(self.first, self.first + self.count)
-        cycle = self.components[0].cycle if self.components else None
+        components = self.changes.components
+        cycle = components[0].cycle if components else None
         predecessors = self._predecessors() if self.request.options.predecessors else None
         distances = self._distances()
         if predecessors is not None:
@@ -256,10 +255,8 @@ class _Solve:
     def _attempt(self) -> bool:
         """Solve once; return False if a diagonal value is negative."""
         ranges = list[ValueRange]()
-        nonnegative = self.plan.nonnegative or self.potentials is not None
-        checkpoints = (
-            None if self.removed is not None or self.potentials is not None else self.checkpoints
-        )
+        nonnegative = self._is_nonnegative()
+        checkpoints = self.checkpoints if self.changes.are_none else None
         state = None if checkpoints is None else checkpoints.resume()
         plan = dataclasses.replace(self.plan, resumed=0 if state is None else state.done)
         self.plan = plan
@@ -288,7 +285,7 @@ class _Solve:
     def _device_rows(self, state: State | None) -> DeviceRows:
         """Return the rows that the solve starts from: the weights, or a state of it."""
         plan, weights = self.plan, self.weights if state is None else state.rows
-        start = self._start if state is None else unchanged
+        start = self.changes.apply if state is None else unchanged
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
@@ -330,17 +327,6 @@ class _Solve:
     def _new_rows(self, count: int, columns: int) -> Block:
         return empty((1, count, columns), self.dtype, self.device)
 
-    def _start(self, begin: int, rows: Block) -> None:
-        """Make rows of weights, from `begin` on, those that the solve starts from."""
-        vertex = self.first + begin
-        own = slice(vertex, vertex + rows.shape[1])
-        if self.removed is not None:
-            removed = self.removed.to(self.device)
-            rows[0, :, : self.n].masked_fill_(removed[own, None] | removed, no_edge(self.dtype))
-        rows[0, :, vertex:].diagonal().clamp_(max=0)
-        if self.potentials is not None:
-            self._reweight(rows, own, 1, lowest=0)
-
     def _finish(self, begin: int, rows: Block) -> ValueRange:
         """Make solved rows, from `begin` on, distances, unless predecessors are still to be found
         in them; return their value range before.
@@ -352,20 +338,8 @@ class _Solve:
         if allowed.beyond != no_edge(self.dtype):
             rows.masked_fill_(rows >= allowed.beyond, no_edge(self.dtype))
         if not self.request.options.predecessors:
-            self._take_back(begin, rows)
+            self.changes.take_back(begin, rows)
         return found
-
-    def _take_back(self, begin: int, rows: Block) -> None:
-        """Take back potentials, and mark the pairs with a walk through a negative cycle."""
-        own = slice(self.first + begin, self.first + begin + rows.shape[1])
-        if self.potentials is not None:
-            self._reweight(rows, own, -1)
-        self._mark(rows, own, minus_infinity(self.dtype))
-
-    def _mark(self, rows: Block, own: slice, value: float) -> None:
-        for component in self.components:
-            before, after = (x.to(self.device) for x in (component.before, component.after))
-            rows[0].masked_fill_(before[own, None] & after, value)
 
     def _predecessors(self) -> torch.Tensor:
         """Return the predecessors of this rank, in the graph that was solved; then make the rows
@@ -373,14 +347,13 @@ class _Solve:
         """
         assert self.resident is not None
         ranks, weights, rows = self.ranks, self.weights, self.resident[:, :, : self.n]
-        nonnegative = self.plan.nonnegative or self.potentials is not None
+        nonnegative = self._is_nonnegative()
         edges: torch.Tensor | None = None
-        if isinstance(weights, (TensorRows, TensorOnDevice)) and self.removed is None:
-            is_solved = self.potentials is None and weights.tensor.device == self.device
-            edges = weights.tensor if is_solved else None
+        if isinstance(weights, (TensorRows, TensorOnDevice)) and self.changes.are_none:
+            edges = weights.tensor if weights.tensor.device == self.device else None
         if ranks.any(edges is None):
             edges = self._new_rows(self.count, self.n)[0]
-            self._load(weights, self._start, edges[None])
+            self._load(weights, self.changes.apply, edges[None])
             (values,) = engines.type_of(self.plan.engine).value_ranges([edges[None]], None)
             nonnegative = not ranks.any(values.lowest < 0)
         assert edges is not None
@@ -392,23 +365,15 @@ class _Solve:
             self.plan.config,
             nonnegative=nonnegative,
         )
-        self._take_back(0, rows)
-        self._mark(found[None], slice(self.first, self.first + self.count), -1)
+        self.changes.take_back(0, rows)
+        self.changes.mark(0, found[None], -1)
         return found
 
     def _allowed(self) -> DistanceRange:
-        negative = not self.plan.nonnegative and self.potentials is None
-        return distance_range(self.dtype, negative=negative)
+        return distance_range(self.dtype, negative=not self._is_nonnegative())
 
-    def _reweight(self, rows: Block, own: slice, sign: int, lowest: float = -math.inf) -> None:
-        """rows[i, j] += sign * (p[i] - p[j]), and at least `lowest`, rounded once."""
-        assert self.potentials is not None
-        potentials = sign * self.potentials.to(self.device)
-        columns = rows[0, :, : self.n]
-        parts = torch.split(columns, _REWEIGHTED), torch.split(potentials[own], _REWEIGHTED)
-        for part, mine in zip(*parts, strict=True):
-            shifted = part.to(torch.float64) + (mine[:, None] - potentials)
-            part.copy_(shifted.clamp_(min=lowest))
+    def _is_nonnegative(self) -> bool:
+        return self.plan.nonnegative or self.changes.potentials is not None
 
     def _check_distances(self, found: ValueRange) -> None:
         """Check solved distances by their value range on all ranks; see verify."""
@@ -446,17 +411,12 @@ class _Solve:
         Raises:
             NegativeCycleError: there is one, and pairs are not to be marked.
         """
-        before = len(self.components)
-        removed = torch.zeros(self.n, dtype=torch.bool) if self.removed is None else self.removed
-        while cycles := search.run(torch.where(removed, -1, 0)):
+        before = len(self.changes.components)
+        while cycles := search.run(torch.where(self.changes.removed, -1, 0)):
             if self.request.options.negative_cycles == "raise":
                 raise NegativeCycleError(cycles[0].vertices, weight=cycles[0].weight)
-            self.components.append(
-                NegativeComponent(cycles[0], self.weights, self.first, self.ranks)
-            )
-            removed = removed | self.components[-1].vertices
-        self.removed = removed
-        return len(self.components) > before
+            self.changes.remove(NegativeComponent(cycles[0], self.weights, self.first, self.ranks))
+        return len(self.changes.components) > before
 
     def _raise_without_weights(self) -> NoReturn:
         """Raise the error for distances in the memory of the weights."""
