@@ -100,6 +100,22 @@ def shortest_paths(
         Kumar and Singh, Scalability of Parallel Algorithms for the All-Pairs Shortest-Path Problem,
         1991; Sao et al., Scalable All-Pairs Shortest Paths for Huge Graphs on Multi-GPU Clusters,
         2021.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> result = distributed.shortest_paths(graph)
+        >>> result.distances
+        tensor([[0., 1., 3.],
+                [3., 0., 2.],
+                [1., 2., 0.]])
+        >>> result.sources
+        tensor([0, 1, 2])
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
 

@@ -76,16 +76,15 @@ def distance_blocks(
         graph is prepared.
 
     Examples:
-        Start it by `torchrun --nproc-per-node 4 script.py`, with the script:
-
-            import torch.distributed as dist
-            import tri_apsp
-            from tri_apsp import distributed
-
-            dist.init_process_group()
-            graph = tri_apsp.PreparedGraph.load("roads.npz")
-            distributed.distance_blocks(graph, "distances.zarr", progress=True)
-            dist.destroy_process_group()
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.distance_blocks(graph, "distances.npy").name
+        'distances.npy'
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(
@@ -186,10 +185,17 @@ def hops(
         That of `tri_apsp.hops` for the sources of a rank, in operations and memory.
 
     Examples:
-        In a script that torchrun starts, as for `distance_blocks`:
-
-            own = distributed.hops(graph)
-            torch.save(own.hops, f"hops-from-{own.sources[0]}.pt")
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.hops(graph).hops
+        tensor([[0, 1, 1],
+                [1, 0, 1],
+                [1, 2, 0]], dtype=torch.int16)
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, sources=sources, dtype=dtype)
@@ -223,11 +229,15 @@ def eccentricities(
         come from each rank. Potentials and orders: see `distance_blocks`.
 
     Examples:
-        In a script that torchrun starts, as for `distance_blocks`:
-
-            found = distributed.eccentricities(graph, weighted=True)
-            if dist.get_rank() == 0:
-                print(found.min())
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.eccentricities(graph, weighted=True)
+        tensor([3., 3., 2.], dtype=torch.float64)
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
@@ -256,6 +266,17 @@ def diameter(graph: GraphLike, group: Group = None, *, weighted: bool = False) -
     Cost:
         As `eccentricities`. Without negative weights, an infinite diameter takes only a search for
         strong components, on each rank.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.diameter(graph, weighted=True)
+        3.0
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
@@ -288,6 +309,17 @@ def closeness(
 
     Cost:
         As `eccentricities`.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.closeness(graph)
+        tensor([1.0000, 0.6667, 1.0000], dtype=torch.float64)
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted, improved=improved)
@@ -314,6 +346,17 @@ def mean_distance(graph: GraphLike, group: Group = None, *, weighted: bool = Fal
 
     Cost:
         As `eccentricities`.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.mean_distance(graph, weighted=True)
+        2.0
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
@@ -352,6 +395,17 @@ def accessibility(
 
     Cost:
         As `eccentricities` with `weighted`; the size of the result comes from each rank.
+
+    Examples:
+        >>> import torch
+        >>> import torch.distributed as dist
+        >>> from tri_apsp import distributed
+        >>> # One process; those that torchrun starts call dist.init_process_group().
+        >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        >>> graph = torch.tensor([[0.0, 1, 4], [4, 0, 2], [1, torch.inf, 0]])
+        >>> distributed.accessibility(graph, 3)
+        tensor([3., 3., 3.], dtype=torch.float64)
+        >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
