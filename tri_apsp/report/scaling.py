@@ -343,7 +343,7 @@ SCALING_STUDY = Study(
     parameters=("case", "ranks", "base"),
     cases={
         "nvidia": dict.fromkeys(("float32", "int16"), _solves(16384, 32768, 65536)),
-        "cpu": {"float32": _solves(1024, 2048, 4096)},
+        "cpu": {"float32": _solves(2048, 4096, 6144)},
     },
     groups_of=_groups,
     measurer=_ScalingMeasurer,
