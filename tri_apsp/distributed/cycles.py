@@ -103,10 +103,10 @@ class RowCycleSearch(CycleSearch):
         least = np.full(self._n, infinity, potentials[0].dtype)
         rest, parent = np.zeros(self._n, least.dtype), np.full(self._n, -1)
         step = max(1, _SUMS // self._n)
-        is_active = np.zeros(self._weights.shape[0], bool)
-        own = active.numpy() - self._first
-        is_active[own[(own >= 0) & (own < len(is_active))]] = True
-        for first, part in self._edges(is_active):
+        is_active = np.zeros(self._n, bool)
+        is_active[active.numpy()] = True
+        own = slice(self._first, self._first + self._weights.shape[0])
+        for first, part in self._edges(is_active[own]):
             begin, end = np.searchsorted(active.numpy(), (first, first + len(part)))
             for start in range(begin, end, step):
                 chosen = active[start : min(start + step, end)]
