@@ -73,6 +73,14 @@ def test_several_devices(cli, five, tmp_path):
     assert "the only run, with compilation" in shown
 
 
+def test_a_sparse_graph_that_is_too_large_to_be_dense(cli, five, monkeypatch):
+    monkeypatch.setattr("tri_apsp.memory.is_small", lambda size, device: False)
+    monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 99)
+    error = cli("solve", five, "--devices", "cpu").err
+    assert "the dense matrix of 5 vertices must fit" in error
+    assert "leave --devices, --memory and --checkpoint out: then rows go to --out" in error
+
+
 def test_goes_on_from_a_checkpoint(cli, tmp_path):
     graph, state = tmp_path / "g.npy", tmp_path / "state"
     np.save(graph, np.random.default_rng(1).integers(1, 100, (300, 300), np.int32))

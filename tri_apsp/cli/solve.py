@@ -38,7 +38,7 @@ from tri_apsp.distributed.devices import devices_of, merged, solve_on_devices
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
-from tri_apsp.memory import fits_memory
+from tri_apsp.memory import fits_memory, require_memory
 from tri_apsp.messages import counted
 from tri_apsp.plan import Options, Progress
 from tri_apsp.planning import plan_of
@@ -195,6 +195,14 @@ def _devices(args: argparse.Namespace) -> list[torch.device]:
 def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
     """Return the dense weights of a graph on the CPU; those of a .npy file are not loaded."""
     dtype = dtype_of(args)
+    if not isinstance(graph, DenseGraph):
+        require_memory(
+            f"the dense matrix of {graph.n} vertices",
+            graph.n**2 * (dtype or torch.float32).itemsize,
+            torch.device("cpu"),
+            "leave --devices, --memory and --checkpoint out: then rows go to --out FILE.npy one by "
+            "one",
+        )
     if isinstance(graph, SparseGraph):
         graph = DenseGraph(graph.dense())
     if isinstance(graph, DenseGraph) and dtype in (None, graph.natural_dtype):
