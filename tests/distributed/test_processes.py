@@ -131,7 +131,7 @@ def wrong_rows(kind):
         ("too many", "must add up to a square"),
         ("dtype", "the same dtype"),
         ("columns", "the same number of columns"),
-        ("nan", "has NaN at"),
+        ("nan", "`local_rows` must hold numbers, but has NaN at"),
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),
         ("file", "`out` must be one file on all ranks"),

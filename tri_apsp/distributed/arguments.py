@@ -52,6 +52,7 @@ class BlockRowRequest:
         memory: the bytes that a solve may take on the device; None: what is free.
         checkpoint: a folder; None: no checkpoint is written.
         every: seconds between two checkpoints.
+        name: of the argument that gave the weights, for messages.
     """
 
     device: torch.device
@@ -60,6 +61,7 @@ class BlockRowRequest:
     memory: int | None = None
     checkpoint: Path | None = None
     every: float = EVERY
+    name: str = "graph"
 
 
 def request_of(

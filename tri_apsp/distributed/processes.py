@@ -131,7 +131,8 @@ def shortest_paths(
                 to_path(out, "out", or_tensor=True)
             options = Options(overwrite, True, predecessors, negative_cycles)
             own = _device(ranks, device, place)
-            return weights, request_of(own, config, options, memory, checkpoint, every)
+            request = request_of(own, config, options, memory, checkpoint, every)
+            return weights, dataclasses.replace(request, name="local_rows")
 
         weights, request = ranks.together(checked)
         files = None if out is None or isinstance(out, torch.Tensor) else os.fspath(out)

@@ -205,7 +205,8 @@ class _Solve:
         for begin, part in self.weights.parts():
             engine = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
             (values,) = engine.value_ranges([part[None]], no_edge(self.dtype))
-            found.append(check_values(part[None], "graph", values, row=self.first + begin))
+            row = self.first + begin
+            found.append(check_values(part[None], self.request.name, values, row=row))
         return _merged(found)
 
     def _agreed_plan(self) -> BlockRowPlan:
