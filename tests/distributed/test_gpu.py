@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from distributed.checkpoints import interrupted
 from distributed.ranks import Ranks
 
 import tri_apsp
@@ -56,6 +57,21 @@ def test_marking_and_checkpoints_on_one_gpu(tmp_path):
         assert torch.equal(result.distances.cpu(), expected)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("spare", [0, 1 << 30])
+def test_goes_on_from_a_checkpoint_on_one_gpu(spare, tmp_path):
+    """Which is copied to the host first, or beside the solve if the GPU has room for a copy."""
+    weights, expected = graph_of(cases.random_graph, torch.float32)
+    rows = weights.cuda()
+    memory = tri_apsp.select(rows, device="cuda", checkpoint=tmp_path).memory + spare
+    call = {"device": "cuda", "memory": memory, "checkpoint": tmp_path, "every": 0}
+    with interrupted(1), pytest.raises(KeyboardInterrupt):
+        tri_apsp.shortest_paths(rows, **call)
+    result = tri_apsp.shortest_paths(weights, **call)  # the same graph, on the CPU
+    assert torch.equal(result.distances.cpu(), expected)
+    assert result.plan.resumed > 0
+
+
 @pytest.mark.two_gpus
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_on_two_gpus(dtype):
@@ -70,6 +86,8 @@ def test_on_two_gpus(dtype):
     blocks = [part.to(device) for part, device in zip(weights.split(800), devices, strict=True)]
     tri_apsp.shortest_paths(blocks, devices=devices, overwrite=True)
     assert torch.equal(torch.cat([block.cpu() for block in blocks]), expected)
+    with pytest.raises(tri_apsp.InputError, match="`overwrite` needs weights that are where they"):
+        tri_apsp.shortest_paths(weights.cuda(), devices=devices, overwrite=True)
 
 
 def solved(weights, cuts):
