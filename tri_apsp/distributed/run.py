@@ -97,7 +97,8 @@ def plan_rows(
     copies = 0  # of the rows of a rank, besides those that are solved
     if options.predecessors:
         is_there = isinstance(weights, TensorRows) if device.type == "cpu" else not on_host
-        # Without negative cycles, or reweighted, the edges are others.
+        # With negative weights, they may be searched in a copy: without the vertices of negative
+        # cycles, or with potentials.
         copies += not (is_there and nonnegative)
     if is_padded and (options.predecessors or not (has_target or is_overwritten)):
         copies += 1
