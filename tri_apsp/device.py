@@ -255,8 +255,8 @@ class SideStream:
         if stream is None:
             target.copy_(source)
             return None
-        side = _side_stream(target.device)
-        # torch copies on the streams that are current.
+        # torch copies on the streams that are current, of which one device has one.
+        side = stream if target.device == self._device else _side_stream(target.device)
         with torch.cuda.stream(stream), torch.cuda.stream(side):
             for waiting, until in ((stream, after), (side, to)):
                 if until is not None:
