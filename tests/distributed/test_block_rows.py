@@ -17,9 +17,9 @@ from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.semirings import distance_range
 
 
-def solved(weights, layout, strip=None):
+def solved(weights, layout, strip=None, in_place=True):
     """Return the rows of this rank, or None if a diagonal value is negative; streamed in strips of
-    so many rows, or as a whole.
+    so many rows, or as a whole. Those that are not streamed in place are written once.
 
     Walks over a missing edge, and negative ones, end near no_edge; see verify.
     """
@@ -35,8 +35,20 @@ def solved(weights, layout, strip=None):
             device_rows = ResidentRows(rows[None], weights.shape[1])
         else:
             like = rows.new_empty(1, 0, weights.shape[1] + 3)
-            host = TensorRows(rows)
-            device_rows = StreamedRows(host, host, start, like, strip=strip, slots=3)
+            source, rows = rows, rows if in_place else torch.full_like(rows, 7)
+            target = TensorRows(rows)
+            between = None if in_place else TensorRows(torch.empty_like(rows))
+            device_rows = StreamedRows(
+                TensorRows(source), target, start, like, strip=strip, slots=3, between=between
+            )
+            if not in_place:
+                write, written = target.write, torch.zeros(len(rows), dtype=torch.int32)
+
+                def written_once(begin, values):
+                    written[begin : begin + len(values)] += 1
+                    write(begin, values)
+
+                target.write = written_once
         config = default_config("cpu", weights.dtype)
         nonnegative = bool((weights >= 0).all())
         solver = BlockRowSolver(
@@ -50,6 +62,7 @@ def solved(weights, layout, strip=None):
         beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
         if not solver.solve():
             return None
+        assert strip is None or in_place or bool((written == 1).all())
         return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
 
 
@@ -62,8 +75,8 @@ def test_as_one_process(ranks, name, dtype):
     for n, split, block in ((61, "even", 16), (61, "uneven", 7), (130, "even", 64)):
         weights = cases.tensor(make(n), dtype)
         layout = Layout(counts_of(n, count, split), block)
-        for strip in (None, 10):
-            found = torch.cat(group.run(solved, weights, layout, strip))
+        for way in ((None, True), (10, True), (10, False)):
+            found = torch.cat(group.run(solved, weights, layout, *way))
             assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)
 
 

@@ -171,11 +171,11 @@ class BlockRowSolver:
         rest = list[tuple[int, int]]()
         if step >= 0:
             rest = _outside((0, self._rows.count), own or (0, 0), ahead or (0, 0))
-        first = step <= 0
+        first, last = step <= 0, step + 1 == len(self._pivots)
         return (
             ahead and Visit(*ahead, keeps=False, first=first),
-            *(Visit(*part, first=first) for part in rest),
-            own and Visit(*own, reads=False),
+            *(Visit(*part, first=first, last=last) for part in rest),
+            own and Visit(*own, reads=False, last=last),
         )
 
     def _own(self, pivot: Pivot) -> tuple[int, int] | None:

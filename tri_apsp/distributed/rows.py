@@ -1,7 +1,9 @@
 """The weights of a rank, and rows of a matrix on the host: in memory or in a file, of any size."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -44,9 +46,24 @@ class Rows(ABC):
         `wanted` (rows,) of bool, parts without a wanted row are left out.
         """
         step = max(1, _READ // max(1, self.shape[1]))
-        for begin in range(0, self.shape[0], step):
-            if wanted is None or wanted[begin : begin + step].any():
-                yield begin, self.rows(begin, min(begin + step, self.shape[0]))
+        begins = [
+            begin
+            for begin in range(0, self.shape[0], step)
+            if wanted is None or wanted[begin : begin + step].any()
+        ]
+
+        def read(begin: int) -> tuple[int, torch.Tensor]:
+            return begin, self.rows(begin, min(begin + step, self.shape[0]))
+
+        # Of a file, the next part is read while one is in use.
+        with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read") as pool:
+            reading = deque[Future[tuple[int, torch.Tensor]]]()
+            for begin in begins:
+                reading.append(pool.submit(read, begin))
+                if len(reading) > 1:
+                    yield reading.popleft().result()
+            for last in reading:
+                yield last.result()
 
 
 class TensorOnDevice(Rows):

@@ -29,7 +29,7 @@ from tri_apsp.distributed.device_rows import (
 from tri_apsp.distributed.layout import Layout
 from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows, usable_memory
 from tri_apsp.distributed.predecessors import find_row_predecessors
-from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -151,6 +151,7 @@ class _Solve:
         self.checkpoints: Checkpoints | None = None
         self.changes = ChangedWeights(self.n, self.first)
         self.resident: Block | None = None  # the rows, once they are solved
+        self.between: HostRows | None = None  # memory for rows that go to a file
 
     def run(self) -> Result:
         plan, request = self.plan, self.request
@@ -216,8 +217,8 @@ class _Solve:
         config = ranks.gather(tuned.with_forced(request.config))[0]
         engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
         host = platform.node()
-        sharers = ranks.gather(host).count(host)
-        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
+        self.sharers = ranks.gather(host).count(host)
+        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, self.sharers)))
         threshold = self._threshold(engine) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
@@ -292,14 +293,33 @@ class _Solve:
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
             assert self.target_rows is not None
-            like = self._new_rows(0, columns)
             return StreamedRows(
-                weights, self.target_rows, start, like, strip=plan.strip, slots=plan.slots
+                weights,
+                self.target_rows,
+                start,
+                self._new_rows(0, columns),
+                strip=plan.strip,
+                slots=plan.slots,
+                between=self._rows_between(self.target_rows),
             )
         if self.resident is None:
             self.resident = self._rows_memory(columns)
         self._load(weights, start, self.resident)
         return ResidentRows(self.resident, self.n, self.memory - plan.memory)
+
+    def _rows_between(self, target: HostRows) -> HostRows:
+        """Return where streamed rows are kept until they are solved: in memory, if half of what is
+        free has room for them, since each pivot block writes all of them.
+        """
+        cpu = torch.device("cpu")
+        size = self.count * self.n * self.dtype.itemsize
+        # On the CPU the caller may have given less memory.
+        in_memory = isinstance(target, FileRows) and self.device.type != "cpu"
+        if not in_memory or size > usable_memory(None, cpu, self.sharers) // 2:
+            return target
+        if self.between is None:
+            self.between = TensorRows(empty((self.count, self.n), self.dtype, cpu))
+        return self.between
 
     def _load(self, weights: Rows, start: Start, rows: Block) -> None:
         """Copy the rows that a solve starts from to the device."""
