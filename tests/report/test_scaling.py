@@ -42,8 +42,11 @@ def test_two_processes_are_measured() -> None:
             known = {"product", "closure"}
             known |= {"host"} if streamed else set()
             known |= {"broadcast", "latency"} if count > 1 else set()
-            assert metrics.keys() - {"block"} == known
+            assert metrics.keys() - {"block", "waiting"} == known
+            assert 0 <= metrics.pop("waiting") < 1
             assert all(value > 0 for value in [*seconds, *metrics.values()])
+        with pytest.raises(EngineError, match="by exponents must be faster"):
+            ranks.measure(Problem(N, "float32", 1, exponents=True))
         ranks._processes[0].kill()
         with pytest.raises(EngineError, match="one ended or is stuck"):
             ranks.measure(Problem(N, "float32", 1))
@@ -75,13 +78,14 @@ def group() -> Iterator[dist.ProcessGroup]:
     dist.destroy_process_group()
 
 
+@pytest.mark.parametrize("exponents", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 @pytest.mark.parametrize("n", [1, 60, 5000])
 def test_the_distances_of_a_graph_are_known(
-    n: int, dtype: str, group: dist.ProcessGroup, monkeypatch: pytest.MonkeyPatch
+    n: int, dtype: str, exponents: bool, group: dist.ProcessGroup
 ) -> None:
     threads = torch.get_num_threads()
-    rank = _Rank(group, CPU, Problem(n, dtype, 1))
+    rank = _Rank(group, CPU, Problem(n, dtype, 1, exponents=exponents))
     torch.set_num_threads(threads)
     rows = torch.empty((min(n, 60), n), dtype=getattr(torch, dtype))
     for part, weights, distances in rank._parts(rows):
@@ -90,7 +94,9 @@ def test_the_distances_of_a_graph_are_known(
         if n == 60:
             found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
             assert torch.equal(found, part)
-            assert (weights > distances).sum() > 3000
+            if exponents:
+                assert set(weights.flatten().tolist()) == {0, 1, 3, 4}
+            assert (weights > distances).sum() > (1000 if exponents else 3000)
     rank._check(rows)
     rows[-1, -1] += 1
     with pytest.raises(WrongResultError, match="1 distances of a rank are wrong"):
@@ -152,22 +158,34 @@ class _ModelMeasurer(FakeMeasurer):
         ranks, streamed = int(point.values["ranks"]), point.values["case"] == "streamed"
         solve = Solve(task.n, task.torch_dtype.itemsize, ranks, 1024, streamed, RATES_GIVEN)
         ms = 1000 * FITTED.predict(solve).seconds * (1.03 if ranks == 8 else 1)
-        metrics = {"block": 1024, **{name: getattr(RATES_GIVEN, name) for name in RATES}}
+        metrics = {
+            "block": 1024,
+            "waiting": 0.01,
+            **{name: getattr(RATES_GIVEN, name) for name in RATES},
+        }
         return Outcome(OutcomeKind.correct, Times(ms, ms, ms), metrics=metrics)
 
 
 def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     monkeypatch.setattr(scaling, "cuda_count", lambda: 8)
+    monkeypatch.setattr(scaling, "do_values_decide", lambda *facts: True)
     study, gpus = scaling.SCALING_STUDY, target("nvidia")
     rows = rows_of(study, tmp_path)
     measure(study.groups(gpus, [], []), rows, CPU, 1e6, lambda device: _ModelMeasurer(study))
     text = write_study(study, gpus, rows).read_text()
-    assert "| fitted | 4 | 0.0% | 0.0% |" in text
+    assert "| fitted | 6 | 0.0% | 0.0% |" in text
+    assert "| exponents | 131072 | 8 |" in text
+    assert text.count("Forecast, ") == 2
+    assert "| 1.0% |" in text
     assert "| weak | 65536 | 8 |" in text
     assert "| streamed | " in text
     for dtype in ("float32", "int16"):
-        assert f"| {dtype} | 1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |" in text
+        for title in (dtype, f"{dtype}, weights 1 to 4"):
+            assert (
+                f"| {title} | 1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |"
+                in text
+            )
     assert "| 1024 | 4000000 |" in text
     assert " GiB, on the host |" in text
     assert (tmp_path / "scaling.svg").exists()

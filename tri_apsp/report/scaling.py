@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.console.output import amount, duration
+from tri_apsp.dense.exponents import do_values_decide
 from tri_apsp.device import Device, cuda_count, describe
 from tri_apsp.distributed.layout import WHOLE, even_counts
 from tri_apsp.distributed.model import Rates
@@ -28,10 +29,15 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 
-# The titles of the cases: one matrix by more and more ranks, as many operations per rank, and rows
-# on the host that are streamed through GPUs.
-_STRONG, _WEAK, _STREAMED = "strong", "weak", "streamed"
-_TITLES = {_STRONG: "Strong scaling", _WEAK: "Weak scaling", _STREAMED: "Streamed rows"}
+# The titles of the cases: one matrix by more and more ranks, the same with products by exponents,
+# as many operations per rank, and rows on the host that are streamed through GPUs.
+_STRONG, _EXPONENTS, _WEAK, _STREAMED = "strong", "exponents", "weak", "streamed"
+_TITLES = {
+    _STRONG: "Strong scaling",
+    _EXPONENTS: "Products by exponents",
+    _WEAK: "Weak scaling",
+    _STREAMED: "Streamed rows",
+}
 _SOURCES = tuple(
     f"distributed/{name}.py"
     for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
@@ -41,8 +47,9 @@ _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
 _WEAK_GPU, _WEAK_CPU = 32768, 2048
 # The share of a memory that a solve may take.
 _SHARE = 0.9
-# Bytes of a rank from which rows are streamed: fewer are not worth it.
-_LEAST_STREAMED = 1 << 30
+# Bytes of a rank from which rows are streamed: fewer are not worth it; and of a matrix up to which
+# they are: more only take longer.
+_LEAST_STREAMED, _MOST_STREAMED = 1 << 30, 1 << 34
 # The model is fitted to solves of at most so many ranks.
 _FITTED_GPU, _FITTED_CPU = 2, 4
 # What is forecast: ranks, and of these n as many as fit the memory last, and the next.
@@ -61,7 +68,7 @@ def _rank_counts(kind: str) -> tuple[int, ...]:
 
 def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Group]:
     on_cpu, counts = device.kind == "cpu", _rank_counts(device.kind)
-    host = _SHARE * describe(torch.device("cpu")).memory
+    most = min(_MOST_STREAMED, _SHARE * describe(torch.device("cpu")).memory)
 
     def group(case: str, n: int, counts: Sequence[int]) -> Group:
         """Return the solves of one case; on GPUs those that fit them, or the host."""
@@ -69,7 +76,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
 
         def fits(ranks: int) -> bool:
             if case == _STREAMED:
-                return size / ranks >= _LEAST_STREAMED and size <= host
+                return size / ranks >= _LEAST_STREAMED and size <= most
             return on_cpu or not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
 
         weak_base = task.n if case == _WEAK else 0
@@ -80,6 +87,9 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
         return Group(_TITLES[case], larger, points, cubic=True, matrices=float(on_cpu))
 
     found = [group(_STRONG, task.n, counts)]
+    like = torch.empty(0, dtype=task.torch_dtype, device="meta")
+    if do_values_decide(base.engine, task.n, like):
+        found.append(group(_EXPONENTS, task.n, counts))
     if task.n <= (_WEAK_CPU if on_cpu else _WEAK_GPU):
         for ranks in counts[1:]:
             n = max(1, round(task.n * ranks ** (1 / 3) / WHOLE)) * WHOLE
@@ -115,7 +125,13 @@ class _ScalingMeasurer(Measurer):
             self._ranks = RankProcesses(_rank_counts(self.device.type), self.device.type)
         case, ranks = point.values["case"], int(point.values["ranks"])
         try:
-            problem = Problem(task.n, task.dtype, ranks, case == _STREAMED)
+            problem = Problem(
+                task.n,
+                task.dtype,
+                ranks,
+                streamed=case == _STREAMED,
+                exponents=case == _EXPONENTS,
+            )
             samples, metrics = self._ranks.measure(problem)
         except BaseException:
             self.close()  # the next point begins with new processes
@@ -130,12 +146,21 @@ class _ScalingMeasurer(Measurer):
 
 
 class _Run(NamedTuple):
-    """A measured solve; `base`: in weak scaling the n of one rank, else 0."""
+    """A measured solve.
+
+    Attributes:
+        case: of _TITLES.
+        base: in weak scaling the n of one rank, else 0.
+        solve: what was solved.
+        seconds: of it.
+        waiting: the share of them in which a rank waited for rows of others.
+    """
 
     case: str
     base: int
     solve: Solve
     seconds: float
+    waiting: float
 
     @classmethod
     def of(cls, row: StudyRow) -> "_Run":
@@ -148,14 +173,18 @@ class _Run(NamedTuple):
             row["case"] == _STREAMED,
             Rates(**{name: float(row[name]) for name in RATES if row[name]}),
         )
-        return cls(row["case"], int(row["base"]), solve, seconds_of(row))
+        seconds, waiting = seconds_of(row), float(row["waiting"])
+        return cls(row["case"], int(row["base"]), solve, seconds, waiting)
 
 
 class _Scaling:
-    """The runs of one dtype, at least one of strong scaling, and the model that is fitted to some.
+    """The runs of one dtype and one kind of products, at least one of them strong scaling, and the
+    model that is fitted to some.
 
     Attributes:
         dtype: of the weights.
+        exponents: whether products are computed by exponents.
+        title: of both.
         runs: by case, then by n and ranks.
         strong: those of strong scaling.
         alone: those of them by one rank, by n.
@@ -163,20 +192,35 @@ class _Scaling:
         model: the fitted rates.
     """
 
-    def __init__(self, dtype: str, rows: Sequence[StudyRow], device: Device) -> None:
+    def __init__(
+        self, dtype: str, rows: Sequence[StudyRow], device: Device, *, exponents: bool
+    ) -> None:
         on_cpu = device.kind == "cpu"
         self.dtype, self._cores = dtype, float(device.units) if on_cpu else math.inf
+        self.exponents = exponents
+        self.title = f"{dtype}, weights 1 to 4" if exponents else dtype
         self.runs = sorted(
             map(_Run.of, rows),
             key=lambda run: ([*_TITLES].index(run.case), run.base, run.solve.n, run.solve.ranks),
         )
-        self.strong = [run for run in self.runs if run.case == _STRONG]
+        self.strong = [run for run in self.runs if run.case in (_STRONG, _EXPONENTS)]
         self.alone = {run.solve.n: run for run in self.strong if run.solve.ranks == 1}
         most, largest = _FITTED_CPU if on_cpu else _FITTED_GPU, self.strong[-1].solve.n
         few = [run for run in self.strong if run.solve.ranks <= most]
         smaller = [run for run in few if run.solve.n < largest]
         self.fitted_to = smaller or few or self.strong
         self.model = fit([(run.solve, run.seconds) for run in self.fitted_to], self._cores)
+
+    @classmethod
+    def all_of(cls, rows: Sequence[StudyRow], device: Device) -> "list[_Scaling]":
+        """Return one for each dtype and kind of products that has strong scaling."""
+        found = []
+        for (dtype,), of_dtype in grouped(rows, "dtype").items():
+            for exponents in (False, True):
+                own = [row for row in of_dtype if (row["case"] == _EXPONENTS) == exponents]
+                if any(row["case"] in (_STRONG, _EXPONENTS) for row in own):
+                    found.append(cls(dtype, own, device, exponents=exponents))
+        return found
 
     def predicted(self, run: _Run) -> float:
         """Return the seconds of a run by the model."""
@@ -194,11 +238,7 @@ class _Scaling:
 
 
 def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
-    scalings = [
-        _Scaling(dtype, found, target.device)
-        for (dtype,), found in grouped(rows, "dtype").items()
-        if any(row["case"] == _STRONG for row in found)
-    ]
+    scalings = _Scaling.all_of(rows, target.device)
     title = "Rate as a share of that of as many single ranks; grey: the model"
     panels = [panel for each in scalings for panel in _panels(each)]
     figures = {name: plots.draw(title, panels, y_label="% of ideal", across=2)} if panels else {}
@@ -209,7 +249,7 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
         [
             section("Method", _METHOD),
             section("Rates", _rates(scalings)),
-            *(_forecasts(each, target) for each in scalings if on_gpu),
+            *(_forecasts(each, target) for each in scalings if on_gpu and not each.exponents),
         ],
     )
 
@@ -220,10 +260,14 @@ The model has three rates that are fitted to strong scaling by at most {_FITTED_
 broadcast holds, and the time of the setup. The others are measured beside each solve. All other
 solves check the model. A simulation follows each rank from pivot block to pivot block.
 
-A time is the median of up to 3 runs after a first, until the last rank is done. All distances of
-the first run are compared with known ones. The ideal is the rate of one rank at the same n, times
-the ranks, or the cores if they are fewer; in weak scaling that of one rank at the n from which it
-begins. Streamed rows are on the host, and a device may take half of their size.
+A time is the median of up to 3 runs after a first, until the last rank is done; a first run of more
+than a minute is the only one. All distances of the first run are compared with known ones. Waiting
+is the largest share of the time in which one rank has nothing to do until rows of others are there,
+timed on its device.
+
+The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
+weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and a
+device may take half of their size.
 
 docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 
@@ -232,12 +276,12 @@ def _panels(scaling: _Scaling) -> list[Plot]:
     """Return the panels of strong scaling against n and of weak scaling against ranks."""
     strong, weak = dict[str, list[_Run]](), dict[str, list[_Run]]()
     for run in scaling.runs:
-        if run.case == _STRONG:
+        if run in scaling.strong:
             strong.setdefault(str(run.solve.ranks), []).append(run)
         elif run.case == _WEAK and run.base in scaling.alone:
             weak.setdefault(f"n = {run.base}", [scaling.alone[run.base]]).append(run)
     return [
-        Plot(x, _lines(scaling, by_label, x), f"{scaling.dtype}, {title}")
+        Plot(x, _lines(scaling, by_label, x), f"{scaling.title}, {title}")
         for x, title, by_label in (
             ("n", "strong scaling, by ranks", strong),
             ("ranks", "weak scaling", weak),
@@ -270,15 +314,17 @@ def _runs(scaling: _Scaling) -> str:
         deviations.setdefault(role, []).append(abs(deviation))
         rate, share = f"{amount(solve.n**3 / run.seconds)}/s", scaling.ideal(run) / run.seconds
         line = [run.case, solve.n, solve.ranks, solve.block, duration(run.seconds), rate]
-        line += [f"{share:.1%}", duration(predicted), _simulated(scaling, solve)]
+        line += [f"{share:.1%}", f"{run.waiting:.1%}"]
+        line += [duration(predicted), _simulated(scaling, solve)]
         lines.append([*line, f"{deviation:+.1%}", role])
-    header = ["", "n", "ranks", "block", "time", "operations", "of ideal", "model", "simulation"]
+    header = ["", "n", "ranks", "block", "time", "operations", "of ideal", "waiting"]
+    header += ["model", "simulation"]
     summary = [
         [role, len(found), f"{median(found):.1%}", f"{max(found):.1%}"]
         for role, found in deviations.items()
     ]
     return section(
-        scaling.dtype,
+        scaling.title,
         table(["", "solves", "median deviation from the model", "largest"], summary),
         table([*header, "deviation", ""], lines),
     )
@@ -293,7 +339,7 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
     lines = []
     for each in scalings:
         rates = dataclasses.asdict(each.model.rates(each.strong[-1].solve))
-        lines.append([each.dtype, *(f"{rate:.3g}" for rate in rates.values())])
+        lines.append([each.title, *(f"{rate:.3g}" for rate in rates.values())])
     header = ["", *(field.name for field in dataclasses.fields(Rates))]
     about = "Operations or bytes per second; latency and setup in seconds."
     return f"{about}\n\n{table(header, lines)}" if lines else ""
@@ -342,11 +388,11 @@ SCALING_STUDY = Study(
     question="How does it scale?",
     parameters=("case", "ranks", "base"),
     cases={
-        "nvidia": dict.fromkeys(("float32", "int16"), _solves(16384, 32768, 65536)),
+        "nvidia": dict.fromkeys(("float32", "int16"), _solves(16384, 32768, 65536, 131072)),
         "cpu": {"float32": _solves(2048, 4096, 6144)},
     },
     groups_of=_groups,
     measurer=_ScalingMeasurer,
     page=_page,
-    metrics=("block", *RATES),
+    metrics=("block", "waiting", *RATES),
 )

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from statistics import median
 from typing import Any, NamedTuple
@@ -20,12 +21,18 @@ from tqdm import tqdm
 
 from tri_apsp.api import direct_products
 from tri_apsp.device import cpu_count, current, synchronize
+from tri_apsp.distributed.arguments import BlockRowRequest
+from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
-from tri_apsp.distributed.processes import shortest_paths
-from tri_apsp.distributed.rows import TensorRows
+from tri_apsp.distributed.process_group import ProcessGroup
+from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
+from tri_apsp.distributed.run import solve_rows
+from tri_apsp.distributed.target import TensorTarget
 from tri_apsp.errors import EngineError
+from tri_apsp.plan import Options
+from tri_apsp.result import Result
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.workloads import WrongResultError
 
@@ -34,12 +41,14 @@ RATES = ("product", "closure", "copy", "host", "broadcast", "latency")
 
 # Seconds of a measurement, after which the ranks count as stuck.
 _LIMIT_SECONDS = 900.0
-# A solve is timed this often after its first run, until all runs took this time.
-_RUNS, _RUNS_SECONDS = 3, 2.0
+# A solve is timed this often after its first run, which compiles kernels, until all runs took this
+# time. A first run that takes so long counts itself: compilation takes little of it.
+_RUNS, _RUNS_SECONDS, _LONG_SECONDS = 3, 2.0, 60.0
 # Rates are measured this often.
 _TIMINGS = 5
-# The longest distance, and the factor by which the vertices of a path are scattered: a prime.
-_LONGEST, _SCATTER = 4096, 1_000_003
+# The distances of a path, with those for products by exponents, and the factor by which its
+# vertices are scattered: a prime.
+_LONGEST, _LONGEST_EXPONENTS, _SCATTER = 4096, 4, 1_000_003
 # Values that are made or checked at a time.
 _VALUES = 1 << 24
 
@@ -52,17 +61,20 @@ class Problem(NamedTuple):
         dtype: of the weights.
         ranks: processes.
         streamed: whether rows stay on the host, and each device may take half of their size.
+        exponents: whether weights are 1 to 4, so that products by exponents are faster.
     """
 
     n: int
     dtype: str
     ranks: int
     streamed: bool = False
+    exponents: bool = False
 
 
 Measured = tuple[list[float], dict[str, float]]
 """The seconds of each run, until the last rank is done; and other metrics: "block", the vertices of
-a pivot block, and those of RATES that are known.
+a pivot block; "waiting", the share of the last run in which a rank waited for rows of others; and
+those of RATES that are known.
 """
 
 
@@ -154,6 +166,38 @@ def _serve(rank: int, counts: Sequence[int], kind: str, port: int, pipe: Connect
             pipe.send(result)
 
 
+class _TimedGroup(ProcessGroup):
+    """The ranks of a group, of which this one times its waits for rows of others."""
+
+    def __init__(self, group: dist.ProcessGroup, device: torch.device) -> None:
+        super().__init__(group)
+        self._device = device
+        self._waits = list[tuple[Any, Any]]()
+
+    def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
+        wait = super().broadcast(tensor, owner)
+
+        def timed() -> None:
+            begun = self._now()
+            wait()
+            self._waits.append((begun, self._now()))
+
+        return timed
+
+    def _now(self) -> Any:
+        if self._device.type == "cpu":
+            return time.perf_counter()
+        event = torch.Event(self._device.type, enable_timing=True)
+        event.record()
+        return event
+
+    def waited(self) -> float:
+        """Return the seconds of all waits, once the device is idle."""
+        if self._device.type == "cpu":
+            return float(sum(end - begun for begun, end in self._waits))
+        return float(sum(begun.elapsed_time(end) for begun, end in self._waits)) / 1000
+
+
 class _Rank:
     """One of the ranks that solve a problem together: all of them make the same calls."""
 
@@ -166,47 +210,69 @@ class _Rank:
         torch.set_num_threads(1 if device.type == "cpu" else max(1, cpu_count() // problem.ranks))
 
     def measure(self) -> Measured:
-        """Check the distances of a first run, which compiles kernels, and time others."""
+        """Check the distances of a first run, and time others."""
         problem, device = self._problem, self._device
         place = torch.device("cpu") if problem.streamed else device
         rows = torch.empty((self._count, problem.n), dtype=self._dtype, device=place)
-        memory = rows.nbytes // 2 if problem.streamed else None
         seconds = list[float]()
         for run in range(_RUNS + 1):
             self._fill(rows)
             self._largest(0.0)
             begun = time.perf_counter()
-            with direct_products():
-                result = shortest_paths(
-                    rows, self._group, device=device, overwrite=True, memory=memory
-                )
-            synchronize(device)
+            result, waited = self._solve(rows)
             seconds.append(self._largest(time.perf_counter() - begun))
             if not run:
-                self._check(result.distances)
-            elif sum(seconds) > _RUNS_SECONDS:
+                self._check(rows)
+            if sum(seconds) > (_RUNS_SECONDS if run else _LONG_SECONDS):
                 break
         plan = result.plan
         assert isinstance(plan, BlockRowPlan)
+        if problem.exponents and not plan.exponents:
+            raise EngineError("products by exponents must be faster for the weights, but are not.")
+        waiting = self._largest(waited) / seconds[-1]
         del rows, result  # measuring rates takes their memory
-        return seconds[1:], {"block": plan.block, **self._rates(plan)}
+        metrics = {"block": plan.block, "waiting": waiting, **self._rates(plan)}
+        return seconds[1:] or seconds, metrics
+
+    def _solve(self, rows: torch.Tensor) -> tuple[Result, float]:
+        """Solve rows in place; return the result, and how long this rank waited for others."""
+        problem, device = self._problem, self._device
+        target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
+        request = BlockRowRequest(
+            device,
+            options=Options(overwrite=True),
+            memory=rows.nbytes // 2 if problem.streamed else None,
+        )
+        products = nullcontext() if problem.exponents else direct_products()
+        ranks = _TimedGroup(self._group, device)
+        with products, ranks:
+            result = solve_rows(ranks, rows_of_tensor(rows), target, request)
+        synchronize(device)
+        return result, ranks.waited()
 
     def _parts(self, rows: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         """Yield the rows in parts that take little memory, with weights and distances of each.
 
         The vertices lie on a path, scattered over the matrix. Edges of the path have the distance
-        of their ends, all others more: each distance is that along the path.
+        of their ends, all others more: each distance is that along the path. For products by
+        exponents many vertices share each of its places, at a distance of 1.
         """
         n, device = self._problem.n, self._device
         places = torch.arange(n, device=device) * _SCATTER % n
-        positions = places * _LONGEST // n
+        longest = _LONGEST_EXPONENTS if self._problem.exponents else _LONGEST
+        positions = places * longest // n
         step = max(1, _VALUES // n)
         for begin in range(0, len(rows), step):
             part = rows[begin : begin + step]
             own = slice(self._first + begin, self._first + begin + len(part))
             hops = (places[own, None] - places).abs()
             distances = (positions[own, None] - positions).abs()
-            yield part, distances + (hops > 1) * (1 + hops % 100), distances
+            if self._problem.exponents:
+                more = (distances > 1) * (1 + hops % (longest - distances))
+                distances = torch.where(hops > 0, distances.clamp(min=1), 0)
+            else:
+                more = (hops > 1) * (1 + hops % 100)
+            yield part, distances + more, distances
 
     def _fill(self, rows: torch.Tensor) -> None:
         """Set rows to the weights."""
