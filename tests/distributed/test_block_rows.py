@@ -12,6 +12,7 @@ from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
 from tri_apsp.distributed.layout import Layout, even_counts
+from tri_apsp.distributed.plan import plan_block_rows
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.semirings import distance_range
@@ -103,6 +104,20 @@ def test_a_negative_cycle_is_seen_by_all(ranks):
     weights = cases.tensor(cases.random_graph(50), torch.int32)
     weights[40, 3], weights[3, 40] = 1, -2
     assert group.run(solved, weights, Layout(even_counts(50, count), 8)) == [None] * count
+
+
+@pytest.mark.parametrize(("threshold", "block"), [(None, 512), (2048, 1024), (8192, 4000)])
+def test_blocks_of_products_by_exponents_are_wide(threshold, block):
+    plan = plan_block_rows(
+        (4000,) * 4,
+        torch.float32,
+        torch.device("cuda"),
+        default_config("nvidia", torch.float32),
+        memory=1 << 40,
+        may_stream=False,
+        threshold=threshold,
+    )
+    assert plan.block == block
 
 
 def test_pivot_blocks():

@@ -203,11 +203,10 @@ class BlockRowSolver:
 
     def _close(self, panel: Block, pivot: Pivot) -> None:
         """Close the rows of a pivot block, a part of the columns at a time."""
-        count, inside = panel.shape[1], (pivot.begin, pivot.end)
+        count, inside, engine = panel.shape[1], (pivot.begin, pivot.end), self._engine
         closed = empty((1, count, count), panel.dtype, panel.device)
-        engine = self._engine_of(count)
         engine.copy((closed, block(panel, (0, count), inside)))
-        METHODS["kleene"].solve(closed, engine, Observer())
+        METHODS["kleene"].solve(closed, self._engine_of(count), Observer())
         width = closed_columns(count, self._rows.rows_per_part, self._columns)
         given = empty((1, count, width), panel.dtype, panel.device)
         for begin in range(0, self._columns, width):

@@ -286,7 +286,6 @@ class StreamedRows(DeviceRows):
     def finish(self) -> None:
         for _, written in self._writing:
             written.result()
-        self.close()
 
     def close(self) -> None:
         for pool in (self._reader, self._writer):

@@ -67,9 +67,7 @@ def measure_rates(
 
         copy = moved / _seconds(both_ways, device)
     if strip and isinstance(weights, HostRows):
-        count = min(weights.shape[0], _STRIPS * strip)
-        target = TensorRows(torch.empty((count, n), dtype=dtype))
-        host = count * n * dtype.itemsize / _seconds(lambda: _pass(weights, target, strip), device)
+        host = _host_rate(weights, strip)
     if len(devices) > 1 and device.type == "cuda":
         given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
         taken = taken.to(devices[1])
@@ -77,16 +75,22 @@ def measure_rates(
     return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
 
 
-def _pass(weights: HostRows, target: HostRows, strip: int) -> None:
-    """Read rows, as many as the target has, and write them, in strips."""
-    visit = Visit(0, target.shape[0], first=True)
-    like = torch.empty((1, 0, target.shape[1]), dtype=target.dtype)
+def _host_rate(weights: HostRows, strip: int) -> float:
+    """Return the bytes per second of some rows that are read, and written elsewhere, in strips."""
+    n, dtype, cpu = weights.shape[1], weights.dtype, torch.device("cpu")
+    visit = Visit(0, min(weights.shape[0], _STRIPS * strip), first=True)
+    target = TensorRows(torch.empty((visit.end, n), dtype=dtype))
+    like = torch.empty((1, 0, n), dtype=dtype)
     rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)
-    try:
+
+    def visit_all() -> None:
         rows.announce([visit])
         for _ in rows.visit(visit):
             pass
         rows.finish()
+
+    try:
+        return visit.end * n * dtype.itemsize / _seconds(visit_all, cpu)
     finally:
         rows.close()
 

@@ -139,7 +139,9 @@ def plan_block_rows(
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
     share, least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
-    resident = min(most, max(least, int(share * rows)))
+    if threshold is not None:  # no side of a product by exponents is shorter
+        least = max(least, threshold // 2)
+    resident = max(least, min(most, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 
     def needed(width: int, strip: int, slots: int) -> int:

@@ -49,8 +49,8 @@ _TIMINGS = 5
 # The distances of a path, with those for products by exponents, and the factor by which its
 # vertices are scattered: a prime.
 _LONGEST, _LONGEST_EXPONENTS, _SCATTER = 4096, 4, 1_000_003
-# Values that are made or checked at a time.
-_VALUES = 1 << 24
+# Values that are made or checked at a time, and strips of streamed rows whose rate is measured.
+_VALUES, _STRIPS = 1 << 24, 8
 
 
 class Problem(NamedTuple):
@@ -292,7 +292,8 @@ class _Rank:
         broadcast.
         """
         device, n = self._device, self._problem.n
-        weights = TensorRows(torch.ones((max(1, _VALUES // n), n), dtype=self._dtype))
+        some = max(1, _VALUES // n, _STRIPS * plan.strip)
+        weights = TensorRows(torch.ones((min(some, self._count), n), dtype=self._dtype))
         samples = [
             measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
             for _ in range(_TIMINGS)
