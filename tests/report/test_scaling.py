@@ -23,7 +23,7 @@ from tri_apsp.report import scaling
 from tri_apsp.report.measuring import measure
 from tri_apsp.report.run import write_study
 from tri_apsp.report.scaling_model import Fitted, Solve, fit, forecast, simulate
-from tri_apsp.report.scaling_ranks import RATES, Problem, RankProcesses, _Rank
+from tri_apsp.report.scaling_ranks import RATES, Kind, Problem, RankProcesses, _Rank
 from tri_apsp.report.study import Point
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
@@ -35,18 +35,20 @@ N = 200
 def test_two_processes_are_measured() -> None:
     ranks = RankProcesses((1, 2), "cpu")
     try:
-        for count, streamed in ((1, False), (2, False), (2, True)):
-            seconds, metrics = ranks.measure(Problem(N, "float32", count, streamed))
+        for count, kind in ((1, Kind.DIRECT), (2, Kind.DIRECT), (2, Kind.STREAMED)):
+            seconds, metrics = ranks.measure(Problem(N, "float32", count, kind))
             assert 1 <= len(seconds) <= 3
-            assert (metrics["block"] < 64) == streamed
+            assert (metrics["block"] < 64) == (kind == Kind.STREAMED)
             known = {"product", "closure"}
-            known |= {"host"} if streamed else set()
+            known |= {"host"} if kind == Kind.STREAMED else set()
             known |= {"broadcast", "latency"} if count > 1 else set()
             assert metrics.keys() - {"block", "waiting"} == known
             assert 0 <= metrics.pop("waiting") < 1
             assert all(value > 0 for value in [*seconds, *metrics.values()])
         with pytest.raises(EngineError, match="by exponents must be faster"):
-            ranks.measure(Problem(N, "float32", 1, exponents=True))
+            ranks.measure(Problem(N, "float32", 1, Kind.EXPONENTS))
+        seconds, metrics = ranks.measure(Problem(3000, "float32", 2, Kind.CLOSENESS))
+        assert (len(seconds) > 0, metrics) == (True, {})
         ranks._processes[0].kill()
         with pytest.raises(EngineError, match="one ended or is stuck"):
             ranks.measure(Problem(N, "float32", 1))
@@ -78,14 +80,14 @@ def group() -> Iterator[dist.ProcessGroup]:
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("exponents", [False, True])
+@pytest.mark.parametrize("kind", [Kind.DIRECT, Kind.EXPONENTS])
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 @pytest.mark.parametrize("n", [1, 60, 5000])
 def test_the_distances_of_a_graph_are_known(
-    n: int, dtype: str, exponents: bool, group: dist.ProcessGroup
+    n: int, dtype: str, kind: Kind, group: dist.ProcessGroup
 ) -> None:
     threads = torch.get_num_threads()
-    rank = _Rank(group, CPU, Problem(n, dtype, 1, exponents=exponents))
+    rank = _Rank(group, CPU, Problem(n, dtype, 1, kind))
     torch.set_num_threads(threads)
     rows = torch.empty((min(n, 60), n), dtype=getattr(torch, dtype))
     for part, weights, distances in rank._parts(rows):
@@ -94,9 +96,9 @@ def test_the_distances_of_a_graph_are_known(
         if n == 60:
             found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
             assert torch.equal(found, part)
-            if exponents:
+            if kind == Kind.EXPONENTS:
                 assert set(weights.flatten().tolist()) == {0, 1, 3, 4}
-            assert (weights > distances).sum() > (1000 if exponents else 3000)
+            assert (weights > distances).sum() > (1000 if kind == Kind.EXPONENTS else 3000)
     rank._check(rows)
     rows[-1, -1] += 1
     with pytest.raises(WrongResultError, match="1 distances of a rank are wrong"):
@@ -155,6 +157,8 @@ class _ModelMeasurer(FakeMeasurer):
     """Its times are those of the model, but 3% more on eight ranks."""
 
     def screen(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
+        if point.values["case"] == "closeness":
+            return Outcome(OutcomeKind.correct, Times(9, 9, 9))
         ranks, streamed = int(point.values["ranks"]), point.values["case"] == "streamed"
         solve = Solve(task.n, task.torch_dtype.itemsize, ranks, 1024, streamed, RATES_GIVEN)
         ms = 1000 * FITTED.predict(solve).seconds * (1.03 if ranks == 8 else 1)
@@ -179,6 +183,7 @@ def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert text.count("Forecast, ") == 2
     assert "| 1.0% |" in text
     assert "| weak | 65536 | 8 |" in text
+    assert "| 1048576 | 2 | 9 ms | 122 T/s | 50.0% |" in text
     assert "| streamed | " in text
     for dtype in ("float32", "int16"):
         for title in (dtype, f"{dtype}, weights 1 to 4"):

@@ -23,24 +23,42 @@ from tri_apsp.report.calls import seconds_of
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.scaling_model import Solve, fit, forecast, simulate
-from tri_apsp.report.scaling_ranks import RATES, Problem, RankProcesses
+from tri_apsp.report.scaling_ranks import RATES, Kind, Problem, RankProcesses
 from tri_apsp.report.study import Group, Measurer, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 
 # The titles of the cases: one matrix by more and more ranks, the same with products by exponents,
-# as many operations per rank, and rows on the host that are streamed through GPUs.
-_STRONG, _EXPONENTS, _WEAK, _STREAMED = "strong", "exponents", "weak", "streamed"
+# as many operations per rank, rows on the host that are streamed through GPUs, and the closeness of
+# a road network.
+_STRONG, _EXPONENTS, _WEAK, _STREAMED, _CLOSENESS = (
+    "strong",
+    "exponents",
+    "weak",
+    "streamed",
+    "closeness",
+)
 _TITLES = {
     _STRONG: "Strong scaling",
     _EXPONENTS: "Products by exponents",
     _WEAK: "Weak scaling",
     _STREAMED: "Streamed rows",
+    _CLOSENESS: "Closeness of a road network",
 }
+_KINDS = {
+    _EXPONENTS: Kind.EXPONENTS,
+    _STREAMED: Kind.STREAMED,
+    _CLOSENESS: Kind.CLOSENESS,
+}
+# The vertices of the road network for each one of a complete graph.
+_ROAD_VERTICES = 16
 _SOURCES = tuple(
     f"distributed/{name}.py"
-    for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
+    for name in (
+        *("block_rows", "communicator", "device_rows", "plan", "process_group", "run"),
+        "sparse_rows",
+    )
 )
 _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
 # The largest n of one rank from which weak scaling begins.
@@ -96,6 +114,10 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
             found.append(group(_WEAK, n, [ranks]))
     if not on_cpu:
         found.append(group(_STREAMED, task.n, counts))
+    if task.torch_dtype == torch.float32:
+        roads = dataclasses.replace(task, n=_ROAD_VERTICES * task.n)
+        points = [Point({"case": _CLOSENESS, "ranks": ranks, "base": 0}) for ranks in counts]
+        found.append(Group(_TITLES[_CLOSENESS], roads, tuple(points), matrices=0))
     return [each for each in found if each.points]
 
 
@@ -123,15 +145,9 @@ class _ScalingMeasurer(Measurer):
     def measure(self, task: TuningTask, point: Point, seconds: float) -> Outcome:
         if self._ranks is None:
             self._ranks = RankProcesses(_rank_counts(self.device.type), self.device.type)
-        case, ranks = point.values["case"], int(point.values["ranks"])
+        case, ranks = str(point.values["case"]), int(point.values["ranks"])
         try:
-            problem = Problem(
-                task.n,
-                task.dtype,
-                ranks,
-                streamed=case == _STREAMED,
-                exponents=case == _EXPONENTS,
-            )
+            problem = Problem(task.n, task.dtype, ranks, _KINDS.get(case, Kind.DIRECT))
             samples, metrics = self._ranks.measure(problem)
         except BaseException:
             self.close()  # the next point begins with new processes
@@ -196,8 +212,7 @@ class _Scaling:
         self, dtype: str, rows: Sequence[StudyRow], device: Device, *, exponents: bool
     ) -> None:
         on_cpu = device.kind == "cpu"
-        self.dtype, self._cores = dtype, float(device.units) if on_cpu else math.inf
-        self.exponents = exponents
+        self.dtype, self.exponents, self._cores = dtype, exponents, _cores_of(device)
         self.title = f"{dtype}, weights 1 to 4" if exponents else dtype
         self.runs = sorted(
             map(_Run.of, rows),
@@ -216,9 +231,9 @@ class _Scaling:
         """Return one for each dtype and kind of products that has strong scaling."""
         found = []
         for (dtype,), of_dtype in grouped(rows, "dtype").items():
-            for exponents in (False, True):
-                own = [row for row in of_dtype if (row["case"] == _EXPONENTS) == exponents]
-                if any(row["case"] in (_STRONG, _EXPONENTS) for row in own):
+            for exponents, cases in ((False, (_STRONG, _WEAK, _STREAMED)), (True, (_EXPONENTS,))):
+                own = [row for row in of_dtype if row["case"] in cases]
+                if any(row["case"] == cases[0] for row in own):
                     found.append(cls(dtype, own, device, exponents=exponents))
         return found
 
@@ -245,7 +260,11 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
     on_gpu = target.device.kind != "cpu"
     return Page(
         figures,
-        [figure(name, title) if panels else "", *map(_runs, scalings)],
+        [
+            figure(name, title) if panels else "",
+            *map(_runs, scalings),
+            _closeness([row for row in rows if row["case"] == _CLOSENESS], target.device),
+        ],
         [
             section("Method", _METHOD),
             section("Rates", _rates(scalings)),
@@ -267,7 +286,8 @@ timed on its device.
 
 The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
 weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and a
-device may take half of their size.
+device may take half of their size. Closeness is weighted, by elimination in an order that each rank
+has found before.
 
 docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 
@@ -328,6 +348,25 @@ def _runs(scaling: _Scaling) -> str:
         table(["", "solves", "median deviation from the model", "largest"], summary),
         table([*header, "deviation", ""], lines),
     )
+
+
+def _closeness(rows: Sequence[StudyRow], device: Device) -> str:
+    """Return the section of closeness, whose ranks need no rows of each other."""
+    cores = _cores_of(device)
+    lines, alone = [], dict[int, float]()
+    for row in sorted(rows, key=lambda row: (int(row["n"]), int(row["ranks"]))):
+        n, ranks, seconds = int(row["n"]), int(row["ranks"]), seconds_of(row)
+        if ranks == 1:
+            alone[n] = seconds
+        share = f"{alone[n] / min(ranks, cores) / seconds:.1%}" if n in alone else ""
+        lines.append([n, ranks, duration(seconds), f"{amount(n**2 / seconds)}/s", share])
+    header = ["vertices", "ranks", "time", "distances", "of ideal"]
+    return section("Closeness of road networks", table(header, lines)) if lines else ""
+
+
+def _cores_of(device: Device) -> float:
+    """Return how many ranks compute at the same time."""
+    return float(device.units) if device.kind == "cpu" else math.inf
 
 
 def _simulated(scaling: _Scaling, solve: Solve) -> str:

@@ -3,11 +3,14 @@ each with a GPU, or with one thread of the CPU. The first few of them form a gro
 matrix.
 """
 
+import enum
+import math
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from statistics import median
@@ -16,10 +19,12 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 from torch._C._distributed_c10d import TCPStore
 from tqdm import tqdm
 
-from tri_apsp.api import direct_products
+from tri_apsp.api import direct_products, prepare
 from tri_apsp.device import cpu_count, current, synchronize
 from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.communicator import Wait
@@ -29,10 +34,11 @@ from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
 from tri_apsp.distributed.run import solve_rows
+from tri_apsp.distributed.sparse_rows import closeness
 from tri_apsp.distributed.target import TensorTarget
 from tri_apsp.errors import EngineError
+from tri_apsp.graphs.generators import roads
 from tri_apsp.plan import Options
-from tri_apsp.result import Result
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.workloads import WrongResultError
 
@@ -53,28 +59,35 @@ _LONGEST, _LONGEST_EXPONENTS, _SCATTER = 4096, 4, 1_000_003
 _VALUES, _STRIPS = 1 << 24, 8
 
 
+class Kind(enum.Enum):
+    """What ranks do together."""
+
+    DIRECT = "solve a complete graph by direct products"
+    EXPONENTS = "solve one of weights 1 to 4, with products by exponents"
+    STREAMED = "solve a complete graph on the host; each device may take half of its rows"
+    CLOSENESS = "compute the closeness of the vertices of a road network"
+
+
 class Problem(NamedTuple):
-    """A complete graph, and how it is solved.
+    """A graph, and what is computed.
 
     Attributes:
         n: vertices.
         dtype: of the weights.
         ranks: processes.
-        streamed: whether rows stay on the host, and each device may take half of their size.
-        exponents: whether weights are 1 to 4, so that products by exponents are faster.
+        kind: what they do.
     """
 
     n: int
     dtype: str
     ranks: int
-    streamed: bool = False
-    exponents: bool = False
+    kind: Kind = Kind.DIRECT
 
 
 Measured = tuple[list[float], dict[str, float]]
-"""The seconds of each run, until the last rank is done; and other metrics: "block", the vertices of
-a pivot block; "waiting", the share of the last run in which a rank waited for rows of others; and
-those of RATES that are known.
+"""The seconds of each run, until the last rank is done; and other metrics of a solve: "block", the
+vertices of a pivot block; "waiting", the largest share of the last run in which a rank waited for
+rows of others; and those of RATES that are known.
 """
 
 
@@ -210,45 +223,74 @@ class _Rank:
         torch.set_num_threads(1 if device.type == "cpu" else max(1, cpu_count() // problem.ranks))
 
     def measure(self) -> Measured:
-        """Check the distances of a first run, and time others."""
-        problem, device = self._problem, self._device
-        place = torch.device("cpu") if problem.streamed else device
-        rows = torch.empty((self._count, problem.n), dtype=self._dtype, device=place)
-        seconds = list[float]()
-        for run in range(_RUNS + 1):
-            self._fill(rows)
-            self._largest(0.0)
-            begun = time.perf_counter()
-            result, waited = self._solve(rows)
-            seconds.append(self._largest(time.perf_counter() - begun))
-            if not run:
-                self._check(rows)
-            if sum(seconds) > (_RUNS_SECONDS if run else _LONG_SECONDS):
-                break
-        plan = result.plan
-        assert isinstance(plan, BlockRowPlan)
-        if problem.exponents and not plan.exponents:
+        """Check the result of a first run, and time others."""
+        if self._problem.kind == Kind.CLOSENESS:
+            return self._measure_closeness()
+        seconds, plan, waited = self._solves()  # whose rows are gone: rates take their memory
+        if self._problem.kind == Kind.EXPONENTS and not plan.exponents:
             raise EngineError("products by exponents must be faster for the weights, but are not.")
         waiting = self._largest(waited) / seconds[-1]
-        del rows, result  # measuring rates takes their memory
-        metrics = {"block": plan.block, "waiting": waiting, **self._rates(plan)}
-        return seconds[1:] or seconds, metrics
+        return seconds, {"block": plan.block, "waiting": waiting, **self._rates(plan)}
 
-    def _solve(self, rows: torch.Tensor) -> tuple[Result, float]:
-        """Solve rows in place; return the result, and how long this rank waited for others."""
-        problem, device = self._problem, self._device
-        target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
-        request = BlockRowRequest(
-            device,
-            options=Options(overwrite=True),
-            memory=rows.nbytes // 2 if problem.streamed else None,
+    def _solves(self) -> tuple[list[float], BlockRowPlan, float]:
+        """Return the seconds of each solve; and how the last one went, see _solve."""
+        place = torch.device("cpu") if self._problem.kind == Kind.STREAMED else self._device
+        rows = torch.empty((self._count, self._problem.n), dtype=self._dtype, device=place)
+        found = deque[tuple[BlockRowPlan, float]](maxlen=1)
+        seconds = self._times(
+            lambda: self._fill(rows),
+            lambda: found.append(self._solve(rows)),
+            lambda: self._check(rows),
         )
-        products = nullcontext() if problem.exponents else direct_products()
+        return seconds, *found[0]
+
+    def _times(
+        self, begin: Callable[[], None], run: Callable[[], None], check: Callable[[], None]
+    ) -> list[float]:
+        """Return the seconds of each run; `begin` comes before, `check` after the first."""
+        seconds = list[float]()
+        for number in range(_RUNS + 1):
+            begin()
+            self._largest(0.0)
+            begun = time.perf_counter()
+            run()
+            synchronize(self._device)
+            seconds.append(self._largest(time.perf_counter() - begun))
+            if not number:
+                check()
+            if sum(seconds) > (_RUNS_SECONDS if number else _LONG_SECONDS):
+                break
+        return seconds[1:] or seconds
+
+    def _measure_closeness(self) -> Measured:
+        graph = prepare(roads(self._problem.n), dtype=self._dtype, device=self._device)
+        found = list[torch.Tensor]()
+
+        def check() -> None:
+            """Compare the closeness of a vertex with SciPy's distances, which go both ways."""
+            offsets, vertices, weights = graph.to(torch.device("cpu")).by_source.arrays()
+            matrix = csr_array((weights.astype(float), vertices, offsets), (graph.n, graph.n))
+            expected = (graph.n - 1) / dijkstra(matrix, indices=0).sum()
+            if not math.isclose(found[0][0], expected, rel_tol=1e-12):
+                raise WrongResultError(f"a closeness is {found[0][0]}, not {expected}")
+
+        def run() -> None:
+            found[:] = [closeness(graph, self._group, weighted=True)]
+
+        return self._times(lambda: None, run, check), {}
+
+    def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, float]:
+        """Solve rows in place; return how, and the seconds that this rank waited for others."""
+        kind, device = self._problem.kind, self._device
+        target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
+        memory = rows.nbytes // 2 if kind == Kind.STREAMED else None
+        request = BlockRowRequest(device, options=Options(overwrite=True), memory=memory)
         ranks = _TimedGroup(self._group, device)
-        with products, ranks:
+        with ranks, nullcontext() if kind == Kind.EXPONENTS else direct_products():
             result = solve_rows(ranks, rows_of_tensor(rows), target, request)
         synchronize(device)
-        return result, ranks.waited()
+        assert isinstance(result.plan, BlockRowPlan)
+        return result.plan, ranks.waited()
 
     def _parts(self, rows: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         """Yield the rows in parts that take little memory, with weights and distances of each.
@@ -259,7 +301,7 @@ class _Rank:
         """
         n, device = self._problem.n, self._device
         places = torch.arange(n, device=device) * _SCATTER % n
-        longest = _LONGEST_EXPONENTS if self._problem.exponents else _LONGEST
+        longest = _LONGEST_EXPONENTS if self._problem.kind == Kind.EXPONENTS else _LONGEST
         positions = places * longest // n
         step = max(1, _VALUES // n)
         for begin in range(0, len(rows), step):
@@ -267,7 +309,7 @@ class _Rank:
             own = slice(self._first + begin, self._first + begin + len(part))
             hops = (places[own, None] - places).abs()
             distances = (positions[own, None] - positions).abs()
-            if self._problem.exponents:
+            if self._problem.kind == Kind.EXPONENTS:
                 more = (distances > 1) * (1 + hops % (longest - distances))
                 distances = torch.where(hops > 0, distances.clamp(min=1), 0)
             else:
