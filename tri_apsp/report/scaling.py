@@ -51,8 +51,8 @@ _KINDS = {
     _STREAMED: Kind.STREAMED,
     _CLOSENESS: Kind.CLOSENESS,
 }
-# The vertices of the road network for each one of a complete graph.
-_ROAD_VERTICES = 16
+# The vertices of the road network for each one of a complete graph, and the most.
+_ROAD_VERTICES, _MOST_ROAD_VERTICES = 16, 1 << 20
 _SOURCES = tuple(
     f"distributed/{name}.py"
     for name in (
@@ -114,8 +114,9 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
             found.append(group(_WEAK, n, [ranks]))
     if not on_cpu:
         found.append(group(_STREAMED, task.n, counts))
-    if task.torch_dtype == torch.float32:
-        roads = dataclasses.replace(task, n=_ROAD_VERTICES * task.n)
+    vertices = _ROAD_VERTICES * task.n
+    if task.torch_dtype == torch.float32 and vertices <= _MOST_ROAD_VERTICES:
+        roads = dataclasses.replace(task, n=vertices)
         points = [Point({"case": _CLOSENESS, "ranks": ranks, "base": 0}) for ranks in counts]
         found.append(Group(_TITLES[_CLOSENESS], roads, tuple(points), matrices=0))
     return [each for each in found if each.points]
