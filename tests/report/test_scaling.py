@@ -80,25 +80,25 @@ def group() -> Iterator[dist.ProcessGroup]:
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("kind", [Kind.DIRECT, Kind.EXPONENTS])
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
-@pytest.mark.parametrize("n", [1, 60, 5000])
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [*((Kind.DIRECT, n) for n in (1, 60, 5000)), *((Kind.EXPONENTS, n) for n in (1, 1000, 5000))],
+)
 def test_the_distances_of_a_graph_are_known(
-    n: int, dtype: str, kind: Kind, group: dist.ProcessGroup
+    kind: Kind, n: int, dtype: str, group: dist.ProcessGroup
 ) -> None:
     threads = torch.get_num_threads()
     rank = _Rank(group, CPU, Problem(n, dtype, 1, kind))
     torch.set_num_threads(threads)
-    rows = torch.empty((min(n, 60), n), dtype=getattr(torch, dtype))
+    rows = torch.empty((min(n, 1000), n), dtype=getattr(torch, dtype))
     for part, weights, distances in rank._parts(rows):
         assert (weights >= distances).all()
         part.copy_(distances)
-        if n == 60:
+        if 1 < n <= 1000:
             found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
             assert torch.equal(found, part)
-            if kind == Kind.EXPONENTS:
-                assert set(weights.flatten().tolist()) == {0, 1, 3, 4}
-            assert (weights > distances).sum() > (1000 if kind == Kind.EXPONENTS else 3000)
+            assert (weights > distances).sum() > n**2 / 3
     rank._check(rows)
     rows[-1, -1] += 1
     with pytest.raises(WrongResultError, match="1 distances of a rank are wrong"):

@@ -52,9 +52,8 @@ _LIMIT_SECONDS = 900.0
 _RUNS, _RUNS_SECONDS, _LONG_SECONDS = 3, 2.0, 60.0
 # Rates are measured this often.
 _TIMINGS = 5
-# The distances of a path, with those for products by exponents, and the factor by which its
-# vertices are scattered: a prime.
-_LONGEST, _LONGEST_EXPONENTS, _SCATTER = 4096, 4, 1_000_003
+# The longest distance, and the factor by which the vertices of a path are scattered: a prime.
+_LONGEST, _SCATTER = 4096, 1_000_003
 # Values that are made or checked at a time, and strips of streamed rows whose rate is measured.
 _VALUES, _STRIPS = 1 << 24, 8
 
@@ -63,7 +62,7 @@ class Kind(enum.Enum):
     """What ranks do together."""
 
     DIRECT = "solve a complete graph by direct products"
-    EXPONENTS = "solve one of weights 1 to 4, with products by exponents"
+    EXPONENTS = "solve one of random weights 1 to 4, with products by exponents"
     STREAMED = "solve a complete graph on the host; each device may take half of its rows"
     CLOSENESS = "compute the closeness of the vertices of a road network"
 
@@ -293,28 +292,36 @@ class _Rank:
         return result.plan, ranks.waited()
 
     def _parts(self, rows: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-        """Yield the rows in parts that take little memory, with weights and distances of each.
-
-        The vertices lie on a path, scattered over the matrix. Edges of the path have the distance
-        of their ends, all others more: each distance is that along the path. For products by
-        exponents many vertices share each of its places, at a distance of 1.
-        """
-        n, device = self._problem.n, self._device
-        places = torch.arange(n, device=device) * _SCATTER % n
-        longest = _LONGEST_EXPONENTS if self._problem.kind == Kind.EXPONENTS else _LONGEST
-        positions = places * longest // n
+        """Yield the rows in parts that take little memory, with weights and distances of each."""
+        n = self._problem.n
         step = max(1, _VALUES // n)
+        make = self._random if self._problem.kind == Kind.EXPONENTS else self._path
         for begin in range(0, len(rows), step):
             part = rows[begin : begin + step]
-            own = slice(self._first + begin, self._first + begin + len(part))
-            hops = (places[own, None] - places).abs()
-            distances = (positions[own, None] - positions).abs()
-            if self._problem.kind == Kind.EXPONENTS:
-                more = (distances > 1) * (1 + hops % (longest - distances))
-                distances = torch.where(hops > 0, distances.clamp(min=1), 0)
-            else:
-                more = (hops > 1) * (1 + hops % 100)
-            yield part, distances + more, distances
+            yield part, *make(torch.arange(len(part), device=self._device) + self._first + begin)
+
+    def _path(self, vertices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return weights and distances from some vertices. All lie on a path, scattered over the
+        matrix. Edges of the path have the distance of their ends, all others more: each distance is
+        that along the path.
+        """
+        n = self._problem.n
+        places = torch.arange(n, device=self._device) * _SCATTER % n
+        positions = places * _LONGEST // n
+        hops = (places[vertices, None] - places).abs()
+        distances = (positions[vertices, None] - positions).abs()
+        return distances + (hops > 1) * (1 + hops % 100), distances
+
+    def _random(self, vertices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return weights and distances from some vertices. Weights are 1 to 4, and no distance is
+        more than 2: of n pairs of edges by which a third vertex joins two, one in 16 has that
+        weight, so that none has it with a probability of (15/16)^n.
+        """
+        generator = torch.Generator(self._device).manual_seed(int(vertices[0]))
+        shape, device = (len(vertices), self._problem.n), self._device
+        weights = torch.randint(1, 5, shape, generator=generator, device=device)
+        weights[torch.arange(len(vertices), device=device), vertices] = 0
+        return weights, weights.clamp(max=2)
 
     def _fill(self, rows: torch.Tensor) -> None:
         """Set rows to the weights."""
