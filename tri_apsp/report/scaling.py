@@ -23,7 +23,13 @@ from tri_apsp.report.calls import seconds_of
 from tri_apsp.report.markdown import figure, section, table
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.scaling_model import Solve, fit, forecast, simulate
-from tri_apsp.report.scaling_ranks import RATES, Kind, Problem, RankProcesses
+from tri_apsp.report.scaling_ranks import (
+    RATES,
+    STREAMED_SHARE,
+    Kind,
+    Problem,
+    RankProcesses,
+)
 from tri_apsp.report.study import Group, Measurer, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
@@ -65,8 +71,8 @@ _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
 _WEAK_GPU, _WEAK_CPU = 32768, 2048
 # The share of a memory that a solve may take.
 _SHARE = 0.9
-# Bytes of a rank from which rows are streamed: fewer are not worth it; and of a matrix up to which
-# they are: more only take longer.
+# Bytes of a matrix from which rows are streamed: fewer are not worth it; and up to which they are:
+# more only take longer.
 _LEAST_STREAMED, _MOST_STREAMED = 1 << 30, 1 << 34
 # The model is fitted to solves of at most so many ranks.
 _FITTED_GPU, _FITTED_CPU = 2, 4
@@ -94,7 +100,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
 
         def fits(ranks: int) -> bool:
             if case == _STREAMED:
-                return size / ranks >= _LEAST_STREAMED and size <= most
+                return _LEAST_STREAMED <= size <= most and ranks * STREAMED_SHARE <= 1
             return on_cpu or not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
 
         weak_base = task.n if case == _WEAK else 0
@@ -286,9 +292,9 @@ is the largest share of the time in which one rank has nothing to do until rows 
 timed on its device.
 
 The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
-weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and a
-device may take half of their size. Closeness is weighted, by elimination in an order that each rank
-has found before.
+weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and each
+device may take a quarter of the matrix. Closeness is weighted, by elimination in an order that each
+rank has found before.
 
 docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 

@@ -45,6 +45,9 @@ from tri_apsp.tune.workloads import WrongResultError
 RATES = ("product", "closure", "copy", "host", "broadcast", "latency")
 """The fields of Rates that are measured beside each solve."""
 
+STREAMED_SHARE = 0.25
+"""The share of a matrix on the host that each device may take while rows are streamed."""
+
 # Seconds of a measurement, after which the ranks count as stuck.
 _LIMIT_SECONDS = 900.0
 # A solve is timed this often after its first run, which compiles kernels, until all runs took this
@@ -63,7 +66,7 @@ class Kind(enum.Enum):
 
     DIRECT = "solve a complete graph by direct products"
     EXPONENTS = "solve one of random weights 1 to 4, with products by exponents"
-    STREAMED = "solve a complete graph on the host; each device may take half of its rows"
+    STREAMED = "solve a complete graph on the host; a device may take STREAMED_SHARE of it"
     CLOSENESS = "compute the closeness of the vertices of a road network"
 
 
@@ -282,7 +285,8 @@ class _Rank:
         """Solve rows in place; return how, and the seconds that this rank waited for others."""
         kind, device = self._problem.kind, self._device
         target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
-        memory = rows.nbytes // 2 if kind == Kind.STREAMED else None
+        size = self._problem.n**2 * self._dtype.itemsize
+        memory = int(STREAMED_SHARE * size) if kind == Kind.STREAMED else None
         request = BlockRowRequest(device, options=Options(overwrite=True), memory=memory)
         ranks = _TimedGroup(self._group, device)
         with ranks, nullcontext() if kind == Kind.EXPONENTS else direct_products():
