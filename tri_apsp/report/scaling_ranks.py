@@ -1,6 +1,6 @@
 """The ranks that the study of scaling measures: processes of torch.distributed on this machine,
 each with a GPU, or with one thread of the CPU. The first few of them form a group that solves one
-matrix.
+problem.
 """
 
 import enum
