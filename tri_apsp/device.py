@@ -255,7 +255,7 @@ class SideStream:
         if stream is None:
             target.copy_(source)
             return None
-        # torch copies on the streams that are current, of which one device has one.
+        # torch copies on the current streams, of which a device has only one.
         side = stream if target.device == self._device else _side_stream(target.device)
         with torch.cuda.stream(stream), torch.cuda.stream(side):
             for waiting, until in ((stream, after), (side, to)):

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.distributed import threads
+from tri_apsp.distributed import run, threads
 from tri_apsp.graphs.npy_file import NpyFile
 
 N = 300
@@ -85,6 +85,40 @@ def test_files(tmp_path, count):
     assert np.array_equal(np.load(out), expected)
     tri_apsp.shortest_paths(path, devices=["cpu"] * count, out=path, overwrite=True)
     assert np.array_equal(np.load(path), expected)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_of_a_file_stay_in_memory(tmp_path, count, monkeypatch):
+    """As with a GPU; so the file is written once."""
+    monkeypatch.setattr(run, "spare_memory", lambda device, ranks: 1 << 30)
+    written = np.zeros(N, int)
+    write = NpyFile.write
+
+    def counted(file, first, values):
+        written[first : first + len(values)] += 1
+        write(file, first, values)
+
+    monkeypatch.setattr(NpyFile, "write", counted)
+    weights = cases.tensor(cases.random_graph(N, degree=2), torch.int32)
+    path, out = tmp_path / "w.npy", tmp_path / "d.npy"
+    call = {"devices": ["cpu"] * count, "memory": streamed(torch.int32)}
+    np.save(path, weights.numpy())
+    expected = tri_apsp.shortest_paths(weights).distances
+    result = tri_apsp.shortest_paths(path, out=out, **call)
+    assert result.plan.in_memory
+    assert np.array_equal(np.load(out), expected)
+    assert (written == 1).all()
+    assert np.array_equal(np.load(path), weights)
+    for cycle in ((3, 40), (N - 2, N - 1)):  # in the first pivot block, and in the last
+        w = weights.clone()
+        w[cycle], w[cycle[::-1]] = -2, 1
+        np.save(path, w.numpy())
+        tri_apsp.shortest_paths(path, out=out, negative_cycles="mark", **call)
+        expected = tri_apsp.shortest_paths(w, negative_cycles="mark").distances
+        assert np.array_equal(np.load(out), expected)
+        with pytest.raises(tri_apsp.NegativeCycleError, match="without overwrite") as raised:
+            tri_apsp.shortest_paths(path, overwrite=True, **call)
+        assert set(cycle) & set(raised.value.vertices)
 
 
 def test_strides_and_the_diagonal():

@@ -21,7 +21,7 @@ import torch
 
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.device_rows import store
-from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice
+from tri_apsp.distributed.rows import HostRows, Rows, StoredRows, TensorOnDevice
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.npy_file import FileLock, NpyFile
@@ -37,7 +37,7 @@ _FACTS = {"number": int, "done": int, "graph": str}
 _REMEDY = "name another folder"
 
 
-class CheckedRows(HostRows):
+class CheckedRows(StoredRows):
     """Rows of a `.npy` file with a checksum of each, or checksums alone.
 
     Args:

@@ -220,7 +220,7 @@ class StreamedRows(DeviceRows):
         like: a block of their dtype, device and columns, which are at least those of the source.
         strip: rows of a strip.
         slots: strips at a time.
-        between: where rows are kept between two visits; None: in `target`.
+        intermediate: where rows are kept until their last visit; None: in `target`.
     """
 
     def __init__(
@@ -232,11 +232,11 @@ class StreamedRows(DeviceRows):
         *,
         strip: int,
         slots: int,
-        between: HostRows | None = None,
+        intermediate: HostRows | None = None,
     ) -> None:
         self.like, self.count, self.rows_per_part = like, source.shape[0], strip
         self._source, self._target, self._start = source, target, start
-        self._between = between or target
+        self._intermediate = intermediate or target
         self._n = source.shape[1]
         self._slots = [_Slot(like, strip) for _ in range(slots)]
         self._to, self._from = SideStream(like.device), SideStream(like.device)
@@ -268,7 +268,9 @@ class StreamedRows(DeviceRows):
                 self._start(begin, rows)
             yield begin, rows
             self._reading.popleft()
-            targets = [self._target if visit.last else self._between] if visit.keeps else []
+            targets = list[HostRows]()
+            if visit.keeps:
+                targets.append(self._target if visit.last else self._intermediate)
             if self._copy is not None:
                 targets.append(self._copy)
             if targets:
@@ -318,7 +320,7 @@ class StreamedRows(DeviceRows):
         if not strip.visit.reads:
             return None
         rows = slot.host[: strip.end - strip.begin]
-        source = self._source if strip.visit.first else self._between
+        source = self._source if strip.visit.first else self._intermediate
         source.read(strip.begin, rows[:, : self._n])
         to = slot.device[0, : len(rows)]
         slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)

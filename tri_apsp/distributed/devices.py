@@ -105,11 +105,19 @@ def select(
         rows[0],
         dataclasses.replace(request, config=tuned.with_forced(config)),
         memory=min(usable_memory(memory, each, len(chosen)) for each in chosen),
-        has_target=target is not None,
+        target=target,
+        sharers=len(chosen),
     )
     if not n:
         return plan
-    rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, strip=plan.strip)
+    rates = measure_rates(
+        chosen,
+        rows[0],
+        plan.config,
+        block=plan.block,
+        strip=plan.strip,
+        in_memory=plan.in_memory,
+    )
     if chosen[0].type == "cpu":  # ranks share its cores
         share = len(chosen)
         rates = dataclasses.replace(rates, product=rates.product / share, host=rates.host / share)

@@ -16,7 +16,7 @@ from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.methods import METHODS, Observer
 
 # The most columns of the product that is measured, bytes of the copies, and strips that are read.
-_COLUMNS, _BYTES, _STRIPS = 8192, 1 << 26, 8
+_COLUMNS, _BYTES, STRIPS = 8192, 1 << 26, 8
 # The most calls of each kind, and seconds after which no third one begins.
 _CALLS, _LONGEST = 5, 0.05
 
@@ -28,6 +28,7 @@ def measure_rates(
     *,
     block: int,
     strip: int,
+    in_memory: bool = False,
 ) -> Rates:
     """Return the rates of a solve.
 
@@ -37,6 +38,7 @@ def measure_rates(
         config: of the engine.
         block: vertices of a pivot block.
         strip: rows that are streamed at a time; 0: all stay on the device.
+        in_memory: see BlockRowPlan.
 
     Cost: three to six products, closures and copies of 64 MiB; some strips are read.
     """
@@ -67,7 +69,7 @@ def measure_rates(
 
         copy = moved / _seconds(both_ways, device)
     if strip and isinstance(weights, HostRows):
-        host = _host_rate(weights, strip)
+        host = _host_rate(weights, strip, in_memory=in_memory)
     if len(devices) > 1 and device.type == "cuda":
         given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
         taken = taken.to(devices[1])
@@ -75,10 +77,12 @@ def measure_rates(
     return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
 
 
-def _host_rate(weights: HostRows, strip: int) -> float:
+def _host_rate(weights: HostRows, strip: int, *, in_memory: bool) -> float:
     """Return the bytes per second of some rows that are read, and written elsewhere, in strips."""
     n, dtype, cpu = weights.shape[1], weights.dtype, torch.device("cpu")
-    visit = Visit(0, min(weights.shape[0], _STRIPS * strip), first=True)
+    visit = Visit(0, min(weights.shape[0], STRIPS * strip), first=True)
+    if in_memory:
+        weights = TensorRows(torch.ones((visit.end, n), dtype=dtype))
     target = TensorRows(torch.empty((visit.end, n), dtype=dtype))
     like = torch.empty((1, 0, n), dtype=dtype)
     rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)

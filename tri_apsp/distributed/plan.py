@@ -53,8 +53,10 @@ class BlockRowPlan(Plan):
         block: the most vertices of a pivot block.
         strip: rows that are streamed through a device at a time; 0: all rows stay there.
         slots: strips at a time.
-        expected: the time of the solve and what bounds it; None unless `select` measured them, and
-            for no vertices.
+        in_memory: whether streamed rows that go to a file stay in the memory of the host until they
+            are solved.
+        expected: the time of the solve by direct products, and what bounds it; None unless `select`
+            measured them, and for no vertices.
         nonnegative: whether no weight is negative.
         threshold: of products by exponents, None: there are none.
         resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
@@ -71,6 +73,7 @@ class BlockRowPlan(Plan):
     block: int
     strip: int = 0
     slots: int = 0
+    in_memory: bool = False
     expected: Prediction | None = None
     resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
@@ -106,6 +109,15 @@ def usable_memory(memory: int | None, device: torch.device, ranks: int) -> int:
     return memory or int(_SHARE * free_memory(device) / (ranks if device.type == "cpu" else 1))
 
 
+def spare_memory(device: torch.device, ranks: int) -> int:
+    """Return the bytes of the host that rows of a rank may take while they are streamed through its
+    device: half of what is free, divided by the ranks of the machine; 0 if the device is the CPU.
+    """
+    if device.type == "cpu":
+        return 0
+    return usable_memory(None, torch.device("cpu"), ranks) // 2
+
+
 def plan_block_rows(
     counts: tuple[int, ...],
     dtype: torch.dtype,
@@ -139,8 +151,11 @@ def plan_block_rows(
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
     share, least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
-    if threshold is not None:  # no side of a product by exponents is shorter
-        least = max(least, threshold // 2)
+    if threshold is not None:
+        # ByExponents multiplies directly what has a shorter side, or is smaller.
+        side = -(-threshold // 2 // _UNIT) * _UNIT
+        if side <= rows and rows * side * n >= threshold**3:
+            least = max(least, side)
     resident = max(least, min(most, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 

@@ -1,9 +1,8 @@
 """The weights of a rank, and rows of a matrix on the host: in memory or in a file, of any size."""
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 
 # Values of a task that copies them, and its operations for run_tasks.
 _PART, _PASS = 1 << 20, 8
-# Values that are read at a time.
+# Values that are read at a time; two parts of a file are in memory.
 _READ = 1 << 26
 
 
@@ -46,24 +45,9 @@ class Rows(ABC):
         `wanted` (rows,) of bool, parts without a wanted row are left out.
         """
         step = max(1, _READ // max(1, self.shape[1]))
-        begins = [
-            begin
-            for begin in range(0, self.shape[0], step)
-            if wanted is None or wanted[begin : begin + step].any()
-        ]
-
-        def read(begin: int) -> tuple[int, torch.Tensor]:
-            return begin, self.rows(begin, min(begin + step, self.shape[0]))
-
-        # Of a file, the next part is read while one is in use.
-        with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read") as pool:
-            reading = deque[Future[tuple[int, torch.Tensor]]]()
-            for begin in begins:
-                reading.append(pool.submit(read, begin))
-                if len(reading) > 1:
-                    yield reading.popleft().result()
-            for last in reading:
-                yield last.result()
+        for begin in range(0, self.shape[0], step):
+            if wanted is None or wanted[begin : begin + step].any():
+                yield begin, self.rows(begin, min(begin + step, self.shape[0]))
 
 
 class TensorOnDevice(Rows):
@@ -150,7 +134,23 @@ def rows_of_tensor(tensor: torch.Tensor) -> Rows:
     return TensorRows(tensor) if tensor.device.type == "cpu" else TensorOnDevice(tensor)
 
 
-class FileRows(HostRows):
+class StoredRows(HostRows):
+    """Rows in a file."""
+
+    def parts(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
+        """As Rows.parts; the next part is read while the caller uses one."""
+        pool = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
+        parts = super().parts(wanted)
+        try:
+            reading = pool.submit(next, parts, None)
+            while (part := reading.result()) is not None:
+                reading = pool.submit(next, parts, None)
+                yield part
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class FileRows(StoredRows):
     """Rows of the matrix in a `.npy` file.
 
     Args:

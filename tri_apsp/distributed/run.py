@@ -1,6 +1,7 @@
 """The solve of one rank, which all ranks carry out together."""
 
 import dataclasses
+import itertools
 import platform
 from collections.abc import Sequence
 from typing import NoReturn
@@ -27,10 +28,16 @@ from tri_apsp.distributed.device_rows import (
     unchanged,
 )
 from tri_apsp.distributed.layout import Layout
-from tri_apsp.distributed.plan import BlockRowPlan, columns_of, plan_block_rows, usable_memory
+from tri_apsp.distributed.plan import (
+    BlockRowPlan,
+    columns_of,
+    plan_block_rows,
+    spare_memory,
+    usable_memory,
+)
 from tri_apsp.distributed.predecessors import find_row_predecessors
-from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
-from tri_apsp.distributed.target import Target
+from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.target import FileTarget, Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.memory import empty, memory_for
@@ -73,7 +80,8 @@ def plan_rows(
     request: BlockRowRequest,
     *,
     memory: int,
-    has_target: bool,
+    target: Target | None,
+    sharers: int,
     nonnegative: bool = True,
     threshold: int | None = None,
 ) -> BlockRowPlan:
@@ -84,7 +92,8 @@ def plan_rows(
         weights: the rows of one of them.
         request: of the caller; its configuration is over that of tri_apsp.tuned.
         memory: the bytes that the solve may take on each device.
-        has_target: whether distances go to the host.
+        target: where the distances go; None: to the device.
+        sharers: the ranks that share the memory of the host.
         nonnegative, threshold: see BlockRowSolver.
 
     Raises:
@@ -92,7 +101,7 @@ def plan_rows(
         InputError: predecessors of rows that are streamed.
     """
     n, dtype, device, options = sum(counts), weights.dtype, request.device, request.options
-    on_host = isinstance(weights, HostRows)
+    on_host, has_target = isinstance(weights, HostRows), target is not None
     is_padded, is_overwritten = columns_of(n, device) != n, options.overwrite and not has_target
     copies = 0  # of the rows of a rank, besides those that are solved
     if options.predecessors:
@@ -124,7 +133,9 @@ def plan_rows(
             f"`predecessors` needs rows that stay on their devices, but {max(counts)} rows of {n} "
             "vertices are streamed; raise `memory`, use more devices, or leave predecessors out."
         )
-    return plan
+    in_memory = plan.is_streamed and isinstance(target, FileTarget)
+    size = max(counts) * n * dtype.itemsize
+    return dataclasses.replace(plan, in_memory=in_memory and size <= spare_memory(device, sharers))
 
 
 class _Solve:
@@ -151,7 +162,7 @@ class _Solve:
         self.checkpoints: Checkpoints | None = None
         self.changes = ChangedWeights(self.n, self.first)
         self.resident: Block | None = None  # the rows, once they are solved
-        self.between: HostRows | None = None  # memory for rows that go to a file
+        self.intermediate: HostRows | None = None
 
     def run(self) -> Result:
         plan, request = self.plan, self.request
@@ -217,8 +228,8 @@ class _Solve:
         config = ranks.gather(tuned.with_forced(request.config))[0]
         engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
         host = platform.node()
-        self.sharers = ranks.gather(host).count(host)
-        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, self.sharers)))
+        sharers = ranks.gather(host).count(host)
+        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
         threshold = self._threshold(engine) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
@@ -229,7 +240,8 @@ class _Solve:
                 self.weights,
                 dataclasses.replace(request, config=config),
                 memory=self.memory,
-                has_target=self.target is not None,
+                target=self.target,
+                sharers=sharers,
                 nonnegative=nonnegative,
                 threshold=threshold,
             )
@@ -300,26 +312,19 @@ class _Solve:
                 self._new_rows(0, columns),
                 strip=plan.strip,
                 slots=plan.slots,
-                between=self._rows_between(self.target_rows),
+                intermediate=self._intermediate_rows() if plan.in_memory else None,
             )
         if self.resident is None:
             self.resident = self._rows_memory(columns)
         self._load(weights, start, self.resident)
         return ResidentRows(self.resident, self.n, self.memory - plan.memory)
 
-    def _rows_between(self, target: HostRows) -> HostRows:
-        """Return where streamed rows are kept until they are solved: in memory, if half of what is
-        free has room for them, since each pivot block writes all of them.
-        """
-        cpu = torch.device("cpu")
-        size = self.count * self.n * self.dtype.itemsize
-        # On the CPU the caller may have given less memory.
-        in_memory = isinstance(target, FileRows) and self.device.type != "cpu"
-        if not in_memory or size > usable_memory(None, cpu, self.sharers) // 2:
-            return target
-        if self.between is None:
-            self.between = TensorRows(empty((self.count, self.n), self.dtype, cpu))
-        return self.between
+    def _intermediate_rows(self) -> HostRows:
+        """Return memory for streamed rows that go to a file, since each pivot block writes all."""
+        if self.intermediate is None:
+            memory = empty((self.count, self.n), self.dtype, torch.device("cpu"))
+            self.intermediate = TensorRows(memory)
+        return self.intermediate
 
     def _load(self, weights: Rows, start: Start, rows: Block) -> None:
         """Copy the rows that a solve starts from to the device."""
@@ -442,12 +447,14 @@ class _Solve:
 
     def _raise_without_weights(self) -> NoReturn:
         """Raise the error for distances in the memory of the weights."""
-        rows = self.weights if self.resident is None else TensorOnDevice(self.resident[0])
-        own = list[int]()
-        for begin, part in rows.parts():
+        places = [self.weights if self.resident is None else TensorOnDevice(self.resident[0])]
+        if self.intermediate is not None:  # the file has only what the last pivot block has changed
+            places.append(self.intermediate)
+        own = set[int]()
+        for begin, part in itertools.chain.from_iterable(rows.parts() for rows in places):
             negative = part[:, self.first + begin :].diagonal() < 0
-            own += (negative.nonzero().flatten() + self.first + begin).tolist()
-        vertices = [vertex for found in self.ranks.gather(own) for vertex in found]
+            own |= set((negative.nonzero().flatten() + self.first + begin).tolist())
+        vertices = [vertex for found in self.ranks.gather(sorted(own)) for vertex in found]
         raise NegativeCycleError(vertices, mark='negative_cycles="mark" without overwrite')
 
     def _distances(self) -> torch.Tensor:
