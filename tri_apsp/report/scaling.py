@@ -26,18 +26,15 @@ from tri_apsp.report.scaling_model import Solve, fit, forecast, simulate
 from tri_apsp.report.scaling_ranks import (
     RATES,
     STREAMED_SHARE,
-    Kind,
     Problem,
     RankProcesses,
+    Workload,
 )
 from tri_apsp.report.study import Group, Measurer, Page, Point, Study, StudyRow, Target, grouped
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.outcome import Outcome, OutcomeKind, Times
 from tri_apsp.tune.tasks import TuningTask
 
-# The titles of the cases: one matrix by more and more ranks, the same with products by exponents,
-# as many operations per rank, rows on the host that are streamed through GPUs, and the closeness of
-# a road network.
 _STRONG, _EXPONENTS, _WEAK, _STREAMED, _CLOSENESS = (
     "strong",
     "exponents",
@@ -45,34 +42,55 @@ _STRONG, _EXPONENTS, _WEAK, _STREAMED, _CLOSENESS = (
     "streamed",
     "closeness",
 )
-_TITLES = {
-    _STRONG: "Strong scaling",
-    _EXPONENTS: "Products by exponents",
-    _WEAK: "Weak scaling",
-    _STREAMED: "Streamed rows",
-    _CLOSENESS: "Closeness of a road network",
-}
-_KINDS = {
-    _EXPONENTS: Kind.EXPONENTS,
-    _STREAMED: Kind.STREAMED,
-    _CLOSENESS: Kind.CLOSENESS,
-}
-# The vertices of the road network for each one of a complete graph, and the most.
-_ROAD_VERTICES, _MOST_ROAD_VERTICES = 16, 1 << 20
-_SOURCES = tuple(
+
+
+class _Case(NamedTuple):
+    """A case of the study.
+
+    Attributes:
+        title: in messages.
+        workload: of the ranks.
+        sources: see Point.
+    """
+
+    title: str
+    workload: Workload
+    sources: tuple[str, ...]
+
+
+_SOLVE = tuple(
     f"distributed/{name}.py"
-    for name in (
-        *("block_rows", "communicator", "device_rows", "plan", "process_group", "run"),
-        "sparse_rows",
-    )
+    for name in ("block_rows", "communicator", "device_rows", "plan", "process_group", "run")
 )
+_CASES = {
+    _STRONG: _Case("Strong scaling", Workload.DIRECT, _SOLVE),
+    _EXPONENTS: _Case(
+        "Products by exponents",
+        Workload.EXPONENTS,
+        (*_SOLVE, "dense/exponents.py", "engines/exponents.py", "kernels/nvidia/exponents.py"),
+    ),
+    _WEAK: _Case("Weak scaling", Workload.DIRECT, _SOLVE),
+    _STREAMED: _Case("Streamed rows", Workload.STREAMED, (*_SOLVE, "distributed/rows.py")),
+    _CLOSENESS: _Case(
+        "Closeness of a road network",
+        Workload.CLOSENESS,
+        (
+            "distributed/process_group.py",
+            "distributed/sparse_rows.py",
+            "kernels/cpu/sweeps.py",
+            "kernels/shared/sweeps.py",
+            "sparse/measures.py",
+        ),
+    ),
+}
+# Vertices of the road network per vertex of the complete graph, and their maximum.
+_ROAD_VERTICES, _MOST_ROAD_VERTICES = 16, 1 << 20
 _GPU_RANKS, _CPU_RANKS = (1, 2, 4, 8), (1, 2, 4)
 # The largest n of one rank from which weak scaling begins.
 _WEAK_GPU, _WEAK_CPU = 32768, 2048
 # The share of a memory that a solve may take.
 _SHARE = 0.9
-# Bytes of a matrix from which rows are streamed: fewer are not worth it; and up to which they are:
-# more only take longer.
+# Bytes of the smallest and of the largest matrix that is streamed.
 _LEAST_STREAMED, _MOST_STREAMED = 1 << 30, 1 << 34
 # The model is fitted to solves of at most so many ranks.
 _FITTED_GPU, _FITTED_CPU = 2, 4
@@ -95,20 +113,24 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
     most = min(_MOST_STREAMED, _SHARE * describe(torch.device("cpu")).memory)
 
     def group(case: str, n: int, counts: Sequence[int]) -> Group:
-        """Return the solves of one case; on GPUs those that fit them, or the host."""
+        """Return the points of one case; on GPUs those that fit them, or the host."""
         larger, size = dataclasses.replace(task, n=n), n**2 * task.torch_dtype.itemsize
 
         def fits(ranks: int) -> bool:
+            if case == _CLOSENESS:
+                return n <= _MOST_ROAD_VERTICES
             if case == _STREAMED:
                 return _LEAST_STREAMED <= size <= most and ranks * STREAMED_SHARE <= 1
             return on_cpu or not _plan(n, task.torch_dtype, ranks, base, device).is_streamed
 
         weak_base = task.n if case == _WEAK else 0
         points = tuple(
-            Point({"case": case, "ranks": ranks, "base": weak_base}, sources=_SOURCES)
+            Point({"case": case, "ranks": ranks, "base": weak_base}, sources=_CASES[case].sources)
             for ranks in filter(fits, counts)
         )
-        return Group(_TITLES[case], larger, points, cubic=True, matrices=float(on_cpu))
+        is_dense = case != _CLOSENESS
+        matrices = float(on_cpu and is_dense)
+        return Group(_CASES[case].title, larger, points, cubic=is_dense, matrices=matrices)
 
     found = [group(_STRONG, task.n, counts)]
     like = torch.empty(0, dtype=task.torch_dtype, device="meta")
@@ -120,11 +142,8 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
             found.append(group(_WEAK, n, [ranks]))
     if not on_cpu:
         found.append(group(_STREAMED, task.n, counts))
-    vertices = _ROAD_VERTICES * task.n
-    if task.torch_dtype == torch.float32 and vertices <= _MOST_ROAD_VERTICES:
-        roads = dataclasses.replace(task, n=vertices)
-        points = [Point({"case": _CLOSENESS, "ranks": ranks, "base": 0}) for ranks in counts]
-        found.append(Group(_TITLES[_CLOSENESS], roads, tuple(points), matrices=0))
+    if task.torch_dtype == torch.float32:
+        found.append(group(_CLOSENESS, _ROAD_VERTICES * task.n, counts))
     return [each for each in found if each.points]
 
 
@@ -154,7 +173,7 @@ class _ScalingMeasurer(Measurer):
             self._ranks = RankProcesses(_rank_counts(self.device.type), self.device.type)
         case, ranks = str(point.values["case"]), int(point.values["ranks"])
         try:
-            problem = Problem(task.n, task.dtype, ranks, _KINDS.get(case, Kind.DIRECT))
+            problem = Problem(task.n, task.dtype, ranks, _CASES[case].workload)
             samples, metrics = self._ranks.measure(problem)
         except BaseException:
             self.close()  # the next point begins with new processes
@@ -172,7 +191,7 @@ class _Run(NamedTuple):
     """A measured solve.
 
     Attributes:
-        case: of _TITLES.
+        case: of _CASES.
         base: in weak scaling the n of one rank, else 0.
         solve: what was solved.
         seconds: of it.
@@ -223,7 +242,7 @@ class _Scaling:
         self.title = f"{dtype}, weights 1 to 4" if exponents else dtype
         self.runs = sorted(
             map(_Run.of, rows),
-            key=lambda run: ([*_TITLES].index(run.case), run.base, run.solve.n, run.solve.ranks),
+            key=lambda run: ([*_CASES].index(run.case), run.base, run.solve.n, run.solve.ranks),
         )
         self.strong = [run for run in self.runs if run.case in (_STRONG, _EXPONENTS)]
         self.alone = {run.solve.n: run for run in self.strong if run.solve.ranks == 1}
@@ -288,13 +307,13 @@ solves check the model. A simulation follows each rank from pivot block to pivot
 
 A time is the median of up to 3 runs after a first, until the last rank is done; a first run of more
 than a minute is the only one. All distances of the first run are compared with known ones. Waiting
-is the largest share of the time in which one rank has nothing to do until rows of others are there,
-timed on its device.
+is the largest share of the last run in which a rank is idle until a pivot block arrives, timed on
+its device.
 
 The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
 weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and each
-device may take a quarter of the matrix. Closeness is weighted, by elimination in an order that each
-rank has found before.
+device may take {STREAMED_SHARE:.0%} of the matrix. Closeness is weighted, by elimination in an
+order that each rank has found before.
 
 docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 

@@ -9,12 +9,11 @@ import os
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -29,7 +28,7 @@ from tri_apsp.device import cpu_count, current, synchronize
 from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.measurement import measure_rates
+from tri_apsp.distributed.measurement import STRIPS, measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
@@ -42,6 +41,8 @@ from tri_apsp.plan import Options
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.workloads import WrongResultError
 
+T = TypeVar("T")
+
 RATES = ("product", "closure", "copy", "host", "broadcast", "latency")
 """The fields of Rates that are measured beside each solve."""
 
@@ -50,24 +51,31 @@ STREAMED_SHARE = 0.25
 
 # Seconds of a measurement, after which the ranks count as stuck.
 _LIMIT_SECONDS = 900.0
-# A solve is timed this often after its first run, which compiles kernels, until all runs took this
-# time. A first run that takes so long counts itself: compilation takes little of it.
+# Timed runs after a first, which compiles kernels; none begins once all took _RUNS_SECONDS. A first
+# run of more than _LONG_SECONDS is the only one, since compilation is a small part of it.
 _RUNS, _RUNS_SECONDS, _LONG_SECONDS = 3, 2.0, 60.0
 # Rates are measured this often.
 _TIMINGS = 5
 # The longest distance, and the factor by which the vertices of a path are scattered: a prime.
 _LONGEST, _SCATTER = 4096, 1_000_003
-# Values that are made or checked at a time, and strips of streamed rows whose rate is measured.
-_VALUES, _STRIPS = 1 << 24, 8
+# Values that are made or checked at a time.
+_VALUES = 1 << 24
 
 
-class Kind(enum.Enum):
+class Workload(enum.Enum):
     """What ranks do together."""
 
-    DIRECT = "solve a complete graph by direct products"
-    EXPONENTS = "solve one of random weights 1 to 4, with products by exponents"
-    STREAMED = "solve a complete graph on the host; a device may take STREAMED_SHARE of it"
-    CLOSENESS = "compute the closeness of the vertices of a road network"
+    DIRECT = enum.auto()
+    """Solve a complete graph by direct products."""
+
+    EXPONENTS = enum.auto()
+    """Solve a complete graph of random weights from 1 to 4, with products by exponents."""
+
+    STREAMED = enum.auto()
+    """Solve a complete graph on the host; each device may take STREAMED_SHARE of it."""
+
+    CLOSENESS = enum.auto()
+    """Compute the closeness of the vertices of a road network."""
 
 
 class Problem(NamedTuple):
@@ -77,13 +85,13 @@ class Problem(NamedTuple):
         n: vertices.
         dtype: of the weights.
         ranks: processes.
-        kind: what they do.
+        workload: what they do.
     """
 
     n: int
     dtype: str
     ranks: int
-    kind: Kind = Kind.DIRECT
+    workload: Workload = Workload.DIRECT
 
 
 Measured = tuple[list[float], dict[str, float]]
@@ -226,70 +234,72 @@ class _Rank:
 
     def measure(self) -> Measured:
         """Check the result of a first run, and time others."""
-        if self._problem.kind == Kind.CLOSENESS:
+        if self._problem.workload == Workload.CLOSENESS:
             return self._measure_closeness()
         seconds, plan, waited = self._solves()  # whose rows are gone: rates take their memory
-        if self._problem.kind == Kind.EXPONENTS and not plan.exponents:
-            raise EngineError("products by exponents must be faster for the weights, but are not.")
         waiting = self._largest(waited) / seconds[-1]
         return seconds, {"block": plan.block, "waiting": waiting, **self._rates(plan)}
 
     def _solves(self) -> tuple[list[float], BlockRowPlan, float]:
-        """Return the seconds of each solve; and how the last one went, see _solve."""
-        place = torch.device("cpu") if self._problem.kind == Kind.STREAMED else self._device
+        """Return the seconds of each solve; and the plan and the waiting seconds of the last."""
+        by_exponents = self._problem.workload == Workload.EXPONENTS
+        place = torch.device("cpu") if self._problem.workload == Workload.STREAMED else self._device
         rows = torch.empty((self._count, self._problem.n), dtype=self._dtype, device=place)
-        found = deque[tuple[BlockRowPlan, float]](maxlen=1)
-        seconds = self._times(
-            lambda: self._fill(rows),
-            lambda: found.append(self._solve(rows)),
-            lambda: self._check(rows),
-        )
-        return seconds, *found[0]
+
+        def check(found: tuple[BlockRowPlan, float]) -> None:
+            if by_exponents and not found[0].exponents:
+                raise EngineError("weights must be solved by exponents, but direct products won.")
+            self._check(rows)
+
+        seconds, found = self._times(lambda: self._solve(rows), check, lambda: self._fill(rows))
+        return seconds, *found
+
+    def _measure_closeness(self) -> Measured:
+        graph = prepare(roads(self._problem.n), dtype=self._dtype, device=self._device)
+
+        def check(found: torch.Tensor) -> None:
+            """Compare the closeness of a vertex with SciPy's distances, which go both ways."""
+            offsets, vertices, weights = graph.to(torch.device("cpu")).by_source.arrays()
+            matrix = csr_array((weights.astype(float), vertices, offsets), (graph.n, graph.n))
+            expected = (graph.n - 1) / dijkstra(matrix, indices=0).sum()
+            if not math.isclose(found[0], expected, rel_tol=1e-12):
+                raise WrongResultError(f"a closeness is {found[0]}, not {expected}")
+
+        seconds, _ = self._times(lambda: closeness(graph, self._group, weighted=True), check)
+        return seconds, {"ops_per_second": graph.n**2 / median(seconds)}
 
     def _times(
-        self, begin: Callable[[], None], run: Callable[[], None], check: Callable[[], None]
-    ) -> list[float]:
-        """Return the seconds of each run; `begin` comes before, `check` after the first."""
+        self,
+        run: Callable[[], T],
+        check: Callable[[T], None],
+        begin: Callable[[], None] = lambda: None,
+    ) -> tuple[list[float], T]:
+        """Return the seconds of each run, and the last result; `begin` comes before each, `check`
+        after the first.
+        """
         seconds = list[float]()
         for number in range(_RUNS + 1):
             begin()
             self._largest(0.0)
             begun = time.perf_counter()
-            run()
+            found = run()
             synchronize(self._device)
             seconds.append(self._largest(time.perf_counter() - begun))
             if not number:
-                check()
+                check(found)
             if sum(seconds) > (_RUNS_SECONDS if number else _LONG_SECONDS):
                 break
-        return seconds[1:] or seconds
-
-    def _measure_closeness(self) -> Measured:
-        graph = prepare(roads(self._problem.n), dtype=self._dtype, device=self._device)
-        found = list[torch.Tensor]()
-
-        def check() -> None:
-            """Compare the closeness of a vertex with SciPy's distances, which go both ways."""
-            offsets, vertices, weights = graph.to(torch.device("cpu")).by_source.arrays()
-            matrix = csr_array((weights.astype(float), vertices, offsets), (graph.n, graph.n))
-            expected = (graph.n - 1) / dijkstra(matrix, indices=0).sum()
-            if not math.isclose(found[0][0], expected, rel_tol=1e-12):
-                raise WrongResultError(f"a closeness is {found[0][0]}, not {expected}")
-
-        def run() -> None:
-            found[:] = [closeness(graph, self._group, weighted=True)]
-
-        return self._times(lambda: None, run, check), {}
+        return seconds[1:] or seconds, found
 
     def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, float]:
         """Solve rows in place; return how, and the seconds that this rank waited for others."""
-        kind, device = self._problem.kind, self._device
+        workload, device = self._problem.workload, self._device
         target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
-        memory = int(STREAMED_SHARE * size) if kind == Kind.STREAMED else None
+        memory = int(STREAMED_SHARE * size) if workload == Workload.STREAMED else None
         request = BlockRowRequest(device, options=Options(overwrite=True), memory=memory)
         ranks = _TimedGroup(self._group, device)
-        with ranks, nullcontext() if kind == Kind.EXPONENTS else direct_products():
+        with ranks, nullcontext() if workload == Workload.EXPONENTS else direct_products():
             result = solve_rows(ranks, rows_of_tensor(rows), target, request)
         synchronize(device)
         assert isinstance(result.plan, BlockRowPlan)
@@ -299,7 +309,7 @@ class _Rank:
         """Yield the rows in parts that take little memory, with weights and distances of each."""
         n = self._problem.n
         step = max(1, _VALUES // n)
-        make = self._random if self._problem.kind == Kind.EXPONENTS else self._path
+        make = self._random if self._problem.workload == Workload.EXPONENTS else self._path
         for begin in range(0, len(rows), step):
             part = rows[begin : begin + step]
             yield part, *make(torch.arange(len(part), device=self._device) + self._first + begin)
@@ -317,9 +327,10 @@ class _Rank:
         return distances + (hops > 1) * (1 + hops % 100), distances
 
     def _random(self, vertices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return weights and distances from some vertices. Weights are 1 to 4, and no distance is
-        more than 2: of n pairs of edges by which a third vertex joins two, one in 16 has that
-        weight, so that none has it with a probability of (15/16)^n.
+        """Return weights and distances from some vertices.
+
+        Weights are random, 1 to 4. A distance is the weight, but at most 2: with n intermediate
+        vertices, no path of two edges of weight 1 exists with probability (15/16)^n.
         """
         generator = torch.Generator(self._device).manual_seed(int(vertices[0]))
         shape, device = (len(vertices), self._problem.n), self._device
@@ -345,7 +356,7 @@ class _Rank:
         broadcast.
         """
         device, n = self._device, self._problem.n
-        some = max(1, _VALUES // n, _STRIPS * plan.strip)
+        some = max(1, _VALUES // n, STRIPS * plan.strip)
         weights = TensorRows(torch.ones((min(some, self._count), n), dtype=self._dtype))
         samples = [
             measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
