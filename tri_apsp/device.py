@@ -21,6 +21,9 @@ import torch
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 
+# The control group of this process, and the folder of all.
+_OWN_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
 Mark: TypeAlias = "torch.cuda.Event | None"
 """A point in the work of a stream; None: there is nothing to wait for."""
 
@@ -356,10 +359,42 @@ def _slug(name: str) -> str:
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that a new allocation on `device` can get, with torch's own cache."""
+    """Return the bytes that a new allocation on `device` can get, with torch's own cache; on the
+    CPU within the limits of containers and jobs.
+    """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if device.type == "meta":  # kernels are only compiled: nothing is allocated
         return describe(device).memory
-    return int(psutil.virtual_memory().available)
+    groups = map(_free_of_group, _limited_groups())
+    return min(int(psutil.virtual_memory().available), *groups)
+
+
+@cache
+def _limited_groups() -> tuple[Path, ...]:
+    """Return the control groups (cgroup v2) that limit the memory of this process, as those of
+    containers and of jobs do.
+    """
+    try:
+        lines = _OWN_GROUP.read_text().splitlines()
+    except OSError:
+        return ()
+    names = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
+    groups = [group for name in names for group in (_GROUPS / name, *(_GROUPS / name).parents)]
+    return tuple(group for group in groups if _facts_of_group(group, "memory.max").isdecimal())
+
+
+def _free_of_group(group: Path) -> int:
+    """Return how many bytes a control group may still take; the cache of files can be dropped."""
+    facts = dict(line.split() for line in _facts_of_group(group, "memory.stat").splitlines())
+    cached = sum(int(facts.get(name, 0)) for name in ("active_file", "inactive_file"))
+    limit, used = (_facts_of_group(group, name) for name in ("memory.max", "memory.current"))
+    return max(0, int(limit) - int(used) + cached)
+
+
+def _facts_of_group(group: Path, name: str) -> str:
+    try:
+        return (group / name).read_text().strip()
+    except OSError:
+        return ""
