@@ -107,7 +107,7 @@ def test_blocks_of_products_by_exponents_are_wide(threshold, block):
         may_stream=False,
         threshold=threshold,
     )
-    assert plan.block == block
+    assert (plan.block, plan.exponents) == (block, threshold == 2048)
 
 
 def test_pivot_blocks():

@@ -12,6 +12,7 @@ from distributed.ranks import Ranks
 
 import tri_apsp
 from tri_apsp import distributed
+from tri_apsp.dense.exponents import with_exponents_threshold
 
 N = 1531  # not a multiple of anything
 DTYPES = [torch.float32, torch.int16]
@@ -38,6 +39,22 @@ def test_on_one_gpu(make, dtype, tmp_path):
         tmp_path / "w.npy", device="cuda", out=tmp_path / "d.npy", memory=MEMORY
     )
     assert np.array_equal(np.load(tmp_path / "d.npy"), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("memory", [None, 12 << 20], ids=["resident", "streamed"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exponents_on_one_gpu(dtype, memory):
+    weights = cases.tensor(cases.random_graph(N, low=1, high=4), dtype)
+    expected = tri_apsp.shortest_paths(weights).distances
+    out = torch.empty_like(weights)
+    with with_exponents_threshold(200):
+        result = tri_apsp.shortest_paths(
+            weights, device="cuda", out=out, memory=memory and memory * dtype.itemsize // 4
+        )
+    assert result.plan.exponents
+    assert result.plan.is_streamed == (memory is not None)
+    assert torch.equal(out, expected)
 
 
 @pytest.mark.gpu

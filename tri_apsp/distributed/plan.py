@@ -40,6 +40,8 @@ _SHARE = 0.95
 _OF_MEMORY = 1 / 10
 # A resident pivot block is a multiple of this many.
 _UNIT = 64
+# Bytes for each value of an operand of a product by exponents.
+_ENCODED = 2
 # Values of a pivot block that are closed at a time.
 _CLOSED = 1 << 25
 
@@ -118,6 +120,14 @@ def spare_memory(device: torch.device, ranks: int) -> int:
     return usable_memory(None, torch.device("cpu"), ranks) // 2
 
 
+def _least_side(threshold: int, rows: int, n: int) -> int:
+    """Return the shortest side of a product by exponents, in whole units; 0 if no product of the
+    rows of a rank is large enough for ByExponents.
+    """
+    side = -(-threshold // 2 // _UNIT) * _UNIT
+    return side if side <= rows and rows * side * n >= threshold**3 else 0
+
+
 def plan_block_rows(
     counts: tuple[int, ...],
     dtype: torch.dtype,
@@ -151,26 +161,26 @@ def plan_block_rows(
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
     share, least, most = _CPU_BLOCK if device.type == "cpu" else _GPU_BLOCK
-    if threshold is not None:
-        # ByExponents multiplies directly what has a shorter side, or is smaller.
-        side = -(-threshold // 2 // _UNIT) * _UNIT
-        if side <= rows and rows * side * n >= threshold**3:
-            least = max(least, side)
+    side = 0 if threshold is None else _least_side(threshold, rows, n)
+    least = max(least, side)
     resident = max(least, min(most, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 
     def needed(width: int, strip: int, slots: int) -> int:
-        """Return the bytes of two panels, of what a block is closed by, and of the strips and the
-        column of one.
+        """Return the bytes of two panels, of what a block is closed by, of the strips and of the
+        column of one, and of the operands of a product by exponents.
         """
         closed = width + closed_columns(width, strip, columns)
-        return (2 * width + slots * strip) * row + (closed + strip) * width * dtype.itemsize
+        encoded = _ENCODED * (columns + strip) * width if side else 0
+        total = (2 * width + slots * strip) * row + (closed + strip) * width * dtype.itemsize
+        return total + encoded
 
     chosen, streamed, slots = resident, 0, 0
     total = needed(resident, rows, 0 if in_place else 1) + reserved
     if total > memory and may_stream:
         slots = SLOTS
-        streamed = max(1, min(rows, _STRIP // row, int(_OF_MEMORY * memory) // row))
+        streamed = min(rows, max(side, _STRIP // row), int(_OF_MEMORY * memory) // row)
+        streamed = max(1, streamed)
         most = min(_LARGEST, max(WHOLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
@@ -189,6 +199,8 @@ def plan_block_rows(
             f"{what} of {n} vertices must fit the memory of a device, but need {total} bytes and "
             f"it may take {memory}; {remedy}."
         )
+    if min(chosen, streamed or rows) < side or not side:
+        threshold = None  # of which no product is large enough
     return BlockRowPlan(
         way="block rows",
         method="block_rows",
