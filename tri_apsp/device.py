@@ -367,8 +367,8 @@ def free_memory(device: torch.device) -> int:
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if device.type == "meta":  # kernels are only compiled: nothing is allocated
         return describe(device).memory
-    groups = map(_free_of_group, _limited_groups())
-    return min(int(psutil.virtual_memory().available), *groups)
+    available = int(psutil.virtual_memory().available)
+    return min([available, *map(_free_of_group, _limited_groups())])
 
 
 @cache
