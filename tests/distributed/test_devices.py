@@ -9,6 +9,7 @@ import cases
 import numpy as np
 import pytest
 import torch
+from distributed.checkpoints import interrupted
 
 import tri_apsp
 from tri_apsp.distributed import run, threads
@@ -109,6 +110,13 @@ def test_rows_of_a_file_stay_in_memory(tmp_path, count, monkeypatch):
     assert np.array_equal(np.load(out), expected)
     assert (written == 1).all()
     assert np.array_equal(np.load(path), weights)
+    call |= {"checkpoint": tmp_path / "state", "every": 0}
+    with interrupted(1), pytest.raises(KeyboardInterrupt):
+        tri_apsp.shortest_paths(path, out=out, **call)
+    result = tri_apsp.shortest_paths(path, out=out, **call)
+    assert result.plan.resumed > 0
+    assert np.array_equal(np.load(out), expected)
+    del call["checkpoint"], call["every"]
     for cycle in ((3, 40), (N - 2, N - 1)):  # in the first pivot block, and in the last
         w = weights.clone()
         w[cycle], w[cycle[::-1]] = -2, 1
