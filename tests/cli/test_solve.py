@@ -20,8 +20,8 @@ from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 
 KEYS = [
     *("n", "edges", "method", "engine", "source", "exponents", "device", "dtype", "seconds"),
-    *("ops_per_second", "reachable_pairs", "max_distance", "sum_distances", "unbounded_pairs"),
-    "negative_cycle",
+    *("ops_per_second", "resumed", "reachable_pairs", "max_distance", "sum_distances"),
+    *("unbounded_pairs", "negative_cycle"),
 ]
 
 

@@ -144,7 +144,7 @@ def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
     first, second = newest(folder)
     older = int(np.load(second)["done"])
     harm(first.with_suffix(ending))
-    with pytest.warns(tri_apsp.ApspWarning, match=f"state {first.stem} is damaged"):
+    with pytest.warns(tri_apsp.ApspWarning, match=f"{first.stem} is damaged"):
         found = resumed(weights, folder, 2)
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert [each.plan.resumed for each in found] == [older] * 2
@@ -156,7 +156,7 @@ def test_all_generations_damaged(graph, begun, ending, harm):
     folder = begun(weights)
     for facts in newest(folder):
         harm(facts.with_suffix(ending))
-    with pytest.raises(tri_apsp.InputError, match="state 0 and state 1 are damaged; remove"):
+    with pytest.raises(tri_apsp.InputError, match="state-0 and state-1 are damaged; remove"):
         resumed(weights, folder, 2)
 
 

@@ -156,6 +156,16 @@ def test_negative_cycles(count):
         tri_apsp.shortest_paths(weights, overwrite=True, **devices)
 
 
+def test_a_file_is_left_as_it_is_by_a_negative_cycle(tmp_path):
+    weights = cases.tensor(cases.random_graph(N), torch.int32)
+    weights[40, 3], weights[3, 40] = 1, -2
+    np.save(tmp_path / "w.npy", weights.numpy())
+    with pytest.raises(tri_apsp.NegativeCycleError, match="of weight -1 through") as raised:
+        tri_apsp.shortest_paths(tmp_path / "w.npy", devices=["cpu"] * 2, overwrite=True)
+    assert str(raised.value).endswith('negative_cycles="mark" without overwrite.')
+    assert np.array_equal(np.load(tmp_path / "w.npy"), weights)
+
+
 def test_distances_out_of_range():
     weights = torch.full((N, N), tri_apsp.no_edge(torch.int16), dtype=torch.int16)
     weights[torch.arange(N - 1), torch.arange(1, N)] = 100  # a chain

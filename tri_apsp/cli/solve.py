@@ -53,7 +53,8 @@ _KEYS = (
     "n, edges, method, engine, source (of the configuration, null for a sparse method), exponents "
     "(whether large products were tried by exponents), device, dtype, seconds (of the solve, "
     f"without compilation: {SECONDS}; in blocks of rows, of the only run, with compilation), "
-    "ops_per_second (n^3 / seconds, null for a sparse method), reachable_pairs, max_distance, "
+    "ops_per_second (n^3 / seconds, null for a sparse method), resumed (from so many vertices of a "
+    "checkpoint; ops_per_second is then null), reachable_pairs, max_distance, "
     "sum_distances (these with the diagonal; null if there is no value), unbounded_pairs (through "
     "a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
 )
@@ -165,6 +166,7 @@ def run(args: argparse.Namespace) -> None:
         "dtype": dtype_name(dtype),
         "seconds": seconds,
         "ops_per_second": operations,
+        "resumed": resumed,
     }
     by_exponents = ", large products by exponents" if result.exponents else ""
     print_result(

@@ -1,9 +1,10 @@
 """Checkpoints of a solve of block rows, from which another run goes on.
 
-A folder holds two generations, so that one is complete while the other is written: `0.npy` and
-`1.npy`, the rows after some pivot blocks, and beside each `.npz`, which is written once all ranks
-have written their rows: of which graph they are, how many vertices have been pivots, and a checksum
-of each row. Any number of ranks can go on from it, since pivots may be taken in any blocks.
+A folder holds two generations, so that one is complete while the other is written: `state-0.npy`
+and `state-1.npy`, the rows after some pivot blocks, and beside each `.npz`, which is written once
+all ranks have written their rows: of which graph they are, how many vertices have been pivots, and
+a checksum of each row. Any number of ranks can go on from it, since pivots may be taken in any
+blocks.
 """
 
 import hashlib
@@ -139,7 +140,7 @@ class Checkpoints:
                 break
             state = None
             damaged.append(generation)
-        files = " and ".join(f"state {generation}" for generation in sorted(damaged))
+        files = " and ".join(f"state-{generation}" for generation in sorted(damaged))
         files += " are" if len(damaged) > 1 else " is"
         if damaged and state is None:
             raise InputError(
@@ -292,7 +293,7 @@ class Checkpoints:
             self._lock = self._guarded(lambda: FileLock("checkpoint", self._folder, _REMEDY))
             size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
             # Files may have holes.
-            held = sum(512 * path.stat().st_blocks for path in self._folder.glob("[01].npy"))
+            held = sum(512 * path.stat().st_blocks for path in self._folder.glob("state-[01].npy"))
             require_disk("checkpoint", size, self._folder, held=held)
 
     def _guarded(self, call: Callable[[], T]) -> T:
@@ -300,4 +301,5 @@ class Checkpoints:
             return call()
 
     def _files(self, generation: int) -> tuple[Path, Path]:
-        return self._folder / f"{generation}.npy", self._folder / f"{generation}.npz"
+        array = self._folder / f"state-{generation}.npy"
+        return array, array.with_suffix(".npz")

@@ -36,7 +36,7 @@ from tri_apsp.distributed.plan import (
     usable_memory,
 )
 from tri_apsp.distributed.predecessors import find_row_predecessors
-from tri_apsp.distributed.rows import HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
 from tri_apsp.distributed.target import FileTarget, Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -187,7 +187,7 @@ class _Solve:
     def _solved(self) -> Result:
         search: RowCycleSearch | None = None
         while not self._attempt():
-            if self.request.options.overwrite:
+            if not self._has_weights():
                 self._raise_without_weights()
             search = search or RowCycleSearch(self.weights, self.first, self.ranks)
             if self._remove_components(search):
@@ -441,9 +441,22 @@ class _Solve:
         before = len(self.changes.components)
         while cycles := search.run(torch.where(self.changes.removed, -1, 0)):
             if self.request.options.negative_cycles == "raise":
-                raise NegativeCycleError(cycles[0].vertices, weight=cycles[0].weight)
+                cycle = cycles[0]
+                raise NegativeCycleError(cycle.vertices, weight=cycle.weight, mark=self._mark())
             self.changes.remove(NegativeComponent(cycles[0], self.weights, self.first, self.ranks))
         return len(self.changes.components) > before
+
+    def _has_weights(self) -> bool:
+        """Return whether a solve leaves the weights unchanged until its end."""
+        weights, rows = self.weights, self.resident
+        if not self.request.options.overwrite:
+            return True
+        if rows is None:  # they are streamed back to where they were
+            return False
+        if isinstance(weights, FileRows) or not self.count:
+            return not self.ranks.any(False)
+        own = weights.rows(0, self.count)
+        return not self.ranks.any(own.data_ptr() == rows.data_ptr())
 
     def _raise_without_weights(self) -> NoReturn:
         """Raise the error for distances in the memory of the weights."""
@@ -455,7 +468,12 @@ class _Solve:
             negative = part[:, self.first + begin :].diagonal() < 0
             own |= set((negative.nonzero().flatten() + self.first + begin).tolist())
         vertices = [vertex for found in self.ranks.gather(sorted(own)) for vertex in found]
-        raise NegativeCycleError(vertices, mark='negative_cycles="mark" without overwrite')
+        raise NegativeCycleError(vertices, mark=self._mark())
+
+    def _mark(self) -> str:
+        """Return what marks pairs with a negative cycle, for messages."""
+        without = " without overwrite" if self.request.options.overwrite else ""
+        return f'negative_cycles="mark"{without}'
 
     def _distances(self) -> torch.Tensor:
         """Return the distances of this rank, where they were wanted."""

@@ -301,9 +301,10 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
 
 _METHOD = f"""\
 The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
-{_FITTED_CPU} processes, without the largest n: that of products, the share of a device that a
-broadcast holds, and the time of the setup. The others are measured beside each solve. All other
-solves check the model. A simulation follows each rank from pivot block to pivot block.
+{_FITTED_CPU} processes, without the largest of several n: that of products, the share of a device
+that a broadcast holds, and the time of the setup. The others are measured beside each solve. All
+other solves check the model. A simulation follows each rank from pivot block to pivot block. Block:
+the most vertices of a pivot block.
 
 A time is the median of up to 3 runs after a first, until the last rank is done; a first run of more
 than a minute is the only one. All distances of the first run are compared with known ones. Waiting
@@ -363,7 +364,7 @@ def _runs(scaling: _Scaling) -> str:
         line += [f"{share:.1%}", f"{run.waiting:.1%}"]
         line += [duration(predicted), _simulated(scaling, solve)]
         lines.append([*line, f"{deviation:+.1%}", role])
-    header = ["", "n", "ranks", "block", "time", "operations", "of ideal", "waiting"]
+    header = ["case", "n", "ranks", "block", "time", "rate", "of ideal", "waiting"]
     header += ["model", "simulation"]
     summary = [
         [role, len(found), f"{median(found):.1%}", f"{max(found):.1%}"]
@@ -372,7 +373,7 @@ def _runs(scaling: _Scaling) -> str:
     return section(
         scaling.title,
         table(["", "solves", "median deviation from the model", "largest"], summary),
-        table([*header, "deviation", ""], lines),
+        table([*header, "deviation", "model is"], lines),
     )
 
 
@@ -386,7 +387,7 @@ def _closeness(rows: Sequence[StudyRow], device: Device) -> str:
             alone[n] = seconds
         share = f"{alone[n] / min(ranks, cores) / seconds:.1%}" if n in alone else ""
         lines.append([n, ranks, duration(seconds), f"{amount(n**2 / seconds)}/s", share])
-    header = ["vertices", "ranks", "time", "distances", "of ideal"]
+    header = ["vertices", "ranks", "time", "rate", "of ideal"]
     return section("Closeness of road networks", table(header, lines)) if lines else ""
 
 
@@ -404,9 +405,14 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
     lines = []
     for each in scalings:
         rates = dataclasses.asdict(each.model.rates(each.strong[-1].solve))
-        lines.append([each.title, *(f"{rate:.3g}" for rate in rates.values())])
+        lines.append(
+            [each.title, *(f"{x:.3g}" if math.isfinite(x) else "-" for x in rates.values())]
+        )
     header = ["", *(field.name for field in dataclasses.fields(Rates))]
-    about = "Operations or bytes per second; latency and setup in seconds."
+    about = (
+        "Of the largest n by the most ranks; product, held and setup are those of the model. "
+        "Operations or bytes per second; latency and setup in seconds; - for what it does not need."
+    )
     return f"{about}\n\n{table(header, lines)}" if lines else ""
 
 
