@@ -113,7 +113,7 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
     if tensor.dim() != 2:
         raise InputError(
             f"`{name}` must be rows of one matrix, (rows, n), but has shape "
-            f"{tuple(tensor.shape)}; give one matrix at a time."
+            f"{tuple(tensor.shape)}; give a tensor of two dimensions."
         )
     if tensor.requires_grad:
         raise InputError(
@@ -135,7 +135,7 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
                 raise
             raise InputError(
                 f"`{name}` must be a .npy file of numbers, but {str(target)!r} is not, or is cut "
-                "off; save the matrix again by numpy.save."
+                "off; save a matrix of numbers by numpy.save."
             ) from None
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
