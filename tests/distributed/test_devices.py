@@ -12,6 +12,7 @@ import torch
 from distributed.checkpoints import interrupted
 
 import tri_apsp
+from tri_apsp.distributed import rows as rows_module
 from tri_apsp.distributed import run, threads
 from tri_apsp.graphs.npy_file import NpyFile
 
@@ -164,6 +165,22 @@ def test_a_file_is_left_as_it_is_by_a_negative_cycle(tmp_path):
         tri_apsp.shortest_paths(tmp_path / "w.npy", devices=["cpu"] * 2, overwrite=True)
     assert str(raised.value).endswith('negative_cycles="mark" without overwrite.')
     assert np.array_equal(np.load(tmp_path / "w.npy"), weights)
+
+
+@pytest.mark.parametrize("fraction", [0, 0.5])
+def test_edges_of_some_rows_decide_on_products_by_exponents(fraction, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(run, "do_values_decide", lambda *facts: True)
+    monkeypatch.setattr(run, "solve_threshold", lambda edges, highest: found.append(edges))
+    monkeypatch.setattr(run, "_COUNTED", 50)  # every seventh row
+    monkeypatch.setattr(rows_module, "_READ", 40 * N)
+    weights = cases.tensor(cases.random_graph(N, degree=20), torch.float32) + fraction
+    np.save(tmp_path / "w.npy", weights.numpy())
+    for graph in (weights, tmp_path / "w.npy"):
+        tri_apsp.shortest_paths(graph, devices=["cpu"] * 2)
+    rows = torch.cat([part[::7] for part in weights.split(N // 2)])
+    edges = 0 if fraction else int((rows < cases.INF).sum()) / len(rows) - 1
+    assert found == [edges] * 4
 
 
 def test_distances_out_of_range():

@@ -34,12 +34,6 @@ class Rows(ABC):
     def rows(self, begin: int, end: int) -> torch.Tensor:
         """Return some rows, on the device where they are; not to be changed."""
 
-    def sample(self, step: int) -> torch.Tensor:
-        """Return the rows 0, step, ..."""
-        chosen = range(0, self.shape[0], step)
-        rows = [self.rows(row, row + 1) for row in chosen]
-        return torch.cat(rows) if rows else self.rows(0, 0)
-
     def parts(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield all rows in parts that take little memory: the first row, and (rows, n). With
         `wanted` (rows,) of bool, parts without a wanted row are left out.
@@ -59,9 +53,6 @@ class TensorOnDevice(Rows):
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         return self.tensor[begin:end]
-
-    def sample(self, step: int) -> torch.Tensor:
-        return self.tensor[::step]
 
 
 class HostRows(Rows):
@@ -114,9 +105,6 @@ class TensorRows(HostRows):
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
         return self.tensor[begin:end]
-
-    def sample(self, step: int) -> torch.Tensor:
-        return self.tensor[::step]
 
     def read(self, first: int, into: torch.Tensor) -> None:
         if into.data_ptr() != self.tensor[first:].data_ptr():

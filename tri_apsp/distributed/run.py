@@ -155,6 +155,10 @@ class _Solve:
         ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first = sum(self.counts[: ranks.rank])
+        self.config = ranks.gather(tuned.with_forced(request.config))[0]
+        self.engine = ranks.together(lambda: engines.choose(self.device, self.config, self.dtype))
+        # Of some rows of this rank: how many there are, their edges, whether these are integers.
+        self.samples = list[tuple[int, int, bool]]()
         self.range = _merged(ranks.gather(ranks.together(self._checked_range)))
         check_negative(self.dtype, self.n, self.range)
         self.plan = self._agreed_plan()
@@ -213,24 +217,33 @@ class _Solve:
         return ranks.together(lambda: target.open(self.first, self.first + self.count))
 
     def _checked_range(self) -> ValueRange:
-        """Return the value range of the weights of this rank, checked."""
-        found = list[ValueRange]()
+        """Return the value range of the weights of this rank, checked; and take samples of them, if
+        values decide on products by exponents.
+        """
+        found, step = list[ValueRange](), -(-self.n // _COUNTED) | 1
+        takes_samples = do_values_decide(self.engine, self.n, self._like())
         for begin, part in self.weights.parts():
             engine = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
             (values,) = engine.value_ranges([part[None]], no_edge(self.dtype))
             row = self.first + begin
             found.append(check_values(part[None], self.request.name, values, row=row))
+            if takes_samples:
+                rows = part[-begin % step :: step].to(self.device)
+                edges = rows[rows < no_edge(self.dtype)]
+                exact = not edges.is_floating_point() or bool((edges == edges.floor()).all())
+                self.samples.append((len(rows), edges.numel(), exact))
         return _merged(found)
+
+    def _like(self) -> torch.Tensor:
+        return torch.empty(0, dtype=self.dtype, device=self.device)
 
     def _agreed_plan(self) -> BlockRowPlan:
         """Return what rank 0 decides, for all ranks."""
         ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
-        config = ranks.gather(tuned.with_forced(request.config))[0]
-        engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
         host = platform.node()
         sharers = ranks.gather(host).count(host)
         self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
-        threshold = self._threshold(engine) if nonnegative else None
+        threshold = self._threshold() if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
             if ranks.rank:
@@ -238,7 +251,7 @@ class _Solve:
             return plan_rows(
                 self.counts,
                 self.weights,
-                dataclasses.replace(request, config=config),
+                dataclasses.replace(request, config=self.config),
                 memory=self.memory,
                 target=self.target,
                 sharers=sharers,
@@ -250,20 +263,14 @@ class _Solve:
         assert plan is not None
         return plan
 
-    def _threshold(self, engine: str) -> int | None:
+    def _threshold(self) -> int | None:
         """Return the threshold of products by exponents, the same on all ranks."""
-        like = torch.empty(0, dtype=self.dtype, device=self.device)
         edges: float | None = None
-        if do_values_decide(engine, self.n, like):
-            sample = self.weights.sample(-(-self.n // _COUNTED) | 1).to(self.device)
-            known = sample[sample < no_edge(self.dtype)]
-            exact = not known.is_floating_point() or bool((known == known.floor()).all())
-            found = self.ranks.gather((len(sample), known.numel(), exact))
-            rows = sum(each[0] for each in found)
+        if samples := [each for own in self.ranks.gather(self.samples) for each in own]:
+            rows, counts, exact = zip(*samples, strict=True)
             # Without the diagonal, which counts as an edge.
-            edges = sum(each[1] for each in found) / rows - 1
-            edges = edges if all(each[2] for each in found) else 0
-        elif not are_supported(engine, like):
+            edges = sum(counts) / sum(rows) - 1 if all(exact) else 0
+        elif not are_supported(self.engine, self._like()):
             return None
         return solve_threshold(edges, self.range.highest_below)
 
