@@ -40,6 +40,14 @@ def test_control_groups_limit_the_free_memory_of_the_cpu(groups: Path) -> None:
     assert device.free_memory(torch.device("cpu")) == 2700
 
 
+def test_a_limit_may_be_taken_away(groups: Path) -> None:
+    (groups / "jobs" / "memory.max").write_text("5000\n")
+    (groups / "jobs" / "memory.current").write_text("3000\n")
+    assert device.free_memory(torch.device("cpu")) == 2000
+    (groups / "jobs" / "memory.max").write_text("max\n")
+    assert device.free_memory(torch.device("cpu")) > 5000
+
+
 def test_without_limits_all_memory_is_free(groups: Path) -> None:
     free = device.free_memory(torch.device("cpu"))
     assert free == pytest.approx(psutil.virtual_memory().available, rel=0.2)

@@ -8,6 +8,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -390,6 +391,8 @@ def _free_of_group(group: Path) -> int:
     facts = dict(line.split() for line in _facts_of_group(group, "memory.stat").splitlines())
     cached = sum(int(facts.get(name, 0)) for name in ("active_file", "inactive_file"))
     limit, used = (_facts_of_group(group, name) for name in ("memory.max", "memory.current"))
+    if not (limit.isdecimal() and used.isdecimal()):  # the limit is gone
+        return sys.maxsize
     return max(0, int(limit) - int(used) + cached)
 
 

@@ -109,7 +109,8 @@ def test_the_distances_of_a_graph_are_known(
         if 1 < n <= 1000:
             found = tri_apsp.shortest_paths(weights.to(part.dtype)).distances
             assert torch.equal(found, part)
-            assert (weights > distances).sum() > n**2 / 3
+            least = n**2 / 3 if workload == Workload.EXPONENTS else 3000
+            assert (weights > distances).sum() > least
     rank._check(rows)
     rows[-1, -1] += 1
     with pytest.raises(WrongResultError, match="1 distances of a rank are wrong"):

@@ -179,8 +179,8 @@ def plan_block_rows(
     total = needed(resident, rows, 0 if in_place else 1) + reserved
     if total > memory and may_stream:
         slots = SLOTS
-        streamed = min(rows, max(side, _STRIP // row), int(_OF_MEMORY * memory) // row)
-        streamed = max(1, streamed)
+        highest = int(_OF_MEMORY * memory) // row
+        streamed = max(1, min(rows, max(side, _STRIP // row), highest))
         most = min(_LARGEST, max(WHOLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
@@ -199,8 +199,8 @@ def plan_block_rows(
             f"{what} of {n} vertices must fit the memory of a device, but need {total} bytes and "
             f"it may take {memory}; {remedy}."
         )
-    if min(chosen, streamed or rows) < side or not side:
-        threshold = None  # of which no product is large enough
+    if not 0 < side <= min(chosen, streamed or rows):  # no product is large enough
+        threshold = None
     return BlockRowPlan(
         way="block rows",
         method="block_rows",

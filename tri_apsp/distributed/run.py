@@ -12,7 +12,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
-from tri_apsp.distributed.arguments import BlockRowRequest
+from tri_apsp.distributed.arguments import BlockRowRequest, shares_memory
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.changed_weights import ChangedWeights
 from tri_apsp.distributed.checkpoint import Checkpoints, State
@@ -460,10 +460,9 @@ class _Solve:
             return True
         if rows is None:  # they are streamed back to where they were
             return False
-        if isinstance(weights, FileRows) or not self.count:
-            return not self.ranks.any(False)
-        own = weights.rows(0, self.count)
-        return not self.ranks.any(own.data_ptr() == rows.data_ptr())
+        if isinstance(weights, FileRows):
+            return True
+        return not self.ranks.any(shares_memory(weights.rows(0, self.count), rows))
 
     def _raise_without_weights(self) -> NoReturn:
         """Raise the error for distances in the memory of the weights."""

@@ -236,17 +236,17 @@ class _Rank:
         """Check the result of a first run, and time others."""
         if self._problem.workload == Workload.CLOSENESS:
             return self._measure_closeness()
-        seconds, plan, waited = self._solves()  # whose rows are gone: rates take their memory
-        waiting = self._largest(waited) / seconds[-1]
+        seconds, plan, ranks = self._solves()  # whose rows are gone: rates take their memory
+        waiting = self._largest(ranks.waited()) / seconds[-1]
         return seconds, {"block": plan.block, "waiting": waiting, **self._rates(plan)}
 
-    def _solves(self) -> tuple[list[float], BlockRowPlan, float]:
-        """Return the seconds of each solve; and the plan and the waiting seconds of the last."""
+    def _solves(self) -> tuple[list[float], BlockRowPlan, _TimedGroup]:
+        """Return the seconds of each solve; and the plan and the ranks of the last."""
         by_exponents = self._problem.workload == Workload.EXPONENTS
         place = torch.device("cpu") if self._problem.workload == Workload.STREAMED else self._device
         rows = torch.empty((self._count, self._problem.n), dtype=self._dtype, device=place)
 
-        def check(found: tuple[BlockRowPlan, float]) -> None:
+        def check(found: tuple[BlockRowPlan, _TimedGroup]) -> None:
             if by_exponents and not found[0].exponents:
                 raise EngineError("weights must be solved by exponents, but direct products won.")
             self._check(rows)
@@ -291,8 +291,8 @@ class _Rank:
                 break
         return seconds[1:] or seconds, found
 
-    def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, float]:
-        """Solve rows in place; return how, and the seconds that this rank waited for others."""
+    def _solve(self, rows: torch.Tensor) -> tuple[BlockRowPlan, _TimedGroup]:
+        """Solve rows in place; return the plan, and the ranks with the timed waits."""
         workload, device = self._problem.workload, self._device
         target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
@@ -301,9 +301,8 @@ class _Rank:
         ranks = _TimedGroup(self._group, device)
         with ranks, nullcontext() if workload == Workload.EXPONENTS else direct_products():
             result = solve_rows(ranks, rows_of_tensor(rows), target, request)
-        synchronize(device)
         assert isinstance(result.plan, BlockRowPlan)
-        return result.plan, ranks.waited()
+        return result.plan, ranks
 
     def _parts(self, rows: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         """Yield the rows in parts that take little memory, with weights and distances of each."""
