@@ -190,8 +190,8 @@ def test_a_forked_child_runs_on_one_thread_and_says_so_once() -> None:
 KERNEL = """
 import numpy
 from tri_apsp.kernels.cpu.value_range import find_extremes
-found = numpy.zeros(3)
-find_extremes(numpy.array([[[1.0, 7.0, 5.0]]]), 6.0, 0.0, found)
+found = numpy.zeros(3, int)
+find_extremes(numpy.array([[[1, 7, 5]]]), 0, 6, 0, found)
 print(*found)
 """
 
@@ -202,7 +202,7 @@ def test_machine_code_is_kept_for_the_user_and_damaged_files_are_written_again(
     environment = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": ""}
     package = Path(tri_apsp.__file__).parent
     before = set(package.rglob("*.nb?"))
-    assert printed(KERNEL, **environment) == "1.0 7.0 5.0\n"
+    assert printed(KERNEL, **environment) == "1 7 5\n"
     kept = sorted(tmp_path.rglob("*.nbi"))
     assert kept
     assert set(package.rglob("*.nb?")) == before
@@ -211,11 +211,11 @@ def test_machine_code_is_kept_for_the_user_and_damaged_files_are_written_again(
         path.write_bytes(content[: len(content) // 2])
     for data in tmp_path.rglob("*.nbc"):
         data.write_bytes(b"")
-    assert printed(KERNEL, **environment) == "1.0 7.0 5.0\n"
+    assert printed(KERNEL, **environment) == "1 7 5\n"
     assert [path.read_bytes() for path in kept] == whole
 
 
 def test_without_a_folder_to_write_to_kernels_are_compiled_in_each_process(tmp_path: Path) -> None:
     nowhere = tmp_path / "a file"
     nowhere.touch()
-    assert printed(KERNEL, NUMBA_CACHE_DIR=str(nowhere)) == "1.0 7.0 5.0\n"
+    assert printed(KERNEL, NUMBA_CACHE_DIR=str(nowhere)) == "1 7 5\n"

@@ -1,5 +1,5 @@
-"""The value range of a tensor is what NumPy computes: by torch, and by the kernel on a GPU or in
-Triton's interpreter.
+"""The value range of a tensor is what NumPy computes: by torch, by the cpu engine, and by the
+kernel on a GPU or in Triton's interpreter.
 """
 
 import warnings
@@ -14,6 +14,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import no_edge
+from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.value_range import ValueRange, value_range
 
@@ -73,9 +74,10 @@ def check_extremes(read: Read, dtype: torch.dtype) -> None:
     tensor.fill_(nearly)
     assert read(tensor) == ValueRange(nearly, nearly)
     for place in ((0, 0, 0), (1, 4, 4), (1, 2, 3)) if dtype.is_floating_point else ():
-        tensor = values((2, 5, 5), dtype)
-        tensor[place] = NAN
-        assert np.isnan(read(tensor, INF, diagonal=True).lowest)
+        for nan in (NAN, -NAN):
+            tensor = values((2, 5, 5), dtype)
+            tensor[place] = nan
+            assert np.isnan(read(tensor, INF, diagonal=True).lowest)
 
 
 @pytest.fixture(autouse=True)
@@ -84,18 +86,29 @@ def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.value_range._SMALL", 1 << 14)
 
 
+def by_cpu_engine(
+    tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False
+) -> ValueRange:
+    return CpuEngine.value_ranges([tensor], below, diagonal=diagonal)[0]
+
+
+on_a_cpu = pytest.mark.parametrize("read", [value_range, by_cpu_engine])
+
+
+@on_a_cpu
 @dtypes
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 90, 90), (40, 25, 25)], ids=str
 )
-def test_torch(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
+def test_layouts(read: Read, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     for layout in LAYOUTS.values():
-        check(value_range, layout(values(shape, dtype)), 7, -50)  # among and below the values
+        check(read, layout(values(shape, dtype)), 7, -50)  # among and below the values
 
 
+@on_a_cpu
 @dtypes
-def test_torch_at_the_ends_of_the_dtype(dtype: torch.dtype) -> None:
-    check_extremes(value_range, dtype)
+def test_the_ends_of_the_dtype(read: Read, dtype: torch.dtype) -> None:
+    check_extremes(read, dtype)
 
 
 @dtypes

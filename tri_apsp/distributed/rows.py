@@ -1,8 +1,10 @@
 """The weights of a rank, and rows of a matrix on the host: in memory or in a file, of any size."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,14 @@ import torch
 
 from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
 from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.memory import empty
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 # Values of a task that copies them, and its operations for run_tasks.
 _PART, _PASS = 1 << 20, 8
-# Values that are read at a time; two parts of a file are in memory.
-_READ = 1 << 26
+# Values of parts that are in memory at a time, and threads that read parts of a file.
+_READ, _READERS = 1 << 26, 8
 
 
 class Rows(ABC):
@@ -38,10 +41,15 @@ class Rows(ABC):
         """Yield all rows in parts that take little memory: the first row, and (rows, n). With
         `wanted` (rows,) of bool, parts without a wanted row are left out.
         """
-        step = max(1, _READ // max(1, self.shape[1]))
+        for begin, end in self._parts(_READ, wanted):
+            yield begin, self.rows(begin, end)
+
+    def _parts(self, size: int, wanted: Array | None) -> Iterator[tuple[int, int]]:
+        """Yield the first row and the end of parts of `size` values."""
+        step = max(1, size // max(1, self.shape[1]))
         for begin in range(0, self.shape[0], step):
             if wanted is None or wanted[begin : begin + step].any():
-                yield begin, self.rows(begin, min(begin + step, self.shape[0]))
+                yield begin, min(begin + step, self.shape[0])
 
 
 class TensorOnDevice(Rows):
@@ -126,14 +134,27 @@ class StoredRows(HostRows):
     """Rows in a file."""
 
     def parts(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
-        """As Rows.parts; the next part is read while the caller uses one."""
-        pool = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
-        parts = super().parts(wanted)
+        """As Rows.parts. The next parts are read while the caller uses one, by threads of their
+        own: in those of run_tasks, the caller's work would wait for the disk.
+        """
+        parts = self._parts(_READ // (_READERS + 1), wanted)
+        pool = ThreadPoolExecutor(_READERS, thread_name_prefix="tri_apsp-read")
+
+        def read(begin: int, end: int) -> torch.Tensor:
+            found = empty((end - begin, self.shape[1]), self.dtype, torch.device("cpu"))
+            self._read(begin, found.numpy())
+            return found
+
+        def begun(count: int) -> list[tuple[int, Future[torch.Tensor]]]:
+            return [(part[0], pool.submit(read, *part)) for part in islice(parts, count)]
+
         try:
-            reading = pool.submit(next, parts, None)
-            while (part := reading.result()) is not None:
-                reading = pool.submit(next, parts, None)
-                yield part
+            reading = deque(begun(_READERS))
+            while reading:
+                begin, part = reading.popleft()
+                values = part.result()
+                reading.extend(begun(1))
+                yield begin, values
         finally:
             pool.shutdown(cancel_futures=True)
 

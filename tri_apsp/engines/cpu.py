@@ -328,20 +328,28 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     if not tensor.numel():
         return ValueRange(0, 0)
     values, (smallest, largest) = tensor.numpy(), limits(tensor.dtype)
-    bounds = (values.dtype.type(x) for x in (largest if below is None else below, smallest))
-    parts, below_and_smallest = _parts_of(values), tuple(bounds)
-    found = np.zeros((len(parts), 3), values.dtype)
-    tasks = [
-        (values[part], *below_and_smallest, row) for part, row in zip(parts, found, strict=True)
-    ]
+    bounds = np.array([largest if below is None else below, smallest], values.dtype)
+    is_float = tensor.is_floating_point()
+    bits = values.view(f"i{values.itemsize}") if is_float else values
+    mask = bits.dtype.type(np.iinfo(bits.dtype).max if is_float else 0)
+    limit, least = _flipped(bounds.view(bits.dtype), mask)
+    parts = _parts_of(bits)
+    keys = np.empty((len(parts), 3), bits.dtype)
+    tasks = [(bits[part], mask, limit, least, row) for part, row in zip(parts, keys, strict=True)]
     run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
-    lowest, (_, highest, bounded) = found[:, 0].min().item(), found.max(axis=0).tolist()
+    extremes = np.array([keys[:, 0].min(), *keys[:, 1:].max(axis=0)], bits.dtype)
+    lowest, highest, bounded = _flipped(extremes, mask).view(values.dtype).tolist()
     return ValueRange(
-        lowest,
+        lowest if highest == highest else highest,  # NaN, if any is
         highest,
         None if below is None or bounded == smallest else bounded,
         values.diagonal(axis1=1, axis2=2).min().item() if diagonal else None,
     )
+
+
+def _flipped(bits: Array, mask: Any) -> Array:
+    """Return the keys of bits, or the bits of keys; see find_extremes."""
+    return np.where(bits < 0, bits ^ mask, bits)
 
 
 def _parts_of(values: Array) -> list[tuple[slice, slice]]:
