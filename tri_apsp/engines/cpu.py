@@ -37,8 +37,8 @@ _PACKED_ROWS = 96
 _GRADIENT_PART = 64
 # The time of one step of a sum, and of reading a value from memory, in min-plus operations.
 _STEP, _PASS = 32, 8
-# Values of a task that reads them once.
-_PART = 1 << 18
+# Values of a task that reads them once: at least, and at most if each thread has two tasks.
+_LEAST_PART, _MOST_PART = 1 << 18, 1 << 20
 
 
 class CpuEngine(Engine):
@@ -355,7 +355,8 @@ def _flipped(bits: Array, mask: Any) -> Array:
 def _parts_of(values: Array) -> list[tuple[slice, slice]]:
     """Return the parts of values (batch, m, n), that tasks read once: some graphs, or some rows."""
     batch, m, n = values.shape
-    graphs, rows = max(1, _PART // max(1, m * n)), max(1, _PART // max(1, n))
+    size = max(_LEAST_PART, min(_MOST_PART, values.size // (2 * thread_count())))
+    graphs, rows = max(1, size // max(1, m * n)), max(1, size // max(1, n))
     return [
         (slice(item, item + graphs), slice(first, first + rows))
         for item in range(0, batch, graphs)
