@@ -119,8 +119,7 @@ def select(
         in_memory=plan.in_memory,
     )
     if chosen[0].type == "cpu":  # ranks share its cores
-        share = len(chosen)
-        rates = dataclasses.replace(rates, product=rates.product / share, host=rates.host / share)
+        rates = dataclasses.replace(rates, product=rates.product / len(chosen))
     expected = predict(
         rates,
         n,

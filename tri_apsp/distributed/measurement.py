@@ -1,7 +1,9 @@
 """The rates of this machine that a prediction needs, measured in a part of a second."""
 
+import functools
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -33,7 +35,7 @@ def measure_rates(
     """Return the rates of a solve.
 
     Args:
-        devices: of the ranks; the first is measured.
+        devices: of the ranks. Strips are measured on all at once, the rest on the first.
         weights: of the first rank.
         config: of the engine.
         block: vertices of a pivot block.
@@ -69,7 +71,9 @@ def measure_rates(
 
         copy = moved / _seconds(both_ways, device)
     if strip and isinstance(weights, HostRows):
-        host = _host_rate(weights, strip, in_memory=in_memory)
+        with ThreadPoolExecutor(len(devices)) as pool:  # they share the bandwidth of the host
+            rate_of = functools.partial(_host_rate, weights, strip, in_memory=in_memory)
+            host = min(pool.map(rate_of, devices))
     if len(devices) > 1 and device.type == "cuda":
         given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
         taken = taken.to(devices[1])
@@ -77,14 +81,16 @@ def measure_rates(
     return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
 
 
-def _host_rate(weights: HostRows, strip: int, *, in_memory: bool) -> float:
-    """Return the bytes per second of some rows that are read, and written elsewhere, in strips."""
-    n, dtype, cpu = weights.shape[1], weights.dtype, torch.device("cpu")
+def _host_rate(weights: HostRows, strip: int, device: torch.device, *, in_memory: bool) -> float:
+    """Return the bytes per second of some rows that are read, and written elsewhere, in strips.
+    They go through the device, since its copies take bandwidth of the host too.
+    """
+    n, dtype = weights.shape[1], weights.dtype
     visit = Visit(0, min(weights.shape[0], STRIPS * strip), first=True)
     if in_memory:
         weights = TensorRows(torch.ones((visit.end, n), dtype=dtype))
     target = TensorRows(torch.empty((visit.end, n), dtype=dtype))
-    like = torch.empty((1, 0, n), dtype=dtype)
+    like = torch.empty((1, 0, n), dtype=dtype, device=device)
     rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)
 
     def visit_all() -> None:
@@ -94,7 +100,7 @@ def _host_rate(weights: HostRows, strip: int, *, in_memory: bool) -> float:
         rows.finish()
 
     try:
-        return visit.end * n * dtype.itemsize / _seconds(visit_all, cpu)
+        return visit.end * n * dtype.itemsize / _seconds(visit_all, device)
     finally:
         rows.close()
 

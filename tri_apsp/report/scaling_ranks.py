@@ -29,6 +29,7 @@ from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import STRIPS, measure_rates
+from tri_apsp.distributed.model import Rates
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
@@ -357,10 +358,12 @@ class _Rank:
         device, n = self._device, self._problem.n
         some = max(1, _VALUES // n, STRIPS * plan.strip)
         weights = TensorRows(torch.ones((min(some, self._count), n), dtype=self._dtype))
-        samples = [
-            measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
-            for _ in range(_TIMINGS)
-        ]
+        samples = list[Rates]()
+        for _ in range(_TIMINGS):
+            self._largest(0.0)
+            samples.append(
+                measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
+            )
         rates = {name: median(getattr(each, name) for each in samples) for name in RATES[:4]}
         if self._problem.ranks > 1:
             message = torch.ones((plan.block, n), dtype=self._dtype, device=device)
