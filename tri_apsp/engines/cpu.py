@@ -334,7 +334,7 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     mask = bits.dtype.type(np.iinfo(bits.dtype).max if is_float else 0)
     limit, least = _flipped(bounds.view(bits.dtype), mask)
     parts = _parts_of(bits)
-    keys = np.empty((len(parts), 3), bits.dtype)
+    keys = np.zeros((len(parts), 3), bits.dtype)
     tasks = [(bits[part], mask, limit, least, row) for part, row in zip(parts, keys, strict=True)]
     run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
     extremes = np.array([keys[:, 0].min(), *keys[:, 1:].max(axis=0)], bits.dtype)
