@@ -12,8 +12,8 @@ import torch
 from distributed.checkpoints import interrupted
 
 import tri_apsp
-from tri_apsp.distributed import rows as rows_module
-from tri_apsp.distributed import run, threads
+from tri_apsp.distributed import rows, run, threads
+from tri_apsp.distributed.rows import FileRows
 from tri_apsp.graphs.npy_file import NpyFile
 
 N = 300
@@ -173,13 +173,13 @@ def test_edges_of_some_rows_decide_on_products_by_exponents(fraction, tmp_path, 
     monkeypatch.setattr(run, "do_values_decide", lambda *facts: True)
     monkeypatch.setattr(run, "solve_threshold", lambda edges, highest: found.append(edges))
     monkeypatch.setattr(run, "_COUNTED", 50)  # every seventh row
-    monkeypatch.setattr(rows_module, "_READ", 40 * N)
+    monkeypatch.setattr(rows, "_FILE_VALUES", 40 * N)
     weights = cases.tensor(cases.random_graph(N, degree=20), torch.float32) + fraction
     np.save(tmp_path / "w.npy", weights.numpy())
     for graph in (weights, tmp_path / "w.npy"):
         tri_apsp.shortest_paths(graph, devices=["cpu"] * 2)
-    rows = torch.cat([part[::7] for part in weights.split(N // 2)])
-    edges = 0 if fraction else int((rows < cases.INF).sum()) / len(rows) - 1
+    counted = torch.cat([part[::7] for part in weights.split(N // 2)])
+    edges = 0 if fraction else int((counted < cases.INF).sum()) / len(counted) - 1
     assert found == [edges] * 4
 
 
@@ -239,16 +239,55 @@ def test_a_full_disk(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_select_predicts():
+def test_select_predicts(tmp_path):
     weights = cases.tensor(cases.random_graph(N), torch.float32)
     plan = tri_apsp.select(weights, devices=["cpu"] * 2)
     assert (plan.way, plan.is_streamed) == ("block rows", False)
     assert 0 < plan.expected.seconds < 60
     assert plan.expected.bound in ("products", "critical path")
-    out = torch.empty_like(weights)
-    plan = tri_apsp.select(weights, out=out, memory=streamed(torch.float32))
-    assert plan.is_streamed
-    assert plan.expected.shares["host"] > 0
+    np.save(tmp_path / "w.npy", weights.numpy())
+    for graph in (weights, tmp_path / "w.npy"):
+        plan = tri_apsp.select(
+            graph,
+            devices=["cpu"] * 2,
+            out=torch.empty_like(weights),
+            memory=streamed(torch.float32),
+        )
+        assert plan.is_streamed
+        assert plan.expected.shares["host"] > 0
+
+
+class TestPartsOfAFile:
+    """Which are read ahead, by more threads than there are parts or by fewer."""
+
+    @pytest.fixture
+    def file(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(rows, "_FILE_VALUES", 10 * 3 * 7)  # three rows of seven
+        self.values = np.arange(50 * 7, dtype=np.float32).reshape(50, 7)
+        np.save(tmp_path / "w.npy", self.values)
+        self.path, self.begun = tmp_path / "w.npy", threading.active_count()
+        yield FileRows(NpyFile(self.path), 2, 46, "weights")
+        assert threading.active_count() == self.begun
+
+    def test_come_in_order(self, file):
+        found = list(file.parts())
+        assert [begin for begin, _ in found] == list(range(0, 44, 3))
+        assert np.array_equal(torch.cat([part for _, part in found]), self.values[2:46])
+
+    def test_of_wanted_rows(self, file):
+        wanted = np.zeros(44, bool)
+        wanted[[4, 43]] = True
+        assert [begin for begin, _ in file.parts(wanted)] == [3, 42]
+        assert not list(file.parts(np.zeros(44, bool)))
+
+    def test_end_where_the_caller_does(self, file):
+        for _ in file.parts():
+            break
+
+    def test_raise_where_the_file_ends(self, file):
+        os.truncate(self.path, self.path.stat().st_size - 20 * 28)
+        with pytest.raises(tri_apsp.InputError, match="shorter than it was"):
+            list(file.parts())
 
 
 WEIGHTS = torch.ones(8, 8)

@@ -84,6 +84,7 @@ def check_extremes(read: Read, dtype: torch.dtype) -> None:
 def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tensors of these tests are read in several parts too."""
     monkeypatch.setattr("tri_apsp.value_range._SMALL", 1 << 14)
+    monkeypatch.setattr("tri_apsp.engines.cpu._LEAST_PART", 20)
 
 
 def by_cpu_engine(
@@ -102,7 +103,7 @@ on_a_cpu = pytest.mark.parametrize("read", [value_range, by_cpu_engine])
 )
 def test_layouts(read: Read, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     for layout in LAYOUTS.values():
-        check(read, layout(values(shape, dtype)), 7, -50)  # among and below the values
+        check(read, layout(values(shape, dtype)), 7, 0, -50)  # among and below the values
 
 
 @on_a_cpu
@@ -111,16 +112,25 @@ def test_the_ends_of_the_dtype(read: Read, dtype: torch.dtype) -> None:
     check_extremes(read, dtype)
 
 
+@on_a_cpu
 @dtypes
-def test_nothing_and_no_edges(dtype: torch.dtype) -> None:
+def test_nothing_and_no_edges(read: Read, dtype: torch.dtype) -> None:
     for shape in ((0, 3, 3), (2, 0, 0), (2, 0, 3), (2, 3, 0)):
-        assert value_range(
+        assert read(
             torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]
         ) == ValueRange(0, 0)
     infinity = no_edge(dtype)
-    assert value_range(
+    assert read(
         torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True
     ) == ValueRange(infinity, infinity, None, infinity)
+
+
+@on_a_cpu
+def test_negative_zero_is_not_below_zero(read: Read) -> None:
+    tensor = torch.tensor([[[-0.0, 0.0], [-3.0, 2.0]]])
+    for zero in (0, 0.0, -0.0):
+        assert read(tensor, zero) == ValueRange(-3, 2, -3)
+        assert read(tensor[:, :1], zero) == ValueRange(0, 0)
 
 
 @dtypes

@@ -27,10 +27,10 @@ from tri_apsp.distributed.arguments import (
 )
 from tri_apsp.distributed.communicator import Communicator, SingleRank
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.measurement import measure_rates
+from tri_apsp.distributed.measurement import measure_host, measure_rates
 from tri_apsp.distributed.model import predict
 from tri_apsp.distributed.plan import BlockRowPlan, usable_memory
-from tri_apsp.distributed.rows import FileRows, Rows, TensorOnDevice, rows_of_tensor
+from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, rows_of_tensor
 from tri_apsp.distributed.run import plan_rows, solve_rows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
@@ -110,14 +110,11 @@ def select(
     )
     if not n:
         return plan
-    rates = measure_rates(
-        chosen,
-        rows[0],
-        plan.config,
-        block=plan.block,
-        strip=plan.strip,
-        in_memory=plan.in_memory,
-    )
+    rates = measure_rates(chosen, rows[0], plan.config, block=plan.block, strip=plan.strip)
+    if plan.is_streamed:
+        assert isinstance(rows[0], HostRows)
+        host = measure_host(chosen, rows[0], plan.strip, in_memory=plan.in_memory)
+        rates = dataclasses.replace(rates, host=host)
     if chosen[0].type == "cpu":  # ranks share its cores
         rates = dataclasses.replace(rates, product=rates.product / len(chosen))
     expected = predict(

@@ -1,6 +1,5 @@
 """The rates of this machine that a prediction needs, measured in a part of a second."""
 
-import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,19 +29,17 @@ def measure_rates(
     *,
     block: int,
     strip: int,
-    in_memory: bool = False,
 ) -> Rates:
-    """Return the rates of a solve.
+    """Return the rates of a solve, but for that of the host.
 
     Args:
-        devices: of the ranks. Strips are measured on all at once, the rest on the first.
+        devices: of the ranks; the first is measured.
         weights: of the first rank.
         config: of the engine.
         block: vertices of a pivot block.
         strip: rows that are streamed at a time; 0: all stay on the device.
-        in_memory: see BlockRowPlan.
 
-    Cost: three to six products, closures and copies of 64 MiB; some strips are read.
+    Cost: three to six products, closures and copies of 64 MiB.
     """
     device, dtype, n = devices[0], weights.dtype, weights.shape[1]
     columns, rows = min(n, _COLUMNS), max(1, strip or weights.shape[0])
@@ -56,7 +53,7 @@ def measure_rates(
     diagonal = block_of(block, block)
     closing = engines.make(MatrixSpec(block, dtype, device, nonnegative=True), config)
     closure = _seconds(lambda: METHODS["kleene"].solve(diagonal, closing, Observer()), device)
-    copy = host = broadcast = float("inf")
+    copy = broadcast = float("inf")
     height = max(1, min(weights.shape[0], _BYTES // max(1, n * dtype.itemsize)))
     moved = height * n * dtype.itemsize
     if device.type == "cuda" and isinstance(weights, HostRows):
@@ -70,39 +67,49 @@ def measure_rates(
             streams[1].run(lambda: far[1].copy_(near[1][0], non_blocking=True), queued)
 
         copy = moved / _seconds(both_ways, device)
-    if strip and isinstance(weights, HostRows):
-        with ThreadPoolExecutor(len(devices)) as pool:  # they share the bandwidth of the host
-            rate_of = functools.partial(_host_rate, weights, strip, in_memory=in_memory)
-            host = min(pool.map(rate_of, devices))
     if len(devices) > 1 and device.type == "cuda":
         given, taken = block_of(height, n), torch.empty((1, height, n), dtype=dtype)
         taken = taken.to(devices[1])
         broadcast = moved / _seconds(lambda: taken.copy_(given), device)
-    return Rates(rows * columns * block / product, block**3 / closure, copy, host, broadcast)
+    rate, closing_rate = rows * columns * block / product, block**3 / closure
+    return Rates(rate, closing_rate, copy=copy, broadcast=broadcast)
 
 
-def _host_rate(weights: HostRows, strip: int, device: torch.device, *, in_memory: bool) -> float:
-    """Return the bytes per second of some rows that are read, and written elsewhere, in strips.
-    They go through the device, since its copies take bandwidth of the host too.
+def measure_host(
+    devices: list[torch.device], weights: HostRows, strip: int, *, in_memory: bool = False
+) -> float:
+    """Return the bytes of rows per second that a rank reads and writes on the host, while all
+    ranks do: they share the bandwidth of its memory, also with the copies of their devices.
+
+    Args:
+        devices, weights, strip: as in measure_rates.
+        in_memory: see BlockRowPlan.
+
+    Cost: 16 strips for each device are read and written, which takes the memory of 8.
     """
     n, dtype = weights.shape[1], weights.dtype
     visit = Visit(0, min(weights.shape[0], STRIPS * strip), first=True)
-    if in_memory:
-        weights = TensorRows(torch.ones((visit.end, n), dtype=dtype))
-    target = TensorRows(torch.empty((visit.end, n), dtype=dtype))
-    like = torch.empty((1, 0, n), dtype=dtype, device=device)
-    rows = StreamedRows(weights, target, unchanged, like, strip=strip, slots=SLOTS)
 
-    def visit_all() -> None:
+    def streamed(device: torch.device) -> StreamedRows:
+        own = TensorRows(torch.ones((visit.end, n), dtype=dtype))
+        source = own if in_memory or isinstance(weights, TensorRows) else weights
+        like = torch.empty((1, 0, n), dtype=dtype, device=device)
+        return StreamedRows(source, own, unchanged, like, strip=strip, slots=SLOTS)
+
+    def visit_all(rows: StreamedRows) -> None:
         rows.announce([visit])
         for _ in rows.visit(visit):
             pass
         rows.finish()
 
+    ranks = [streamed(device) for device in devices]
     try:
-        return visit.end * n * dtype.itemsize / _seconds(visit_all, device)
+        with ThreadPoolExecutor(len(ranks)) as pool:
+            seconds = _seconds(lambda: list(pool.map(visit_all, ranks)), devices[0])
     finally:
-        rows.close()
+        for rows in ranks:
+            rows.close()
+    return visit.end * n * dtype.itemsize / seconds
 
 
 def _seconds(call: Callable[[], object], device: torch.device) -> float:

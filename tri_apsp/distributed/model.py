@@ -28,8 +28,8 @@ class Rates:
         product: min-plus operations of a product on one device.
         closure: n^3 of the closure of a diagonal block on one device.
         copy: bytes between the host and a device, in each direction at once.
-        host: bytes of rows that one rank reads on the host and writes there at the same time, while
-            they are copied to its device and back.
+        host: bytes of rows that one rank reads and writes on the host, in each direction at once,
+            while its device copies them.
         broadcast: bytes that a rank sends to all others.
         latency: seconds until a broadcast begins.
         held: the share of a device that a broadcast takes while it is awaited.

@@ -18,8 +18,10 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 
 # Values of a task that copies them, and its operations for run_tasks.
 _PART, _PASS = 1 << 20, 8
-# Values of parts that are in memory at a time, and threads that read parts of a file.
-_READ, _READERS = 1 << 26, 8
+# Values of a part of rows, and of all parts of a file that are in memory at a time.
+_PART_VALUES, _FILE_VALUES = 1 << 26, 1 << 26
+# Threads that read parts of a file.
+_READERS = 8
 
 
 class Rows(ABC):
@@ -41,10 +43,10 @@ class Rows(ABC):
         """Yield all rows in parts that take little memory: the first row, and (rows, n). With
         `wanted` (rows,) of bool, parts without a wanted row are left out.
         """
-        for begin, end in self._parts(_READ, wanted):
+        for begin, end in self._ranges(_PART_VALUES, wanted):
             yield begin, self.rows(begin, end)
 
-    def _parts(self, size: int, wanted: Array | None) -> Iterator[tuple[int, int]]:
+    def _ranges(self, size: int, wanted: Array | None) -> Iterator[tuple[int, int]]:
         """Yield the first row and the end of parts of `size` values."""
         step = max(1, size // max(1, self.shape[1]))
         for begin in range(0, self.shape[0], step):
@@ -86,9 +88,13 @@ class HostRows(Rows):
         """Block until the disk has what was written."""
 
     def rows(self, begin: int, end: int) -> torch.Tensor:
-        found = torch.empty((end - begin, self.shape[1]), dtype=self.dtype)
+        found = self._empty(begin, end)
         self.read(begin, found)
         return found
+
+    def _empty(self, begin: int, end: int) -> torch.Tensor:
+        """Return memory for some rows."""
+        return empty((end - begin, self.shape[1]), self.dtype, torch.device("cpu"))
 
     @abstractmethod
     def _read(self, first: int, into: Array) -> None: ...
@@ -135,26 +141,27 @@ class StoredRows(HostRows):
 
     def parts(self, wanted: Array | None = None) -> Iterator[tuple[int, torch.Tensor]]:
         """As Rows.parts. The next parts are read while the caller uses one, by threads of their
-        own: in those of run_tasks, the caller's work would wait for the disk.
+        own: in those of run_tasks, reads would delay the caller's tasks.
         """
-        parts = self._parts(_READ // (_READERS + 1), wanted)
         pool = ThreadPoolExecutor(_READERS, thread_name_prefix="tri_apsp-read")
+        # One part of each thread, the next in turn, and the one that the caller has.
+        ranges = self._ranges(_FILE_VALUES // (_READERS + 2), wanted)
 
         def read(begin: int, end: int) -> torch.Tensor:
-            found = empty((end - begin, self.shape[1]), self.dtype, torch.device("cpu"))
+            found = self._empty(begin, end)
             self._read(begin, found.numpy())
             return found
 
-        def begun(count: int) -> list[tuple[int, Future[torch.Tensor]]]:
-            return [(part[0], pool.submit(read, *part)) for part in islice(parts, count)]
+        def submitted(count: int) -> list[tuple[int, Future[torch.Tensor]]]:
+            return [(each[0], pool.submit(read, *each)) for each in islice(ranges, count)]
 
         try:
-            reading = deque(begun(_READERS))
-            while reading:
-                begin, part = reading.popleft()
-                values = part.result()
-                reading.extend(begun(1))
-                yield begin, values
+            coming = deque(submitted(_READERS))
+            while coming:
+                begin, part = coming.popleft()
+                rows = part.result()
+                coming.extend(submitted(1))
+                yield begin, rows
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -37,7 +37,7 @@ _PACKED_ROWS = 96
 _GRADIENT_PART = 64
 # The time of one step of a sum, and of reading a value from memory, in min-plus operations.
 _STEP, _PASS = 32, 8
-# Values of a task that reads them once: at least, and at most if each thread has two tasks.
+# The least and the most values of a task that reads them once; each thread has two tasks if it can.
 _LEAST_PART, _MOST_PART = 1 << 18, 1 << 20
 
 
@@ -64,7 +64,8 @@ class CpuEngine(Engine):
     def copied(cls, weights: torch.Tensor) -> torch.Tensor:
         copy = empty(weights.shape, weights.dtype, weights.device)
         to, values = copy.numpy(), weights.numpy()
-        tasks: list[CpuTask] = [(to[part], values[part]) for part in _parts_of(values)]
+        parts = _parts_of(values, thread_count())
+        tasks: list[CpuTask] = [(to[part], values[part]) for part in parts]
         run_tasks(np.copyto, tasks, _PASS * values.size, thread_count())
         return copy
 
@@ -72,7 +73,8 @@ class CpuEngine(Engine):
         # By NumPy: threads of torch wait for their next work on cores that ours need.
         for target, source in copies:
             to, values = target.numpy(), source.numpy()
-            tasks: list[CpuTask] = [(to[part], values[part]) for part in _parts_of(values)]
+            parts = _parts_of(values, self._threads)
+            tasks: list[CpuTask] = [(to[part], values[part]) for part in parts]
             run_tasks(np.copyto, tasks, _PASS * values.size, self._threads)
 
     @classmethod
@@ -328,34 +330,39 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     if not tensor.numel():
         return ValueRange(0, 0)
     values, (smallest, largest) = tensor.numpy(), limits(tensor.dtype)
-    bounds = np.array([largest if below is None else below, smallest], values.dtype)
     is_float = tensor.is_floating_point()
-    bits = values.view(f"i{values.itemsize}") if is_float else values
-    mask = bits.dtype.type(np.iinfo(bits.dtype).max if is_float else 0)
-    limit, least = _flipped(bounds.view(bits.dtype), mask)
-    parts = _parts_of(bits)
-    keys = np.zeros((len(parts), 3), bits.dtype)
-    tasks = [(bits[part], mask, limit, least, row) for part, row in zip(parts, keys, strict=True)]
+    kind = np.dtype(f"i{values.itemsize}") if is_float else values.dtype
+    mask = kind.type(np.iinfo(kind).max if is_float else 0)
+    # -0.0 is not below 0.
+    bounds = np.array([largest if below is None else below or -0.0, smallest], values.dtype)
+    below_and_smallest = _keys(bounds.view(kind), mask)
+    parts = _parts_of(values, thread_count())
+    found = np.zeros((len(parts), 3), kind)
+    tasks = [
+        (values.view(kind)[part], mask, *below_and_smallest, row)
+        for part, row in zip(parts, found, strict=True)
+    ]
     run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
-    extremes = np.array([keys[:, 0].min(), *keys[:, 1:].max(axis=0)], bits.dtype)
-    lowest, highest, bounded = _flipped(extremes, mask).view(values.dtype).tolist()
+    extremes = np.array([found[:, 0].min(), *found[:, 1:].max(axis=0)], kind)
+    # The keys of keys are the values.
+    lowest, highest, bounded = _keys(extremes, mask).view(values.dtype).tolist()
     return ValueRange(
-        lowest if highest == highest else highest,  # NaN, if any is
+        lowest if highest == highest else highest,  # NaN is beyond infinity
         highest,
         None if below is None or bounded == smallest else bounded,
         values.diagonal(axis1=1, axis2=2).min().item() if diagonal else None,
     )
 
 
-def _flipped(bits: Array, mask: Any) -> Array:
-    """Return the keys of bits, or the bits of keys; see find_extremes."""
-    return np.where(bits < 0, bits ^ mask, bits)
+def _keys(values: Array, mask: Any) -> Array:
+    """Return the keys of find_extremes."""
+    return np.where(values < 0, values ^ mask, values)
 
 
-def _parts_of(values: Array) -> list[tuple[slice, slice]]:
+def _parts_of(values: Array, threads: int) -> list[tuple[slice, slice]]:
     """Return the parts of values (batch, m, n), that tasks read once: some graphs, or some rows."""
     batch, m, n = values.shape
-    size = max(_LEAST_PART, min(_MOST_PART, values.size // (2 * thread_count())))
+    size = max(_LEAST_PART, min(_MOST_PART, values.size // (2 * threads)))
     graphs, rows = max(1, size // max(1, m * n)), max(1, size // max(1, n))
     return [
         (slice(item, item + graphs), slice(first, first + rows))

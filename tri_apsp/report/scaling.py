@@ -229,6 +229,7 @@ class _Scaling:
         title: of both.
         runs: by case, then by n and ranks.
         strong: those of strong scaling.
+        streamed: those of streamed rows.
         alone: those of them by one rank, by n.
         fitted_to: those that the model is fitted to.
         model: the fitted rates.
@@ -245,6 +246,7 @@ class _Scaling:
             key=lambda run: ([*_CASES].index(run.case), run.base, run.solve.n, run.solve.ranks),
         )
         self.strong = [run for run in self.runs if run.case in (_STRONG, _EXPONENTS)]
+        self.streamed = [run for run in self.runs if run.case == _STREAMED]
         self.alone = {run.solve.n: run for run in self.strong if run.solve.ranks == 1}
         most, largest = _FITTED_CPU if on_cpu else _FITTED_GPU, self.strong[-1].solve.n
         few = [run for run in self.strong if run.solve.ranks <= most]
@@ -401,14 +403,16 @@ def _simulated(scaling: _Scaling, solve: Solve) -> str:
 
 
 def _rates(scalings: Sequence[_Scaling]) -> str:
-    """Return the rates at the largest n by the most ranks, with those that are fitted."""
+    """Return the rates at the largest n by the most ranks, with those that are fitted, of rows
+    that stay and of those that are streamed.
+    """
     lines = []
     for each in scalings:
-        rates = dataclasses.asdict(each.model.rates(each.strong[-1].solve))
-        lines.append(
-            [each.title, *(f"{x:.3g}" if math.isfinite(x) else "-" for x in rates.values())]
-        )
-    header = ["", *(field.name for field in dataclasses.fields(Rates))]
+        for run in (each.strong[-1], *each.streamed[-1:]):
+            rates = dataclasses.asdict(each.model.rates(run.solve)).values()
+            cells = [f"{x:.3g}" if math.isfinite(x) else "-" for x in rates]
+            lines.append([each.title, run.case, run.solve.n, run.solve.ranks, *cells])
+    header = ["", "case", "n", "ranks", *(field.name for field in dataclasses.fields(Rates))]
     about = (
         "Of the largest n by the most ranks; product, held and setup are those of the model. "
         "Operations or bytes per second; latency and setup in seconds; - for what it does not need."
@@ -426,9 +430,12 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
             rates = dataclasses.replace(rates, broadcast=_NETWORK_BYTES, latency=_NETWORK_LATENCY)
         plans = {n: _plan(n, dtype, ranks, config, target.device) for n in _FORECAST_SIZES}
         resident = [n for n, plan in plans.items() if not plan.is_streamed]
-        streamed = [n for n, plan in plans.items() if plan.is_streamed]
+        streamed = [n for n, plan in plans.items() if plan.is_streamed and scaling.streamed]
         for n in (*resident[-_FORECAST_ROWS:], *streamed[:1]):
             block, is_streamed = plans[n].block, plans[n].is_streamed
+            if is_streamed:
+                of_host = scaling.streamed[-1].solve.rates
+                rates = dataclasses.replace(rates, copy=of_host.copy, host=of_host.host)
             solve = Solve(n, dtype.itemsize, ranks, block, is_streamed, rates)
             found = forecast(scaling.model, solve)
             size = byte_size(n * n * dtype.itemsize / ranks)
@@ -439,7 +446,8 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
             lines.append([*line, f"{found.most_ranks:.0f}", f"{found.failure:.2g}"])
     about = (
         f"Assumed for more than {_HOST_GPUS} GPUs: a network that brings "
-        f"{amount(_NETWORK_BYTES)}B/s to each. Network: what each GPU must receive so that "
+        f"{amount(_NETWORK_BYTES)}B/s to each. Rows on the host have the copy and host rates "
+        "above. Network: what each GPU must receive so that "
         "products hide it; - if they cannot. Rows keep at most so many GPUs busy: beyond, blocks "
         "in two dimensions are faster. Fails: the probability, if a GPU fails every 50,700 hours."
     )

@@ -28,8 +28,7 @@ from tri_apsp.device import cpu_count, current, synchronize
 from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
-from tri_apsp.distributed.measurement import STRIPS, measure_rates
-from tri_apsp.distributed.model import Rates
+from tri_apsp.distributed.measurement import STRIPS, measure_host, measure_rates
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows, rows_of_tensor
@@ -352,19 +351,21 @@ class _Rank:
             raise WrongResultError(f"{wrong} distances of a rank are wrong")
 
     def _rates(self, plan: BlockRowPlan) -> dict[str, float]:
-        """Return the rates of this rank, which all ranks measure at the same time, and those of a
-        broadcast.
+        """Return the rates of this rank, which all ranks measure at the same time; the least of the
+        host of all; and those of a broadcast.
         """
         device, n = self._device, self._problem.n
         some = max(1, _VALUES // n, STRIPS * plan.strip)
         weights = TensorRows(torch.ones((min(some, self._count), n), dtype=self._dtype))
-        samples = list[Rates]()
-        for _ in range(_TIMINGS):
-            self._largest(0.0)
-            samples.append(
-                measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
-            )
-        rates = {name: median(getattr(each, name) for each in samples) for name in RATES[:4]}
+        samples = [
+            measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
+            for _ in range(_TIMINGS)
+        ]
+        found = ("product", "closure", "copy")
+        rates = {name: median(getattr(each, name) for each in samples) for name in found}
+        if plan.is_streamed:
+            self._largest(0.0)  # so that all ranks begin together
+            rates["host"] = -self._largest(-measure_host([device], weights, plan.strip))
         if self._problem.ranks > 1:
             message = torch.ones((plan.block, n), dtype=self._dtype, device=device)
             latency = self._broadcast_seconds(message[:1, :1].clone())
