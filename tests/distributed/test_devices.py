@@ -125,7 +125,7 @@ def test_rows_of_a_file_stay_in_memory(tmp_path, count, monkeypatch):
         tri_apsp.shortest_paths(path, out=out, negative_cycles="mark", **call)
         expected = tri_apsp.shortest_paths(w, negative_cycles="mark").distances
         assert np.array_equal(np.load(out), expected)
-        with pytest.raises(tri_apsp.NegativeCycleError, match="without overwrite") as raised:
+        with pytest.raises(tri_apsp.NegativeCycleError, match="restore them first") as raised:
             tri_apsp.shortest_paths(path, overwrite=True, **call)
         assert set(cycle) & set(raised.value.vertices)
 
@@ -294,10 +294,29 @@ WEIGHTS = torch.ones(8, 8)
 
 
 @pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (np.ones((3, 5), np.float32), "(3, 5) of float32; save a square matrix."),
+        (np.ones((3, 3), bool), "of bool; save numpy.where(matrix, 1.0, numpy.inf)."),
+        (np.ones((3, 3), np.float16), "of float16; save matrix.astype('float32')."),
+        (np.ones((3, 3), np.uint8), "of uint8; save matrix.astype('int16')."),
+        (np.ones((3, 3), np.uint32), "of uint32; save matrix.astype('int64')."),
+        (np.ones((3, 3), complex), "of complex128; save real numbers."),
+    ],
+)
+def test_files_of_other_matrices(values, sentence, tmp_path):
+    np.save(tmp_path / "w.npy", values)
+    with pytest.raises(tri_apsp.InputError) as raised:
+        tri_apsp.shortest_paths(tmp_path / "w.npy")
+    assert str(raised.value).endswith(sentence)
+
+
+@pytest.mark.parametrize(
     ("call", "sentence"),
     [
         ({"devices": []}, "but is []; give a list"),
         ({"devices": [0, 1]}, "but is [0, 1]; give a list"),
+        ({"devices": "all,cpu"}, "must be \"all\" or names of devices, but is ['all', 'cpu']"),
         ({"device": "all"}, "device must be auto, cpu"),
         ({"devices": "cuda:63"}, "must exist"),
         ({"devices": ["cpu", "tpu"]}, "device must be auto, cpu"),

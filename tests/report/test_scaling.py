@@ -197,12 +197,11 @@ def test_the_page_of_eight_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "| weak | 65536 | 8 |" in text
     assert "| 1048576 | 2 | 9 ms | 122 T/s | 50.0% |" in text
     assert "| streamed | " in text
+    rates = "1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |"
     for dtype in ("float32", "int16"):
-        for title in (dtype, f"{dtype}, weights 1 to 4"):
-            assert (
-                f"| {title} | 1.6e+13 | 8e+12 | 5e+10 | 3e+10 | 3e+11 | 2e-05 | 0.1 | 0.01 |"
-                in text
-            )
+        assert f"| {dtype} | strong | 131072 | 8 | {rates}" in text
+        assert f"| {dtype} | streamed | 65536 | 4 | {rates}" in text
+        assert f"| {dtype}, weights 1 to 4 | exponents | 131072 | 8 | {rates}" in text
     assert "| 1024 | 4000000 |" in text
     assert " GiB, on the host |" in text
     assert (tmp_path / "scaling.svg").exists()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 import numpy as np
 import torch
@@ -139,12 +139,20 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
             ) from None
     rows, columns = file.shape
     if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
+        remedy = "save a square matrix" if rows != columns else _conversion(file.dtype)
         raise InputError(
             f"`{name}` must hold weights (n, n) of {', '.join(DTYPES_BY_NAME)}, but {target} holds "
-            f"({rows}, {columns}) of {file.dtype.name}; save such a matrix, of another dtype after "
-            ".astype(numpy.float32)."
+            f"({rows}, {columns}) of {file.dtype.name}; {remedy}."
         )
     return file
+
+
+def _conversion(dtype: np.dtype[Any]) -> str:
+    """Return what makes weights of a matrix of another dtype, for messages."""
+    if dtype.kind == "b":
+        return "save numpy.where(matrix, 1.0, numpy.inf)"
+    wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
+    return f"save matrix.astype({wider!r})" if wider in DTYPES_BY_NAME else "save real numbers"
 
 
 def target_of(

@@ -52,7 +52,8 @@ def refuse_others(**given: Any) -> None:
         if value is not default and (not isinstance(value, str) or value != default):
             raise InputError(
                 f"`{name}` must not be given with `device`, `devices`, `memory`, `checkpoint` or "
-                "weights in a file, which are for whole dense matrices; leave one of them out."
+                f"weights in a file, which are for whole dense matrices; leave `{name}` out, or "
+                "load a file by read_graph."
             )
 
 
@@ -142,7 +143,7 @@ def _chosen_devices(
         return devices_of(devices)
     if device is None:
         device = graph.device if isinstance(graph, torch.Tensor) else "cpu"
-    return devices_of([str(device)])
+    return devices_of(resolve(str(device)))
 
 
 def solve_on_devices(
@@ -217,6 +218,7 @@ def devices_of(devices: Devices) -> list[torch.device]:
         not isinstance(devices, Sequence)
         or not devices
         or not all(isinstance(device, (str, torch.device)) for device in devices)
+        or any(str(device) in ("", "all") for device in devices)
     ):
         raise InputTypeError(
             f'`devices` must be "all" or names of devices, but is {str(devices)[:60]}; give a list '

@@ -192,8 +192,8 @@ def plan_block_rows(
         if not may_stream:
             what = f"{rows} rows"
             remedy = (
-                "use more devices, or give weights as one tensor on the CPU, or a file, and `out`, "
-                "to stream them"
+                "raise `memory`, use more devices, or stream them: give `out`, and weights as one "
+                "tensor on the CPU or as a file"
             )
         raise TooLargeError(
             f"{what} of {n} vertices must fit the memory of a device, but need {total} bytes and "

@@ -294,31 +294,59 @@ def _page(rows: Sequence[StudyRow], target: Target, name: str) -> Page:
             _closeness([row for row in rows if row["case"] == _CLOSENESS], target.device),
         ],
         [
-            section("Method", _METHOD),
+            section(
+                "Method",
+                table(["case", "rows of a complete graph"], _CASE_MEANINGS),
+                table(["column", ""], _COLUMN_MEANINGS),
+                _METHOD,
+            ),
             section("Rates", _rates(scalings)),
             *(_forecasts(each, target) for each in scalings if on_gpu and not each.exponents),
         ],
     )
 
 
+_CASE_MEANINGS = (
+    (_STRONG, "on their devices, solved by direct products"),
+    (_EXPONENTS, "the same, with random weights from 1 to 4 and products by exponents"),
+    (_WEAK, "as strong, with n^3 per rank as at the n of one rank from which it begins"),
+    (
+        _STREAMED,
+        "on the host, where they are overwritten; each device may take "
+        f"{STREAMED_SHARE:.0%} of the matrix",
+    ),
+)
+_COLUMN_MEANINGS = (
+    ("block", "the most vertices of a pivot block"),
+    (
+        "time",
+        "until the last rank is done: the median of up to 3 runs after a first; a first run of "
+        "more than a minute is the only one",
+    ),
+    ("rate", "n^3 operations per second; of closeness n^2 distances per second"),
+    (
+        "of ideal",
+        "of the rate of one rank at the same n, times the ranks, or the cores if they are fewer; "
+        "if that rank was not measured, of the model's. In weak scaling, at the n from which it "
+        "begins",
+    ),
+    (
+        "waiting",
+        "the largest share of the last run in which a rank is idle until a pivot block arrives, "
+        "timed on its device",
+    ),
+    ("model, deviation", "the expected time, and how much longer the measured one is"),
+    ("simulation", "the time if each rank is followed from block to block; not of streamed rows"),
+)
 _METHOD = f"""\
+All distances of the first run are compared with known ones. Closeness is weighted, by elimination
+in an order that each rank has found before.
+
 The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
 {_FITTED_CPU} processes, without the largest of several n: that of products, the share of a device
 that a broadcast holds, and the time of the setup. The others are measured beside each solve. All
-other solves check the model. A simulation follows each rank from pivot block to pivot block. Block:
-the most vertices of a pivot block.
-
-A time is the median of up to 3 runs after a first, until the last rank is done; a first run of more
-than a minute is the only one. All distances of the first run are compared with known ones. Waiting
-is the largest share of the last run in which a rank is idle until a pivot block arrives, timed on
-its device.
-
-The ideal is the rate of one rank at the same n, times the ranks, or the cores if they are fewer; in
-weak scaling that of one rank at the n from which it begins. Streamed rows are on the host, and each
-device may take {STREAMED_SHARE:.0%} of the matrix. Closeness is weighted, by elimination in an
-order that each rank has found before.
-
-docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
+other solves check the model. docs/explanation/scaling.md has the equations, blocks in two
+dimensions, and published systems."""
 
 
 def _panels(scaling: _Scaling) -> list[Plot]:
@@ -414,8 +442,11 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
             lines.append([each.title, run.case, run.solve.n, run.solve.ranks, *cells])
     header = ["", "case", "n", "ranks", *(field.name for field in dataclasses.fields(Rates))]
     about = (
-        "Of the largest n by the most ranks; product, held and setup are those of the model. "
-        "Operations or bytes per second; latency and setup in seconds; - for what it does not need."
+        "Those of one rank, for the largest n and the most ranks of a case, in operations or bytes "
+        "per second; latency and setup in seconds; - for what a solve does not need. Product, held "
+        "and setup are those of the model. The letters of docs/explanation/scaling.md: product R, "
+        "closure C, copy W, host H, broadcast B, latency L, held h; setup is the time of a solve "
+        "besides its pivot blocks."
     )
     return f"{about}\n\n{table(header, lines)}" if lines else ""
 
