@@ -587,14 +587,15 @@ def test_errors_are_of_the_families_that_callers_know() -> None:
     assert issubclass(InputError, ValueError)
     assert issubclass(TooLargeError, MemoryError)
     assert issubclass(tri_apsp.DistanceRangeError, OverflowError)
-    for mark in ({}, {"mark": ""}):
-        given = tri_apsp.NegativeCycleError([3, 1], 2, **mark)
+    for options in ({}, {"mark": ""}, {"overwritten": True}):
+        given = tri_apsp.NegativeCycleError([3, 1], 2, **options)
         error = pickle.loads(pickle.dumps(given))
         assert (error.vertices, error.batch, str(error)) == ((3, 1), 2, str(given))
 
 
 ONE_CYCLE = torch.tensor([[0.0, 1.0, INF], [-2.0, 0.0, INF], [INF, INF, 0.0]])
 MARK, REMOVE = 'or mark such pairs: negative_cycles="mark"', "remove or raise one of its edges"
+LOST = "The weights were overwritten: restore them first"
 
 
 @pytest.mark.parametrize(
@@ -602,7 +603,7 @@ MARK, REMOVE = 'or mark such pairs: negative_cycles="mark"', "remove or raise on
     [
         (tri_apsp.shortest_paths, MARK),
         (partial(tri_apsp.shortest_paths, method="johnson"), MARK),
-        (partial(tri_apsp.shortest_paths, overwrite=True), f"{MARK} without overwrite"),
+        (partial(tri_apsp.shortest_paths, overwrite=True), f"{MARK} without overwrite. {LOST}"),
         (partial(tri_apsp.shortest_paths, sources=0), MARK),
         (tri_apsp.distance_blocks, MARK),
         (partial(tri_apsp.closeness, weighted=True), REMOVE),

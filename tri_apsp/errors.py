@@ -85,6 +85,7 @@ class NegativeCycleError(ApspError, ValueError):
         weight: the weight of the cycle.
         graphs: the indices of all such graphs; None: `batch` alone, or 0.
         mark: what marks such pairs.
+        overwritten: whether the solve has replaced the weights.
 
     Attributes:
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it
@@ -96,6 +97,7 @@ class NegativeCycleError(ApspError, ValueError):
             solved; (0,) for a single graph.
         mark: the argument or option that marks such pairs in place of the error, for the message;
             "" if there is none.
+        overwritten: whether the solve has replaced the weights.
 
     Examples:
         >>> import torch
@@ -115,13 +117,14 @@ class NegativeCycleError(ApspError, ValueError):
         weight: float | None = None,
         graphs: Sequence[int] | None = None,
         mark: str = 'negative_cycles="mark"',
+        overwritten: bool = False,
     ) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
         self.labels = labels
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
-        self.mark = mark
+        self.mark, self.overwritten = mark, overwritten
         shown = ", ".join(
             str(vertex if labels is None else labels[vertex]) for vertex in self.vertices[:8]
         ) + (", ..." if len(self.vertices) > 8 else "")
@@ -132,16 +135,18 @@ class NegativeCycleError(ApspError, ValueError):
         )
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
+        lost = " The weights were overwritten: restore them first." if overwritten else ""
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} "
             f"through {noun} {shown}{where}; remove or raise one of its "
-            f"edges{mark and f', or mark such pairs: {mark}'}."
+            f"edges{mark and f', or mark such pairs: {mark}'}.{lost}"
         )
 
     def reworded(self, mark: str, labels: Sequence[int | str] | None = None) -> NegativeCycleError:
         """Return the same error with another `mark`, and with labels; None: those it has."""
         labels = self.labels if labels is None else labels
-        return type(self)(self.vertices, self.batch, labels, self.weight, self.graphs, mark)
+        facts = self.vertices, self.batch, labels, self.weight, self.graphs, mark, self.overwritten
+        return type(self)(*facts)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
         return type(self), (
@@ -151,4 +156,5 @@ class NegativeCycleError(ApspError, ValueError):
             self.weight,
             self.graphs,
             self.mark,
+            self.overwritten,
         )

@@ -125,8 +125,10 @@ def test_rows_of_a_file_stay_in_memory(tmp_path, count, monkeypatch):
         tri_apsp.shortest_paths(path, out=out, negative_cycles="mark", **call)
         expected = tri_apsp.shortest_paths(w, negative_cycles="mark").distances
         assert np.array_equal(np.load(out), expected)
-        with pytest.raises(tri_apsp.NegativeCycleError, match="restore them first") as raised:
+        with pytest.raises(tri_apsp.NegativeCycleError, match="without overwrite") as raised:
             tri_apsp.shortest_paths(path, overwrite=True, **call)
+        assert raised.value.overwritten
+        assert str(raised.value).endswith(" The weights were overwritten: restore them first.")
         assert set(cycle) & set(raised.value.vertices)
 
 
@@ -246,13 +248,10 @@ def test_select_predicts(tmp_path):
     assert 0 < plan.expected.seconds < 60
     assert plan.expected.bound in ("products", "critical path")
     np.save(tmp_path / "w.npy", weights.numpy())
-    for graph in (weights, tmp_path / "w.npy"):
-        plan = tri_apsp.select(
-            graph,
-            devices=["cpu"] * 2,
-            out=torch.empty_like(weights),
-            memory=streamed(torch.float32),
-        )
+    call = {"out": torch.empty_like(weights), "memory": streamed(torch.float32)}
+    several = call | {"devices": ["cpu"] * 2}
+    for graph, given in ((weights, call), (weights, several), (tmp_path / "w.npy", several)):
+        plan = tri_apsp.select(graph, **given)
         assert plan.is_streamed
         assert plan.expected.shares["host"] > 0
 

@@ -103,7 +103,9 @@ class DenseCycles:
         if not vertices:  # clamped integers, at padded vertices
             raise_out_of_range(distances.dtype, "a path weighs too little")
         mark = 'negative_cycles="mark" without overwrite'
-        raise NegativeCycleError(vertices, self._shown(graphs[0]), graphs=graphs, mark=mark)
+        raise NegativeCycleError(
+            vertices, self._shown(graphs[0]), graphs=graphs, mark=mark, overwritten=True
+        )
 
     def next_batch(self, distances: torch.Tensor) -> DenseBatch:
         """Return the graphs to solve in place of those whose `distances` have a negative diagonal.

@@ -78,14 +78,14 @@ def measure_rates(
 def measure_host(
     devices: list[torch.device], weights: HostRows, strip: int, *, in_memory: bool = False
 ) -> float:
-    """Return the bytes of rows per second that a rank reads and writes on the host, while all
-    ranks do: they share the bandwidth of its memory, also with the copies of their devices.
+    """Return the bytes of rows per second that a rank reads and writes on the host while all ranks
+    do: they, and the copies of their devices, share the bandwidth of its memory.
 
     Args:
         devices, weights, strip: as in measure_rates.
         in_memory: see BlockRowPlan.
 
-    Cost: 16 strips for each device are read and written, which takes the memory of 8.
+    Cost: 8 strips for each device, read and written three to six times, and memory for them.
     """
     n, dtype = weights.shape[1], weights.dtype
     visit = Visit(0, min(weights.shape[0], STRIPS * strip), first=True)

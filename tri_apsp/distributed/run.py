@@ -474,8 +474,7 @@ class _Solve:
             negative = part[:, self.first + begin :].diagonal() < 0
             own |= set((negative.nonzero().flatten() + self.first + begin).tolist())
         vertices = [vertex for found in self.ranks.gather(sorted(own)) for vertex in found]
-        mark = f"{self._mark()}. The weights were overwritten: restore them first"
-        raise NegativeCycleError(vertices, mark=mark)
+        raise NegativeCycleError(vertices, mark=self._mark(), overwritten=True)
 
     def _mark(self) -> str:
         """Return what marks pairs with a negative cycle, for messages."""

@@ -332,22 +332,21 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     values, (smallest, largest) = tensor.numpy(), limits(tensor.dtype)
     is_float = tensor.is_floating_point()
     kind = np.dtype(f"i{values.itemsize}") if is_float else values.dtype
-    mask = kind.type(np.iinfo(kind).max if is_float else 0)
+    bits, mask = values.view(kind), kind.type(np.iinfo(kind).max if is_float else 0)
     # -0.0 is not below 0.
     bounds = np.array([largest if below is None else below or -0.0, smallest], values.dtype)
     below_and_smallest = _keys(bounds.view(kind), mask)
-    parts = _parts_of(values, thread_count())
+    parts = _parts_of(bits, thread_count())
     found = np.zeros((len(parts), 3), kind)
     tasks = [
-        (values.view(kind)[part], mask, *below_and_smallest, row)
-        for part, row in zip(parts, found, strict=True)
+        (bits[part], mask, *below_and_smallest, row) for part, row in zip(parts, found, strict=True)
     ]
     run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
     extremes = np.array([found[:, 0].min(), *found[:, 1:].max(axis=0)], kind)
     # The keys of keys are the values.
     lowest, highest, bounded = _keys(extremes, mask).view(values.dtype).tolist()
     return ValueRange(
-        lowest if highest == highest else highest,  # NaN is beyond infinity
+        lowest if highest == highest else highest,  # NaN is the lowest or the highest
         highest,
         None if below is None or bounded == smallest else bounded,
         values.diagonal(axis1=1, axis2=2).min().item() if diagonal else None,

@@ -454,6 +454,9 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
 def _forecasts(scaling: _Scaling, target: Target) -> str:
     """Return the section of what the model predicts for many GPUs."""
     dtype, measured = DTYPES_BY_NAME[scaling.dtype], scaling.strong[-1].solve.rates
+    if scaling.streamed:  # rows that stay on their devices need neither of these
+        host = scaling.streamed[-1].solve.rates
+        measured = dataclasses.replace(measured, copy=host.copy, host=host.host)
     config, lines = default_config(target.engine, dtype), []
     for ranks in _FORECAST_RANKS:
         rates = measured
@@ -464,9 +467,6 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
         streamed = [n for n, plan in plans.items() if plan.is_streamed and scaling.streamed]
         for n in (*resident[-_FORECAST_ROWS:], *streamed[:1]):
             block, is_streamed = plans[n].block, plans[n].is_streamed
-            if is_streamed:
-                of_host = scaling.streamed[-1].solve.rates
-                rates = dataclasses.replace(rates, copy=of_host.copy, host=of_host.host)
             solve = Solve(n, dtype.itemsize, ranks, block, is_streamed, rates)
             found = forecast(scaling.model, solve)
             size = byte_size(n * n * dtype.itemsize / ranks)

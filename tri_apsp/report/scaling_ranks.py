@@ -361,8 +361,7 @@ class _Rank:
             measure_rates([device], weights, plan.config, block=plan.block, strip=plan.strip)
             for _ in range(_TIMINGS)
         ]
-        found = ("product", "closure", "copy")
-        rates = {name: median(getattr(each, name) for each in samples) for name in found}
+        rates = {name: median(getattr(each, name) for each in samples) for name in RATES[:3]}
         if plan.is_streamed:
             self._largest(0.0)  # so that all ranks begin together
             rates["host"] = -self._largest(-measure_host([device], weights, plan.strip))
