@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, run_tasks, thread_count
+from tri_apsp.engines.cpu_tasks import Array, parts_of_pass, run_pass
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.memory import empty
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-# Values of a task that copies them, and its operations for run_tasks.
-_PART, _PASS = 1 << 20, 8
 # Values of a part of rows, and of all parts of a file that are in memory at a time.
 _PART_VALUES, _FILE_VALUES = 1 << 26, 1 << 26
 # Threads that read parts of a file.
@@ -103,11 +101,8 @@ class HostRows(Rows):
     def _write(self, first: int, values: Array) -> None: ...
 
     def _in_parts(self, copy: Any, first: int, values: Array) -> None:
-        rows = max(1, _PART // max(1, values.shape[1]))
-        tasks: list[CpuTask] = [
-            (first + begin, values[begin : begin + rows]) for begin in range(0, len(values), rows)
-        ]
-        run_tasks(copy, tasks, _PASS * values.size, thread_count())
+        parts = [part for _, part in parts_of_pass(values[None])]
+        run_pass(copy, [(first + part.start, values[part]) for part in parts], values.size)
 
 
 class TensorRows(HostRows):

@@ -11,7 +11,15 @@ import torch
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import SMALL, Constants, RowSearch, find_predecessors
-from tri_apsp.engines.cpu_tasks import Array, CpuTask, is_shared, run_tasks, thread_count
+from tri_apsp.engines.cpu_tasks import (
+    Array,
+    CpuTask,
+    is_shared,
+    parts_of_pass,
+    run_pass,
+    run_tasks,
+    thread_count,
+)
 from tri_apsp.engines.row_exchange import RowExchange
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.gradients import (
@@ -35,10 +43,8 @@ _SMALL_GRAPH, _GRAPHS = 64, 64
 _PACKED_ROWS = 96
 # Rows, or columns, of a task of gradients.
 _GRADIENT_PART = 64
-# The time of one step of a sum, and of reading a value from memory, in min-plus operations.
-_STEP, _PASS = 32, 8
-# The least and the most values of a task that reads them once; each thread has two tasks if it can.
-_LEAST_PART, _MOST_PART = 1 << 18, 1 << 20
+# The time of one step of a sum, in min-plus operations.
+_STEP = 32
 
 
 class CpuEngine(Engine):
@@ -63,19 +69,12 @@ class CpuEngine(Engine):
     @classmethod
     def copied(cls, weights: torch.Tensor) -> torch.Tensor:
         copy = empty(weights.shape, weights.dtype, weights.device)
-        to, values = copy.numpy(), weights.numpy()
-        parts = _parts_of(values, thread_count())
-        tasks: list[CpuTask] = [(to[part], values[part]) for part in parts]
-        run_tasks(np.copyto, tasks, _PASS * values.size, thread_count())
+        _copy(copy, weights)
         return copy
 
     def copy(self, *copies: tuple[Block, Block]) -> None:
-        # By NumPy: threads of torch wait for their next work on cores that ours need.
         for target, source in copies:
-            to, values = target.numpy(), source.numpy()
-            parts = _parts_of(values, self._threads)
-            tasks: list[CpuTask] = [(to[part], values[part]) for part in parts]
-            run_tasks(np.copyto, tasks, _PASS * values.size, self._threads)
+            _copy(target, source)
 
     @classmethod
     def value_ranges(
@@ -325,6 +324,12 @@ def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
     )
 
 
+def _copy(target: Block, source: Block) -> None:
+    # By NumPy: threads of torch wait for their next work on cores that ours need.
+    to, values = target.numpy(), source.numpy()
+    run_pass(np.copyto, [(to[part], values[part]) for part in parts_of_pass(values)], values.size)
+
+
 def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool) -> ValueRange:
     """Return the value range of a tensor; see value_range.value_range."""
     if not tensor.numel():
@@ -336,12 +341,12 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
     # -0.0 is not below 0.
     bounds = np.array([largest if below is None else below or -0.0, smallest], values.dtype)
     below_and_smallest = _keys(bounds.view(kind), mask)
-    parts = _parts_of(bits, thread_count())
+    parts = parts_of_pass(bits)
     found = np.zeros((len(parts), 3), kind)
     tasks = [
         (bits[part], mask, *below_and_smallest, row) for part, row in zip(parts, found, strict=True)
     ]
-    run_tasks(find_extremes, tasks, _PASS * values.size, thread_count())
+    run_pass(find_extremes, tasks, values.size)
     extremes = np.array([found[:, 0].min(), *found[:, 1:].max(axis=0)], kind)
     # The keys of keys are the values.
     lowest, highest, bounded = _keys(extremes, mask).view(values.dtype).tolist()
@@ -356,18 +361,6 @@ def _value_range(tensor: torch.Tensor, below: float | int | None, diagonal: bool
 def _keys(values: Array, mask: Any) -> Array:
     """Return the keys of find_extremes."""
     return np.where(values < 0, values ^ mask, values)
-
-
-def _parts_of(values: Array, threads: int) -> list[tuple[slice, slice]]:
-    """Return the parts of values (batch, m, n), that tasks read once: some graphs, or some rows."""
-    batch, m, n = values.shape
-    size = max(_LEAST_PART, min(_MOST_PART, values.size // (2 * threads)))
-    graphs, rows = max(1, size // max(1, m * n)), max(1, size // max(1, n))
-    return [
-        (slice(item, item + graphs), slice(first, first + rows))
-        for item in range(0, batch, graphs)
-        for first in range(0, m, rows)
-    ]
 
 
 def _to_columns(values: Array, rows: Array, size: int, threads: int) -> Array:

@@ -26,7 +26,10 @@ _SHARED_WORK = 1 << 22
 # us whatever its size; but in at least _PARTS parts per thread, so that the threads finish at about
 # the same time.
 _PART_WORK, _PARTS = 1 << 23, 4
-
+# The time of reading a value from memory, in min-plus operations.
+_READ = 8
+# The least and the most values of a task of a pass; each thread has two tasks if it can.
+_LEAST_PASS, _MOST_PASS = 1 << 18, 1 << 20
 
 # Whether this process was forked, and has not said so yet.
 _forked = False
@@ -92,6 +95,25 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
     finally:  # an interrupt must not leave the rest of a long product in the queue
         for task in running:
             task.cancel()
+
+
+def parts_of_pass(values: Array) -> list[tuple[slice, slice]]:
+    """Return the parts of values (batch, m, n) for tasks that together read each value once: some
+    graphs, or some rows.
+    """
+    batch, m, n = values.shape
+    size = max(_LEAST_PASS, min(_MOST_PASS, values.size // (2 * thread_count())))
+    graphs, rows = max(1, size // max(1, m * n)), max(1, size // max(1, n))
+    return [
+        (slice(item, item + graphs), slice(first, first + rows))
+        for item in range(0, batch, graphs)
+        for first in range(0, m, rows)
+    ]
+
+
+def run_pass(kernel: Callable[..., None], tasks: list[CpuTask], values: int) -> None:
+    """Call `kernel` on tasks that together read so many values once, on all threads."""
+    run_tasks(kernel, tasks, _READ * values, thread_count())
 
 
 def _run_each(kernel: Callable[..., None], tasks: list[CpuTask]) -> None:
