@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import platform
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import torch
 
@@ -138,6 +138,14 @@ def plan_rows(
     return dataclasses.replace(plan, in_memory=in_memory and size <= spare_memory(device, sharers))
 
 
+class _Sample(NamedTuple):
+    """Of some rows of weights: how many there are, their edges, whether these are integers."""
+
+    rows: int
+    edges: int
+    are_exact: bool
+
+
 class _Solve:
     def __init__(
         self,
@@ -157,11 +165,10 @@ class _Solve:
         self.first = sum(self.counts[: ranks.rank])
         self.config = ranks.gather(tuned.with_forced(request.config))[0]
         self.engine = ranks.together(lambda: engines.choose(self.device, self.config, self.dtype))
-        # Of some rows of this rank: how many there are, their edges, whether these are integers.
-        self.samples = list[tuple[int, int, bool]]()
-        self.range = _merged(ranks.gather(ranks.together(self._checked_range)))
+        own_range, samples = ranks.together(self._checked_range)
+        self.range = _merged(ranks.gather(own_range))
         check_negative(self.dtype, self.n, self.range)
-        self.plan = self._agreed_plan()
+        self.plan = self._agreed_plan(samples)
         self.target_rows: HostRows | None = None
         self.checkpoints: Checkpoints | None = None
         self.changes = ChangedWeights(self.n, self.first)
@@ -216,11 +223,11 @@ class _Solve:
         ranks.together(lambda: None if ranks.rank else target.create(self.n, self.dtype))
         return ranks.together(lambda: target.open(self.first, self.first + self.count))
 
-    def _checked_range(self) -> ValueRange:
-        """Return the value range of the weights of this rank, checked; and take samples of them, if
+    def _checked_range(self) -> tuple[ValueRange, list[_Sample]]:
+        """Return the value range of the weights of this rank, checked; and samples of them, if
         values decide on products by exponents.
         """
-        found, step = list[ValueRange](), -(-self.n // _COUNTED) | 1
+        found, samples, step = list[ValueRange](), list[_Sample](), -(-self.n // _COUNTED) | 1
         takes_samples = do_values_decide(self.engine, self.n, self._like())
         for begin, part in self.weights.parts():
             engine = engines.type_of(engines.choose_unconfigured(part.device, self.dtype))
@@ -231,19 +238,19 @@ class _Solve:
                 rows = part[-begin % step :: step].to(self.device)
                 edges = rows[rows < no_edge(self.dtype)]
                 exact = not edges.is_floating_point() or bool((edges == edges.floor()).all())
-                self.samples.append((len(rows), edges.numel(), exact))
-        return _merged(found)
+                samples.append(_Sample(len(rows), edges.numel(), exact))
+        return _merged(found), samples
 
     def _like(self) -> torch.Tensor:
         return torch.empty(0, dtype=self.dtype, device=self.device)
 
-    def _agreed_plan(self) -> BlockRowPlan:
+    def _agreed_plan(self, samples: list[_Sample]) -> BlockRowPlan:
         """Return what rank 0 decides, for all ranks."""
         ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
         host = platform.node()
         sharers = ranks.gather(host).count(host)
         self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
-        threshold = self._threshold() if nonnegative else None
+        threshold = self._threshold(samples) if nonnegative else None
 
         def decide() -> BlockRowPlan | None:
             if ranks.rank:
@@ -263,11 +270,11 @@ class _Solve:
         assert plan is not None
         return plan
 
-    def _threshold(self) -> int | None:
+    def _threshold(self, samples: list[_Sample]) -> int | None:
         """Return the threshold of products by exponents, the same on all ranks."""
         edges: float | None = None
-        if samples := [each for own in self.ranks.gather(self.samples) for each in own]:
-            rows, counts, exact = zip(*samples, strict=True)
+        if every := [sample for own in self.ranks.gather(samples) for sample in own]:
+            rows, counts, exact = zip(*every, strict=True)
             # Without the diagonal, which counts as an edge.
             edges = sum(counts) / sum(rows) - 1 if all(exact) else 0
         elif not are_supported(self.engine, self._like()):
