@@ -28,8 +28,10 @@ _SHARED_WORK = 1 << 22
 _PART_WORK, _PARTS = 1 << 23, 4
 # The time of reading a value from memory, in min-plus operations.
 _READ = 8
-# The least and the most values of a task of a pass; each thread has two tasks if it can.
-_LEAST_PASS, _MOST_PASS = 1 << 18, 1 << 20
+# The least and the most values of a task of a pass; each thread has two tasks if it can. On 32
+# cores, 32 threads copy half as fast as 16: each task holds the interpreter's lock at its ends, and
+# few threads take all of the memory's bandwidth.
+_LEAST_PASS, _MOST_PASS, _PASS_THREADS = 1 << 19, 1 << 20, 16
 
 # Whether this process was forked, and has not said so yet.
 _forked = False
@@ -102,7 +104,7 @@ def parts_of_pass(values: Array) -> list[tuple[slice, slice]]:
     graphs, or some rows.
     """
     batch, m, n = values.shape
-    size = max(_LEAST_PASS, min(_MOST_PASS, values.size // (2 * thread_count())))
+    size = max(_LEAST_PASS, min(_MOST_PASS, values.size // (2 * _pass_threads())))
     graphs, rows = max(1, size // max(1, m * n)), max(1, size // max(1, n))
     return [
         (slice(item, item + graphs), slice(first, first + rows))
@@ -112,8 +114,12 @@ def parts_of_pass(values: Array) -> list[tuple[slice, slice]]:
 
 
 def run_pass(kernel: Callable[..., None], tasks: list[CpuTask], values: int) -> None:
-    """Call `kernel` on tasks that together read so many values once, on all threads."""
-    run_tasks(kernel, tasks, _READ * values, thread_count())
+    """Call `kernel` on tasks that together read so many values once."""
+    run_tasks(kernel, tasks, _READ * values, _pass_threads())
+
+
+def _pass_threads() -> int:
+    return min(_PASS_THREADS, thread_count())
 
 
 def _run_each(kernel: Callable[..., None], tasks: list[CpuTask]) -> None:
