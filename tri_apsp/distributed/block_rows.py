@@ -33,6 +33,9 @@ from tri_apsp.memory import empty
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.plan import Progress
 
+# What solves of this process have compiled.
+_compiled = set[tuple[object, ...]]()
+
 
 class _Queued(NamedTuple):
     """A pivot block that a GPU may still be computing."""
@@ -70,7 +73,7 @@ class BlockRowSolver:
         progress: Progress | None = None,
     ) -> None:
         self._rows, self._layout, self._ranks = rows, layout, ranks
-        self._config, self._nonnegative = config, nonnegative
+        self._config, self._nonnegative, self._threshold = config, nonnegative, threshold
         self._first = layout.first(ranks.rank)
         self._columns = rows.like.shape[2]
         self._pivots = layout.pivots()
@@ -141,23 +144,27 @@ class BlockRowSolver:
         return queued.negative is None or not bool(queued.negative)
 
     def _compile(self) -> None:
-        """Compile or load what the solve launches, side by side; later calls find it."""
-        like, pivots = self._rows.like, self._pivots
+        """Compile or load what the solve launches, side by side, unless an earlier solve has."""
+        rows, pivots = self._rows, self._pivots
+        like = rows.like
         if like.device.type != "cuda" or not pivots:
             return
+        some = pivots[0], pivots[len(pivots) // 2], pivots[-1]
+        count = min(rows.count, rows.rows_per_part)
+        spec = like.device, like.dtype, self._columns, self._nonnegative, self._threshold
+        key = (self._config, *spec, count, some)
+        if key in _compiled:
+            return
         with compiling_side_by_side():
-            for pivot in {pivots[0], pivots[len(pivots) // 2], pivots[-1]}:
+            for pivot in set(some):
                 # Of the device "meta", which has no memory: nothing is launched.
-                width, count = (
-                    pivot.end - pivot.begin,
-                    min(self._rows.count, self._rows.rows_per_part),
-                )
                 panel, held = (
                     torch.empty((1, size, self._columns), dtype=like.dtype, device="meta")
-                    for size in (width, count)
+                    for size in (pivot.end - pivot.begin, count)
                 )
                 self._close(panel, pivot)
                 self._lower(held, pivot, panel)
+        _compiled.add(key)
 
     def _visits(self, step: int) -> tuple[Visit | None, ...]:
         """Return which rows of this rank a pivot block changes, in this order: those of the next

@@ -38,7 +38,7 @@ _STRIP, SLOTS = 1 << 27, 4
 _SHARE = 0.95
 # The share of a small memory that a strip may take.
 _OF_MEMORY = 1 / 10
-# A resident pivot block is a multiple of this many.
+# A resident pivot block and a strip are multiples of this many rows: the tiles of products.
 _UNIT = 64
 # Bytes for each value of an operand of a product by exponents.
 _ENCODED = 2
@@ -180,7 +180,8 @@ def plan_block_rows(
     if total > memory and may_stream:
         slots = SLOTS
         highest = int(_OF_MEMORY * memory) // row
-        streamed = max(1, min(rows, max(side, _STRIP // row), highest))
+        streamed = min(max(side, _STRIP // row), highest)
+        streamed = max(1, min(rows, streamed // _UNIT * _UNIT or streamed))
         most = min(_LARGEST, max(WHOLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)

@@ -344,7 +344,8 @@ in an order that each rank has found before.
 
 The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
 {_FITTED_CPU} processes, without the largest of several n: that of products, the share of a device
-that a broadcast holds, and the time of the setup. The others are measured beside each solve. All
+that a broadcast holds, and the time of the setup. The others are measured beside each solve, and
+that of products of streamed rows. All
 other solves check the model. docs/explanation/scaling.md has the equations, blocks in two
 dimensions, and published systems."""
 
@@ -454,9 +455,11 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
 def _forecasts(scaling: _Scaling, target: Target) -> str:
     """Return the section of what the model predicts for many GPUs."""
     dtype, measured = DTYPES_BY_NAME[scaling.dtype], scaling.strong[-1].solve.rates
-    if scaling.streamed:  # rows that stay on their devices need neither of these
+    if scaling.streamed:  # rows that stay on their devices need none of these
         host = scaling.streamed[-1].solve.rates
-        measured = dataclasses.replace(measured, copy=host.copy, host=host.host)
+        measured = dataclasses.replace(
+            measured, product=host.product, copy=host.copy, host=host.host
+        )
     config, lines = default_config(target.engine, dtype), []
     for ranks in _FORECAST_RANKS:
         rates = measured
@@ -477,10 +480,10 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
             lines.append([*line, f"{found.most_ranks:.0f}", f"{found.failure:.2g}"])
     about = (
         f"Assumed for more than {_HOST_GPUS} GPUs: a network that brings "
-        f"{amount(_NETWORK_BYTES)}B/s to each. Rows on the host have the copy and host rates "
-        "above. Network: what each GPU must receive so that "
-        "products hide it; - if they cannot. Rows keep at most so many GPUs busy: beyond, blocks "
-        "in two dimensions are faster. Fails: the probability, if a GPU fails every 50,700 hours."
+        f"{amount(_NETWORK_BYTES)}B/s to each. Rows on the host have the product, copy "
+        "and host rates above. Network: what each GPU must receive so that products hide it; - if "
+        "they cannot. Rows keep at most so many GPUs busy: beyond, blocks in two dimensions are "
+        "faster. Fails: the probability, if a GPU fails every 50,700 hours."
     )
     header = ["GPUs", "n", "rows of a GPU", "block", "time", "simulation", "operations"]
     header += ["of ideal", "bound", "network", "rows keep busy", "fails"]

@@ -54,8 +54,12 @@ class Fitted(NamedTuple):
     cores: float = math.inf
 
     def rates(self, solve: Solve) -> Rates:
-        """Return the rates of a solve with those that are fitted."""
+        """Return the rates of a solve with those that are fitted. Products of streamed rows keep
+        the measured rate, which is lower: a strip has few of them.
+        """
         product = self.product * min(1.0, self.cores / solve.ranks)
+        if solve.streamed:
+            product = solve.rates.product
         return dataclasses.replace(solve.rates, product=product, held=self.held, setup=self.setup)
 
     def predict(self, solve: Solve) -> Prediction:
