@@ -373,7 +373,8 @@ def check_options(options: Options) -> None:
         )
     if options.overwrite and options.predecessors:
         raise InputError(
-            "`graph` must stay unchanged, since predecessors are found in it; leave overwrite out."
+            "`predecessors` needs weights that stay unchanged, but overwrite=True was given; leave "
+            "it out."
         )
     if options.negative_cycles == "mark" and (options.overwrite or not options.check):
         left_out = "overwrite" if options.overwrite else "check=False"

@@ -3,7 +3,7 @@ allocation fails.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -132,7 +132,9 @@ def _too_large(
     )
 
 
-def require_disk(name: str, size: float, folder: Path, remedy: str = "", held: int = 0) -> None:
+def require_disk(
+    name: str, size: float, folder: Path, remedy: str = "", replaced: Iterable[Path] = ()
+) -> None:
     """Refuse files that do not fit the disk of a folder, before hours of solving.
 
     Args:
@@ -140,11 +142,13 @@ def require_disk(name: str, size: float, folder: Path, remedy: str = "", held: i
         size: bytes of the files.
         folder: that is there.
         remedy: besides another place.
-        held: bytes of files there that they replace.
+        replaced: files there whose space they take.
 
     Raises:
         InputError: with the bytes needed and the bytes free.
     """
+    # Files may have holes.
+    held = sum(512 * path.stat().st_blocks for path in replaced)
     free = shutil.disk_usage(folder).free + held
     if size > free:
         raise InputError(

@@ -10,6 +10,7 @@ from distributed.ranks import counts_of
 import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
+from tri_apsp.distributed.communicator import SingleRank
 from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.plan import plan_block_rows
@@ -55,6 +56,36 @@ def solved(weights, layout, strip=None):
         finally:
             device_rows.close()
         return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
+
+
+def test_a_failed_rank_is_noticed_within_a_pivot_block():
+    """A block of streamed rows may take minutes."""
+
+    class Failing(SingleRank):
+        left = 3
+
+        def check(self):
+            self.left -= 1
+            if not self.left:
+                raise tri_apsp.RankError("another rank failed")
+
+    rows, strips = torch.ones(40, 40), []
+    host = TensorRows(rows)
+    streamed = StreamedRows(
+        host, host, lambda begin, part: strips.append(begin), rows[None, :0], strip=4, slots=3
+    )
+    solver = BlockRowSolver(
+        streamed,
+        Layout((40,), 20),
+        Failing(),
+        default_config("cpu", torch.float32),
+        nonnegative=True,
+        last=lambda begin, part: None,
+    )
+    with pytest.raises(tri_apsp.RankError):
+        solver.solve()
+    streamed.close()
+    assert len(strips) == 3
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)

@@ -109,10 +109,20 @@ def test_killed_at_random_more(graph, tmp_path, seed):
     check_killed(graph, tmp_path / "state", seed)
 
 
-def damage(path):
+def damage(path, place=None):
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 16
+    data[len(data) // 2 if place is None else place] ^= 64
     path.write_bytes(data)
+
+
+def damage_header(path):
+    """Of the .npy file, or of what an archive holds."""
+    damage(path, path.read_bytes().index(b"'descr'"))
+
+
+def compress(path):
+    """Name another compression in the directory of an archive, which is at its end."""
+    damage(path, path.read_bytes().rindex(b"PK\1\2") + 10)
 
 
 def newest(folder):
@@ -137,7 +147,16 @@ def cut_off(path):
     path.write_bytes(path.read_bytes()[:100])
 
 
-@pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
+HARMS = [
+    (".npy", damage),
+    (".npy", damage_header),
+    (".npz", cut_off),
+    (".npz", damage_header),
+    (".npz", compress),
+]
+
+
+@pytest.mark.parametrize(("ending", "harm"), HARMS)
 def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
     weights, _, expected = graph
     folder = begun(weights)
@@ -150,7 +169,7 @@ def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
     assert [each.plan.resumed for each in found] == [older] * 2
 
 
-@pytest.mark.parametrize(("ending", "harm"), [(".npy", damage), (".npz", cut_off)])
+@pytest.mark.parametrize(("ending", "harm"), HARMS)
 def test_all_generations_damaged(graph, begun, ending, harm):
     weights = graph[0]
     folder = begun(weights)
@@ -169,6 +188,35 @@ def test_another_graph(graph, begun):
         with pytest.raises(tri_apsp.InputError, match="another graph or dtype"):
             resumed(wrong, folder, 2)
     assert len(newest(folder)) == 2
+
+
+def test_files_of_others(graph, tmp_path):
+    """Neither replaced nor removed, though they have the names of a checkpoint."""
+    weights = graph[0]
+    other = tmp_path / "state-0.npy"
+    np.save(other, weights.numpy())
+    for given in (weights, other):
+        with pytest.raises(tri_apsp.InputError, match=r"files are of checkpoints, but .*state-0"):
+            tri_apsp.shortest_paths(given, device="cpu", checkpoint=tmp_path, every=0)
+    assert np.array_equal(np.load(other), weights.numpy())
+    out = tmp_path / "state" / "state-0.npy"
+    out.parent.mkdir()
+    with pytest.raises(tri_apsp.InputError, match="must not be in the folder of `checkpoint`"):
+        tri_apsp.shortest_paths(weights, device="cpu", checkpoint=out.parent, out=out)
+    assert not list(out.parent.iterdir())
+
+
+def test_a_generation_that_was_being_written(graph, begun):
+    """It is no damage, and the solve goes on from the other."""
+    weights, _, expected = graph
+    folder = begun(weights)
+    first, second = newest(folder)
+    facts = dict(np.load(first))
+    np.savez(first, **facts | {"done": 0, "sums": np.zeros(0, np.uint32)})
+    older = int(np.load(second)["done"])
+    (found,) = resumed(weights, folder, 1)
+    assert torch.equal(found.distances, expected)
+    assert found.plan.resumed == older
 
 
 def test_a_folder_that_cannot_be_made(graph, tmp_path):

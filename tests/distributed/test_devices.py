@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 
 import cases
@@ -241,6 +242,24 @@ def test_a_full_disk(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_file_of_a_killed_solve_leaves_its_space(tmp_path, monkeypatch):
+    (tmp_path / "d.npy.part").write_bytes(bytes(4 * 8**2))
+    usage = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+    tri_apsp.shortest_paths(WEIGHTS, device="cpu", out=tmp_path / "d.npy")
+    with pytest.raises(tri_apsp.InputError, match="`out` needs 256 bytes on its disk"):
+        tri_apsp.shortest_paths(WEIGHTS, device="cpu", out=tmp_path / "e.npy")
+
+
+def test_memory_beside_that_of_the_weights():
+    """Rows of both are between each other, and share nothing."""
+    both = torch.ones(8, 16)
+    weights, out = both[:, :8], both[:, 8:]
+    tri_apsp.shortest_paths(weights, devices=["cpu"] * 2, out=out)
+    assert torch.equal(out, torch.ones(8, 8).fill_diagonal_(0))
+    assert torch.equal(weights, torch.ones(8, 8))
+
+
 def test_select_predicts(tmp_path):
     weights = cases.tensor(cases.random_graph(N), torch.float32)
     plan = tri_apsp.select(weights, devices=["cpu"] * 2)
@@ -344,6 +363,10 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ({"graph": WEIGHTS > 0, "device": "cpu"}, "give torch.where(graph, 1.0, torch.inf)"),
         ({"graph": [WEIGHTS[:4], WEIGHTS[4:]]}, "`graph` in blocks needs `devices`"),
         ({"graph": [WEIGHTS[:5]], "devices": "cpu"}, "must add up to a square matrix"),
+        (
+            {"graph": [WEIGHTS[:4], WEIGHTS[4:].double()], "devices": "cpu, cpu"},
+            "must have one dtype, but has float32, float64; convert",
+        ),
         ({"graph": WEIGHTS[None], "device": "cpu"}, "must be rows of one matrix"),
         ({"graph": [WEIGHTS], "devices": ["cpu"] * 2}, "must have one on each of `devices`"),
         ({"graph": WEIGHTS.clone().requires_grad_(), "device": "cpu"}, "require a gradient"),

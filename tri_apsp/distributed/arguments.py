@@ -104,7 +104,7 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
     if is_sparse(value):
         raise InputTypeError(
             f"`{name}` must be dense weights to be solved in blocks of rows, but is "
-            f"{shown(value)}; give prepare(graph, order='none').dense()."
+            f"{shown(value)}; give rows of prepare(graph, order='none').dense()."
         )
     tensor = check_tensor(value, name)
     is_bool = tensor.dtype == torch.bool
@@ -162,7 +162,7 @@ def target_of(
     dtype: torch.dtype,
     *,
     overwrite: bool,
-    checkpoint: bool = False,
+    checkpoint: Path | None = None,
     first: int = 0,
 ) -> Target | None:
     """Return where distances go on the host; None: to the device.
@@ -172,7 +172,7 @@ def target_of(
         out: as the caller gave it.
         shape, dtype: of the distances that a tensor `out` holds.
         overwrite: replace the weights.
-        checkpoint: whether checkpoints are written.
+        checkpoint: the folder of checkpoints; None: none is written.
         first: the vertex of the first row of tensors.
     """
     if isinstance(out, torch.Tensor):
@@ -192,8 +192,8 @@ def target_of(
         given = [weights] if isinstance(weights, torch.Tensor) else weights
         if not isinstance(given, NpyFile) and any(shares_memory(out, each) for each in given):
             raise InputError(
-                "`out` must not share memory with the weights, but does; give overwrite=True to "
-                "replace them, or another tensor."
+                "`out` must not share memory with the weights, but does; give overwrite=True "
+                "without `out` to replace them, or another tensor."
             )
         return TensorTarget(out, first) if out.device.type == "cpu" else None
     file = weights if isinstance(weights, NpyFile) else None
@@ -202,7 +202,7 @@ def target_of(
             f"`overwrite` needs a file that can be written, but {str(file.path)!r} cannot; change "
             "its rights, or give `out`."
         )
-    if file is not None and overwrite and checkpoint:
+    if file is not None and overwrite and checkpoint is not None:
         raise InputError(
             "`checkpoint` needs weights that a later run can read, but `overwrite` replaces their "
             "file; leave one of them out."
@@ -215,6 +215,11 @@ def target_of(
         check_overlap(weights, "graph")
         return TensorTarget(weights, first) if weights.device.type == "cpu" else None
     path, _ = check_output(to_path(out, "out", or_tensor=True), (".npy",))
+    if checkpoint is not None and path.resolve().parent == checkpoint.resolve():
+        raise InputError(
+            "`out` must not be in the folder of `checkpoint`, whose files are removed, but is "
+            f"{path}; name another folder."
+        )
     is_same = file is not None and path.exists() and path.samefile(file.path)
     if is_same != overwrite:
         raise InputError(
@@ -228,7 +233,7 @@ def target_of(
 
 
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors may share memory; on a GPU, whether they begin at one place."""
+    """Return whether two tensors share memory; on a GPU, whether they begin at one place."""
     if one.device.type == other.device.type == "cpu":
-        return bool(np.may_share_memory(one.numpy(), other.numpy()))
+        return bool(np.shares_memory(one.numpy(), other.numpy()))
     return one.data_ptr() == other.data_ptr() != 0

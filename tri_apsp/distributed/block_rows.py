@@ -13,7 +13,7 @@ Source: Kumar and Singh, Scalability of Parallel Algorithms for the All-Pairs Sh
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -111,12 +111,12 @@ class BlockRowSolver:
                 following = self._prepare(step, panel)
             _, *rest, own = self._visits(step)
             for visit in rest:
-                for begin, rows in self._rows.visit(visit) if visit else ():
+                for begin, rows in self._parts(visit):
                     self._lower(rows, pivot, panel)
                     if is_last:
                         self._last(begin, rows)
             if own is not None:
-                for begin, rows in self._rows.visit(own):
+                for begin, rows in self._parts(own):
                     first = begin - own.begin
                     self._engine.copy((rows, panel[:, first : first + rows.shape[1]]))
                     if is_last:
@@ -185,6 +185,12 @@ class BlockRowSolver:
             own and Visit(*own, reads=False, last=last),
         )
 
+    def _parts(self, visit: Visit | None) -> Iterator[tuple[int, Block]]:
+        """Yield the rows of a visit in parts: after each, this rank ends if another has failed."""
+        for part in self._rows.visit(visit) if visit else ():
+            yield part
+            self._ranks.check()
+
     def _own(self, pivot: Pivot) -> tuple[int, int] | None:
         """Return which of the rows of this rank are those of a pivot block."""
         if pivot.owner != self._ranks.rank:
@@ -200,7 +206,7 @@ class BlockRowSolver:
         following = empty((1, pivot.end - pivot.begin, self._columns), like.dtype, like.device)
         visit = self._visits(step)[0]
         if visit is not None:
-            for begin, rows in self._rows.visit(visit):
+            for begin, rows in self._parts(visit):
                 if panel is not None:
                     self._lower(rows, self._pivots[step], panel)
                 first = begin - visit.begin

@@ -1,16 +1,15 @@
 """Checkpoints of a solve of block rows, from which another run goes on.
 
 A folder holds two generations, so that one is complete while the other is written: `state-0.npy`
-and `state-1.npy`, the rows after some pivot blocks, and beside each `.npz`, which is written once
-all ranks have written their rows: of which graph they are, how many vertices have been pivots, and
-a checksum of each row. Any number of ranks can go on from it, since pivots may be taken in any
-blocks.
+and `state-1.npy`, the rows after some pivot blocks, and beside each `.npz`: of which graph they
+are, how many vertices have been pivots, and a checksum of each row. Before all ranks have written
+their rows, it says that no vertex has been one. Any number of ranks can go on from it, since pivots
+may be taken in any blocks.
 """
 
 import hashlib
 import os
 import time
-import zipfile
 import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -117,8 +116,12 @@ class Checkpoints:
         self._written: CheckedRows | None = None
         self._done = 0
         self._last = time.monotonic()
-        ranks.together(self._make_folder)
-        self._graph = self._digest(weights)
+        try:
+            ranks.together(self._make_folder)
+            self._graph = self._digest(weights)
+        except BaseException:
+            self.close()
+            raise
 
     def resume(self) -> State | None:
         """Return the newest state that is there and undamaged; None: there is none.
@@ -173,11 +176,11 @@ class Checkpoints:
         """Return where the rows of this rank go once `done` vertices have been pivots."""
         ranks, (_, n) = self._ranks, self._shape
         self._done, self._last = done, time.monotonic()
-        array, facts = self._files(self._generation)
+        array = self._files(self._generation)[0]
 
         def make() -> None:
             if ranks.rank == 0:
-                facts.unlink(missing_ok=True)
+                self._write_facts(0, np.zeros(0, np.uint32))
                 NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
 
         ranks.together(lambda: self._guarded(make))
@@ -216,27 +219,24 @@ class Checkpoints:
     def _complete(self) -> None:
         """State that all ranks have written a generation."""
         assert self._written is not None
-        sums = self._ranks.gather(self._written.sums)
-        facts = {
-            "number": self._number,
-            "done": self._done,
-            "graph": self._graph,
-            "sums": np.concatenate(sums),
-        }
+        sums = np.concatenate(self._ranks.gather(self._written.sums))
 
         def write() -> None:
             if self._ranks.rank == 0:
-                path = self._files(self._generation)[1]
-                new = path.with_suffix(".new")
-                with new.open("wb") as file:
-                    np.savez(file, **facts)  # type: ignore[arg-type]
-                    file.flush()
-                    os.fsync(file.fileno())
-                new.replace(path)
+                self._write_facts(self._done, sums)
 
         self._ranks.together(lambda: self._guarded(write))
         self._writing = None
         self._generation, self._number = 1 - self._generation, self._number + 1
+
+    def _write_facts(self, done: int, sums: Array) -> None:
+        path = self._files(self._generation)[1]
+        new = path.with_suffix(".new")
+        with new.open("wb") as file:
+            np.savez(file, number=self._number, done=done, graph=self._graph, sums=sums)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
 
     def _found(self) -> tuple[list[tuple[int, dict[str, Any]]], list[int]]:
         """Return the generations that are complete, the newest first, and their facts; and those
@@ -248,10 +248,11 @@ class Checkpoints:
                 with np.load(self._files(generation)[1]) as archive:
                     facts = {name: archive[name] for name in ("sums", *_FACTS)}
                 facts |= {name: kind(facts[name]) for name, kind in _FACTS.items()}
-                found.append((generation, facts))
+                if facts["done"]:
+                    found.append((generation, facts))
             except FileNotFoundError:
                 pass
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            except Exception:  # of many kinds, by zipfile and NumPy
                 damaged.append(generation)
         return sorted(found, key=lambda each: -each[1]["number"]), damaged
 
@@ -292,9 +293,14 @@ class Checkpoints:
         if self._ranks.rank == 0:
             self._lock = self._guarded(lambda: FileLock("checkpoint", self._folder, _REMEDY))
             size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
-            # Files may have holes.
-            held = sum(512 * path.stat().st_blocks for path in self._folder.glob("state-[01].npy"))
-            require_disk("checkpoint", size, self._folder, held=held)
+            arrays = list(self._folder.glob("state-[01].npy"))
+            for array in arrays:
+                if not array.with_suffix(".npz").exists():
+                    raise InputError(
+                        "`checkpoint` must be a folder whose files are of checkpoints, but "
+                        f"{array} is not; {_REMEDY}."
+                    )
+            require_disk("checkpoint", size, self._folder, replaced=arrays)
 
     def _guarded(self, call: Callable[[], T]) -> T:
         with file_errors("checkpoint", self._folder, "written", _REMEDY):

@@ -38,6 +38,7 @@ from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.plan import Options, Progress
 from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
+from tri_apsp.semirings import dtype_name
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def select(
         (n, n),
         dtype,
         overwrite=options.overwrite,
-        checkpoint=checkpoint is not None,
+        checkpoint=request.checkpoint,
     )
     plan = plan_rows(
         tuple(part.shape[0] for part in rows),
@@ -170,7 +171,7 @@ def solve_on_devices(
         (n, n),
         dtype,
         overwrite=options.overwrite,
-        checkpoint=checkpoint is not None,
+        checkpoint=request.checkpoint,
     )
     run = _run_alone if len(devices) == 1 else run_ranks
 
@@ -263,6 +264,11 @@ def _rows_of(
             raise InputError(
                 "`graph` in blocks must add up to a square matrix, but has shapes "
                 f"{', '.join(str(tuple(block.shape)) for block in blocks)}; give each row once."
+            )
+        if len({block.dtype for block in blocks}) > 1:
+            raise InputError(
+                "`graph` in blocks must have one dtype, but has "
+                f"{', '.join(dtype_name(block.dtype) for block in blocks)}; convert some of them."
             )
         if overwrite and any(shares_memory(*pair) for pair in itertools.combinations(blocks, 2)):
             raise InputError(

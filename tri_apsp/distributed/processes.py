@@ -90,7 +90,8 @@ def shortest_paths(
             `group` that does not have the rank: these only one, and the others RankError.
         NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`, on
             every rank; if an allocation fails during the solve, only on that rank.
-        RankError: another rank ended or failed; no rank waits for it longer than a minute.
+        RankError: another rank ended or failed, which is found within a minute, or does not make
+            the call within ten.
 
     Cost:
         n^2 operations for each row; n values are received for each row of another rank, while
@@ -163,7 +164,7 @@ def shortest_paths(
                 rows.shape,
                 rows.dtype,
                 overwrite=overwrite,
-                checkpoint=checkpoint is not None,
+                checkpoint=request.checkpoint,
                 first=first,
             )
             return rows, target

@@ -78,7 +78,8 @@ class FileTarget(Target):
             written = self._path if self._weights is not None else self._part
             self._lock = FileLock("out", written, "give another file name")
             if self._weights is None:
-                require_disk("out", n * n * dtype.itemsize, self._part.parent)
+                size = n * n * dtype.itemsize
+                require_disk("out", size, self._part.parent, replaced=[self._part])
                 NpyFile(self._part, ((n, n), np.dtype(dtype_name(dtype)))).close()
 
     def open(self, first: int, end: int) -> HostRows:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -74,7 +75,10 @@ class NpyFile:
                 np.lib.format.write_array_header_1_0(file, header)
                 # So that it can be read at once.
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
-        mapped = np.load(path, mmap_mode="r")
+        try:
+            mapped = np.load(path, mmap_mode="r")
+        except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
+            raise ValueError(str(error)) from None
         if mapped.ndim != 2:
             raise InputError(
                 f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
