@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import threading
 import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tri_apsp.errors import InputError
+
+# NumPy parses a header as Python, which some versions cannot do in several threads at once:
+# github.com/python/cpython/issues/106905.
+_LOADING = threading.Lock()
 
 
 class FileLock:
@@ -76,7 +81,8 @@ class NpyFile:
                 # So that it can be read at once.
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         try:
-            mapped = np.load(path, mmap_mode="r")
+            with _LOADING:
+                mapped = np.load(path, mmap_mode="r")
         except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
             raise ValueError(str(error)) from None
         if mapped.ndim != 2:
