@@ -219,6 +219,16 @@ def test_a_generation_that_was_being_written(graph, begun):
     assert found.plan.resumed == older
 
 
+def test_a_removal_that_was_interrupted(graph, begun):
+    weights, _, expected = graph
+    folder = begun(weights)
+    for facts in newest(folder):
+        facts.with_suffix(".npy").unlink()
+        (found,) = resumed(weights, folder, 1)
+        assert torch.equal(found.distances, expected)
+        begun(weights)
+
+
 def test_a_folder_that_cannot_be_made(graph, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(tri_apsp.InputError, match="must be a path that can be written"):

@@ -248,7 +248,8 @@ class Checkpoints:
                 with np.load(self._files(generation)[1]) as archive:
                     facts = {name: archive[name] for name in ("sums", *_FACTS)}
                 facts |= {name: kind(facts[name]) for name, kind in _FACTS.items()}
-                if facts["done"]:
+                # Without rows, the end of remove() was interrupted.
+                if facts["done"] and self._files(generation)[0].exists():
                     found.append((generation, facts))
             except FileNotFoundError:
                 pass

@@ -138,16 +138,16 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
         )
         for rank in range(1, len(devices))
     ]
-    for each in threads:
-        each.start()
     try:
+        for each in threads:
+            each.start()
         thread(0)
         for each in threads:
             each.join()
     finally:  # an interrupt, say
-        if any(each.is_alive() for each in threads):
+        if alive := [each for each in threads if each.is_alive()]:
             shared.fail()
-            for each in threads:
+            for each in alive:
                 each.join()
     if errors:
         raise errors[0]
