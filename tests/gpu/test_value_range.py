@@ -84,7 +84,7 @@ def check_extremes(read: Read, dtype: torch.dtype) -> None:
 def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tensors of these tests are read in several parts too."""
     monkeypatch.setattr("tri_apsp.value_range._SMALL", 1 << 14)
-    monkeypatch.setattr("tri_apsp.engines.cpu._LEAST_PART", 20)
+    monkeypatch.setattr("tri_apsp.engines.cpu_tasks._LEAST_PASS", 20)
 
 
 def by_cpu_engine(
