@@ -279,6 +279,8 @@ def check_overlap(tensor: torch.Tensor, name: str) -> None:
     Raises:
         InputError: two elements may lie at one address.
     """
+    if not tensor.numel():  # NumPy gives it strides of 0
+        return
     span = 1
     for size, stride in sorted(
         zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]

@@ -14,9 +14,10 @@ import cases
 import numpy as np
 import pytest
 import torch
-from distributed.checkpoints import interrupted
+from distributed.checkpoints import at_each_block, interrupted
 
 import tri_apsp
+from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.graphs.npy_file import FileLock, NpyFile
 
 N = 700
@@ -107,6 +108,17 @@ def test_killed_at_random(graph, tmp_path, seed):
 @pytest.mark.parametrize("seed", range(3, 23))
 def test_killed_at_random_more(graph, tmp_path, seed):
     check_killed(graph, tmp_path / "state", seed)
+
+
+@pytest.mark.parametrize("vertex", [0, N // 2, N - 2])
+def test_a_negative_cycle_is_found_again(tmp_path, monkeypatch, vertex):
+    """No state is complete before its diagonal has been looked at."""
+    monkeypatch.setattr(Checkpoints, "poll", at_each_block)
+    weights = torch.full((N, N), torch.inf)
+    weights[vertex, vertex + 1], weights[vertex + 1, vertex] = 1, -2
+    for _ in range(2):
+        with pytest.raises(tri_apsp.NegativeCycleError):
+            tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
 
 
 def damage(path, place=None):

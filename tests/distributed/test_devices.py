@@ -320,6 +320,7 @@ WEIGHTS = torch.ones(8, 8)
         (np.ones((3, 3), np.uint8), "of uint8; save matrix.astype('int16')."),
         (np.ones((3, 3), np.uint32), "of uint32; save matrix.astype('int64')."),
         (np.ones((3, 3), complex), "of complex128; save real numbers."),
+        (np.ones((3, 3), "M8[s]"), "of datetime64[s]; save real numbers."),
     ],
 )
 def test_files_of_other_matrices(values, sentence, tmp_path):
@@ -366,6 +367,14 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         (
             {"graph": [WEIGHTS[:4], WEIGHTS[4:].double()], "devices": "cpu, cpu"},
             "must have one dtype, but has float32, float64; convert",
+        ),
+        (
+            {
+                "graph": [WEIGHTS[:1].expand(4, 8), WEIGHTS[4:].clone()],
+                "devices": "cpu, cpu",
+                "overwrite": True,
+            },
+            "`graph` must not overlap itself",
         ),
         ({"graph": WEIGHTS[None], "device": "cpu"}, "must be rows of one matrix"),
         ({"graph": [WEIGHTS], "devices": ["cpu"] * 2}, "must have one on each of `devices`"),

@@ -112,6 +112,7 @@ class Checkpoints:
         self._generation, self._number = 0, 0
         self._lock: FileLock | None = None
         self._writing: Future[None] | None = None
+        self._is_checked = False
         self._syncing = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._written: CheckedRows | None = None
         self._done = 0
@@ -166,6 +167,11 @@ class Checkpoints:
         """
         ranks = self._ranks
         if self._writing is not None:
+            # A pivot block later the solve has read whether the diagonal of the state is negative,
+            # which a run that goes on from it would not look at again.
+            if not self._is_checked:
+                self._is_checked = True
+                return False
             if not all(ranks.gather(self._writing.done())):
                 return False
             ranks.together(self._writing.result)
@@ -195,7 +201,7 @@ class Checkpoints:
             writing.result()
             self._guarded(self._file.sync)
 
-        self._writing = self._syncing.submit(finish)
+        self._writing, self._is_checked = self._syncing.submit(finish), False
 
     def stop(self) -> None:
         """Give up what is being written."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.arguments import check_square
+from tri_apsp.arguments import check_overlap, check_square
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
@@ -270,6 +270,8 @@ def _rows_of(
                 "`graph` in blocks must have one dtype, but has "
                 f"{', '.join(dtype_name(block.dtype) for block in blocks)}; convert some of them."
             )
+        for block in blocks if overwrite else ():
+            check_overlap(block, "graph")
         if overwrite and any(shares_memory(*pair) for pair in itertools.combinations(blocks, 2)):
             raise InputError(
                 "`graph` in blocks must share no memory with `overwrite`, but some do; give copies."

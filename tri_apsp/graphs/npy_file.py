@@ -85,6 +85,8 @@ class NpyFile:
                 mapped = np.load(path, mmap_mode="r")
         except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
             raise ValueError(str(error)) from None
+        if not isinstance(mapped, np.memmap):
+            raise ValueError("it is an archive")
         if mapped.ndim != 2:
             raise InputError(
                 f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
