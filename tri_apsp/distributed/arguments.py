@@ -151,10 +151,11 @@ def _conversion(dtype: np.dtype[Any]) -> str:
     """Return what makes weights of a matrix of another dtype, for messages."""
     if dtype.kind == "b":
         return "save numpy.where(matrix, 1.0, numpy.inf)"
-    if dtype.kind not in "iuf":
-        return "save real numbers"
-    wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
-    return f"save matrix.astype({wider!r})" if wider in DTYPES_BY_NAME else "save real numbers"
+    if dtype.kind in "iuf":
+        wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
+        if wider in DTYPES_BY_NAME:
+            return f"save matrix.astype({wider!r})"
+    return "save real numbers"
 
 
 def target_of(

@@ -344,10 +344,9 @@ in an order that each rank has found before.
 
 The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
 {_FITTED_CPU} processes, without the largest of several n: that of products, the share of a device
-that a broadcast holds, and the time of the setup. The others are measured beside each solve, and
-that of products of streamed rows. All
-other solves check the model. docs/explanation/scaling.md has the equations, blocks in two
-dimensions, and published systems."""
+that a broadcast holds, and the time of the setup. The others are measured beside each solve, as
+is the rate of products of streamed rows. All other solves check the model.
+docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 
 
 def _panels(scaling: _Scaling) -> list[Plot]:
@@ -445,9 +444,9 @@ def _rates(scalings: Sequence[_Scaling]) -> str:
     about = (
         "Those of one rank, for the largest n and the most ranks of a case, in operations or bytes "
         "per second; latency and setup in seconds; - for what a solve does not need. Product, held "
-        "and setup are those of the model. The letters of docs/explanation/scaling.md: product R, "
-        "closure C, copy W, host H, broadcast B, latency L, held h; setup is the time of a solve "
-        "besides its pivot blocks."
+        "and setup are those of the model, but product of streamed rows is measured. The letters "
+        "of docs/explanation/scaling.md: product R, closure C, copy W, host H, broadcast B, "
+        "latency L, held h; setup is the time of a solve besides its pivot blocks."
     )
     return f"{about}\n\n{table(header, lines)}" if lines else ""
 

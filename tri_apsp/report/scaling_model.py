@@ -55,7 +55,7 @@ class Fitted(NamedTuple):
 
     def rates(self, solve: Solve) -> Rates:
         """Return the rates of a solve with those that are fitted. Products of streamed rows keep
-        the measured rate, which is lower: a strip has few of them.
+        the rate that was measured, which is lower: a strip has few rows.
         """
         product = self.product * min(1.0, self.cores / solve.ranks)
         if solve.streamed:
