@@ -309,6 +309,7 @@ class TestPartsOfAFile:
 
 
 WEIGHTS = torch.ones(8, 8)
+NEGATIVE_BIT = torch.zeros(8, 8, dtype=torch.complex64).conj().imag
 
 
 @pytest.mark.parametrize(
@@ -351,6 +352,9 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
         ({"device": "cpu", "out": WEIGHTS.numpy()}, "`out` must be a tensor or a path"),
         ({"device": "cpu", "out": WEIGHTS.clone(), "overwrite": True}, "must not be a tensor"),
         ({"device": "cpu", "out": torch.empty(8, 8, requires_grad=True)}, "with a gradient;"),
+        ({"device": "cpu", "out": NEGATIVE_BIT}, "with the negative bit;"),
+        ({"graph": NEGATIVE_BIT, "device": "cpu", "memory": 9999}, "give its .resolve_neg()"),
+        ({"device": "cpu", "out": "a\0.npy"}, "embedded null byte"),
         ({"device": "cpu", "out": WEIGHTS.mT}, "`out` must not share memory"),
         (
             {"graph": WEIGHTS.split(4), "devices": "cpu, cpu", "out": WEIGHTS},

@@ -120,6 +120,11 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
             f"`{name}` must not require a gradient, which a solve of block rows does not compute; "
             "give its .detach()."
         )
+    if tensor.is_neg():
+        raise InputError(
+            f"`{name}` must hold its values, but is a view with torch's negative bit; give its "
+            ".resolve_neg()."
+        )
     return tensor
 
 
@@ -184,12 +189,12 @@ def target_of(
                 "`out` must not be a tensor with `overwrite`, which replaces the weights; leave "
                 "one of them out."
             )
-        is_dense = out.layout == torch.strided and not out.requires_grad and not out.is_meta
-        if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense:
-            gradient = " with a gradient" if out.requires_grad else ""
+        is_dense = out.layout == torch.strided and not out.is_meta
+        has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
+        if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
             raise InputError(
                 f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} without a "
-                f"gradient, but is {shown(out)}{gradient}; make one with torch.empty."
+                f"gradient, but is {shown(out)}{has}; make one with torch.empty."
             )
         check_overlap(out, "out")
         given = [weights] if isinstance(weights, torch.Tensor) else weights

@@ -42,10 +42,12 @@ def check_output(
     """
     target = to_path(path, "path")
     try:
+        target.resolve()  # unlike exists(), it refuses names that no file can have
         is_other = target.exists() and not target.is_file()
-    except OSError as error:  # such as a name that is too long
+    except (OSError, ValueError) as error:  # such as a name that is too long, or has a null byte
+        reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"an output must be writable, but {target} is not ({error.strerror}); choose another."
+            f"an output must be writable, but {target} is not ({reason}); choose another."
         ) from None
     if is_other:
         raise InputError(
