@@ -19,8 +19,8 @@ DTYPES = [torch.float32, torch.int16]
 MEMORY = 3 << 20
 
 
-def graph_of(make, dtype):
-    weights = cases.tensor(make(N), dtype)
+def graph_of(make, dtype, n=N):
+    weights = cases.tensor(make(n), dtype)
     return weights, tri_apsp.shortest_paths(weights).distances
 
 
@@ -80,7 +80,7 @@ def test_marking_and_checkpoints_on_one_gpu(tmp_path):
 @pytest.mark.parametrize("spare", [0, 1 << 30])
 def test_goes_on_from_a_checkpoint_on_one_gpu(spare, tmp_path):
     """Which is copied to the host first, or beside the solve if the GPU has room for a copy."""
-    weights, expected = graph_of(cases.random_graph, torch.float32)
+    weights, expected = graph_of(cases.random_graph, torch.float32, 2 * N)  # of six pivot blocks
     rows = weights.cuda()
     memory = tri_apsp.select(rows, device="cuda", checkpoint=tmp_path).memory + spare
     call = {"device": "cuda", "memory": memory, "checkpoint": tmp_path, "every": 0}
