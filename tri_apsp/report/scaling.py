@@ -92,8 +92,9 @@ _WEAK_GPU, _WEAK_CPU = 32768, 2048
 _SHARE = 0.9
 # Bytes of the smallest and of the largest matrix that is streamed.
 _LEAST_STREAMED, _MOST_STREAMED = 1 << 30, 1 << 34
-# The model is fitted to solves of at most so many ranks.
-_FITTED_GPU, _FITTED_CPU = 2, 4
+# The model is fitted to solves of at most so many ranks, and on GPUs of at least so many seconds:
+# the host bounds others, by the time of its calls.
+_FITTED_GPU, _FITTED_CPU, _FITTED_SECONDS = 2, 4, 0.1
 # What is forecast: ranks, and of these n as many as fit the memory last, and the next.
 _FORECAST_RANKS, _FORECAST_ROWS = (4, 8, 64, 1024), 3
 _FORECAST_SIZES = (*(1 << k for k in range(14, 20)), *(x * 10**6 for x in (1, 2, 4, 8, 16)))
@@ -248,8 +249,9 @@ class _Scaling:
         self.strong = [run for run in self.runs if run.case in (_STRONG, _EXPONENTS)]
         self.streamed = [run for run in self.runs if run.case == _STREAMED]
         self.alone = {run.solve.n: run for run in self.strong if run.solve.ranks == 1}
-        most, largest = _FITTED_CPU if on_cpu else _FITTED_GPU, self.strong[-1].solve.n
-        few = [run for run in self.strong if run.solve.ranks <= most]
+        most, least = (_FITTED_CPU, 0.0) if on_cpu else (_FITTED_GPU, _FITTED_SECONDS)
+        largest = self.strong[-1].solve.n
+        few = [run for run in self.strong if run.solve.ranks <= most and run.seconds >= least]
         smaller = [run for run in few if run.solve.n < largest]
         self.fitted_to = smaller or few or self.strong
         self.model = fit([(run.solve, run.seconds) for run in self.fitted_to], self._cores)
@@ -344,8 +346,9 @@ in an order that each rank has found before.
 
 The model has three rates that are fitted to strong scaling by at most {_FITTED_GPU} GPUs, or
 {_FITTED_CPU} processes, without the largest of several n: that of products, the share of a device
-that a broadcast holds, and the time of the setup. The others are measured beside each solve, as
-is the rate of products of streamed rows. All other solves check the model.
+that a broadcast holds, and the time of the setup. Solves of less than {_FITTED_SECONDS} s by GPUs
+are not fitted to: the host bounds them, by the time of its calls. The other rates are measured
+beside each solve, as is the rate of products of streamed rows. All other solves check the model.
 docs/explanation/scaling.md has the equations, blocks in two dimensions, and published systems."""
 
 
