@@ -47,7 +47,7 @@ def solved(weights, layout, strip=None):
             ranks,
             config,
             nonnegative=nonnegative,
-            last=lambda begin, part: None,
+            on_solved=lambda begin, part: None,
         )
         beyond = distance_range(weights.dtype, negative=not nonnegative).beyond
         try:
@@ -80,7 +80,7 @@ def test_a_failed_rank_is_noticed_within_a_pivot_block():
         Failing(),
         default_config("cpu", torch.float32),
         nonnegative=True,
-        last=lambda begin, part: None,
+        on_solved=lambda begin, part: None,
     )
     with pytest.raises(tri_apsp.RankError):
         solver.solve()
@@ -141,8 +141,21 @@ def test_blocks_of_products_by_exponents_are_wide(threshold, block):
     assert (plan.block, plan.exponents) == (block, threshold == 2048)
 
 
+def test_a_memory_that_is_large_enough_for_a_wider_pivot_block():
+    """This one is enough for 2,049 vertices, but not for the 2,048 that fill tiles."""
+    plan = plan_block_rows(
+        even_counts(65536, 4),
+        torch.float32,
+        torch.device("cpu"),
+        default_config("cpu", torch.float32),
+        memory=1_765_361_156,
+        may_stream=True,
+    )
+    assert plan.memory <= 1_765_361_156
+    assert plan.block % 128
+
+
 def test_pivot_blocks():
     layout = Layout((5, 0, 3), 2)
-    assert layout.n == 8
     assert [layout.first(rank) for rank in range(3)] == [0, 5, 5]
     assert layout.pivots() == [(0, 0, 2), (0, 2, 4), (0, 4, 5), (2, 5, 7), (2, 7, 8)]

@@ -54,7 +54,7 @@ class BlockRowSolver:
         config: of the engine, the same on all ranks.
         nonnegative: whether no weight of any rank is negative.
         threshold: of products by exponents; None: no product.
-        last: called with rows that are solved, the first of them and a block.
+        on_solved: called with rows that are solved, the first of them and a block.
         checkpoints: None: none is written.
         progress: called with the share of the pivot blocks that are done.
     """
@@ -68,17 +68,17 @@ class BlockRowSolver:
         *,
         nonnegative: bool,
         threshold: int | None = None,
-        last: Callable[[int, Block], None],
+        on_solved: Callable[[int, Block], None],
         checkpoints: Checkpoints | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._rows, self._layout, self._ranks = rows, layout, ranks
+        self._rows, self._ranks = rows, ranks
         self._config, self._nonnegative, self._threshold = config, nonnegative, threshold
         self._first = layout.first(ranks.rank)
         self._columns = rows.like.shape[2]
         self._pivots = layout.pivots()
         self._engine = by_exponents(self._engine_of(self._columns), threshold)
-        self._last, self._checkpoints, self._progress = last, checkpoints, progress
+        self._on_solved, self._checkpoints, self._progress = on_solved, checkpoints, progress
 
     def solve(self) -> bool:
         """Return whether no diagonal value became negative; if one did, the rows are undefined.
@@ -90,7 +90,9 @@ class BlockRowSolver:
         """
         self._compile()
         steps = range(-1, len(self._pivots))
-        self._rows.announce([visit for step in steps for visit in self._visits(step) if visit])
+        self._rows.announce(
+            [visit for step in steps for visit in (*self._ahead(step), *self._others(step))]
+        )
         following = self._prepare(-1, None) if self._pivots else None
         queued = deque[_Queued]()
         for step, pivot in enumerate(self._pivots):
@@ -109,18 +111,15 @@ class BlockRowSolver:
                 checkpoints = None
             if not is_last:
                 following = self._prepare(step, panel)
-            _, *rest, own = self._visits(step)
-            for visit in rest:
+            for visit in self._others(step):
                 for begin, rows in self._parts(visit):
-                    self._lower(rows, pivot, panel)
+                    if visit.reads:
+                        self._lower(rows, pivot, panel)
+                    else:
+                        first = self._first + begin - pivot.begin
+                        self._engine.copy((rows, panel[:, first : first + rows.shape[1]]))
                     if is_last:
-                        self._last(begin, rows)
-            if own is not None:
-                for begin, rows in self._parts(own):
-                    first = begin - own.begin
-                    self._engine.copy((rows, panel[:, first : first + rows.shape[1]]))
-                    if is_last:
-                        self._last(begin, rows)
+                        self._on_solved(begin, rows)
             if checkpoints is not None:
                 checkpoints.end(self._rows.end_copy())
             queued.append(_Queued(mark(panel.device), negative))
@@ -166,36 +165,49 @@ class BlockRowSolver:
                 self._lower(held, pivot, panel)
         _compiled.add(key)
 
-    def _visits(self, step: int) -> tuple[Visit | None, ...]:
-        """Return which rows of this rank a pivot block changes, in this order: those of the next
-        pivot block, the others in two parts, and its own.
-        """
-        ahead = own = None
-        if step + 1 < len(self._pivots):
-            ahead = self._own(self._pivots[step + 1])
-        if step >= 0:
-            own = self._own(self._pivots[step])
-        rest = list[tuple[int, int]]()
-        if step >= 0:
-            rest = _outside((0, self._rows.count), own or (0, 0), ahead or (0, 0))
-        first, last = step <= 0, step + 1 == len(self._pivots)
-        return (
-            ahead and Visit(*ahead, keeps=False, first=first),
-            *(Visit(*part, first=first, last=last) for part in rest),
-            own and Visit(*own, reads=False, last=last),
-        )
+    def _ahead(self, step: int) -> list[Visit]:
+        """Return the rows of this rank that are those of the pivot block after `step`, if any."""
+        if step + 1 == len(self._pivots):
+            return []
+        return [Visit(*own, keeps=False, first=step <= 0) for own in self._own(step + 1)]
 
-    def _parts(self, visit: Visit | None) -> Iterator[tuple[int, Block]]:
+    def _others(self, step: int) -> list[Visit]:
+        """Return the other rows of this rank that a pivot block changes. Its own rows, which are
+        not read, are spread among those that are: so the device multiplies while they are written.
+        """
+        if step < 0:
+            return []
+        own, last = self._own(step), step + 1 == len(self._pivots)
+        ahead = [(visit.begin, visit.end) for visit in self._ahead(step)]
+        rest = _outside((0, self._rows.count), *own, *ahead)
+        visits = [
+            [Visit(*part, first=step == 0, last=last) for part in self._cut(rest)],
+            [Visit(*part, reads=False, last=last) for part in self._cut(own)],
+        ]
+        placed = [(index / len(each), visit) for each in visits for index, visit in enumerate(each)]
+        return [visit for _, visit in sorted(placed, key=lambda each: each[0])]
+
+    def _cut(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return ranges of rows as those of parts."""
+        size = self._rows.rows_per_part
+        return [
+            (part, min(part + size, end))
+            for begin, end in ranges
+            for part in range(begin, end, size)
+        ]
+
+    def _parts(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         """Yield the rows of a visit in parts: after each, this rank ends if another has failed."""
-        for part in self._rows.visit(visit) if visit else ():
+        for part in self._rows.visit(visit):
             yield part
             self._ranks.check()
 
-    def _own(self, pivot: Pivot) -> tuple[int, int] | None:
-        """Return which of the rows of this rank are those of a pivot block."""
+    def _own(self, step: int) -> list[tuple[int, int]]:
+        """Return which rows of this rank are those of a pivot block: a range, or none."""
+        pivot = self._pivots[step]
         if pivot.owner != self._ranks.rank:
-            return None
-        return pivot.begin - self._first, pivot.end - self._first
+            return []
+        return [(pivot.begin - self._first, pivot.end - self._first)]
 
     def _prepare(self, step: int, panel: Block | None) -> tuple[Block, Wait]:
         """Update the rows of the pivot block after `step` by the panel of this one, close them and
@@ -204,8 +216,7 @@ class BlockRowSolver:
         pivot = self._pivots[step + 1]
         like = self._rows.like
         following = empty((1, pivot.end - pivot.begin, self._columns), like.dtype, like.device)
-        visit = self._visits(step)[0]
-        if visit is not None:
+        for visit in self._ahead(step):
             for begin, rows in self._parts(visit):
                 if panel is not None:
                     self._lower(rows, self._pivots[step], panel)
@@ -261,7 +272,7 @@ class BlockRowSolver:
 def _outside(whole: tuple[int, int], *parts: tuple[int, int]) -> list[tuple[int, int]]:
     """Return the ranges of `whole` that are in none of the parts, which may be empty."""
     (begin, end), found = whole, list[tuple[int, int]]()
-    for first, last in sorted(part for part in parts if part[0] < part[1]):
+    for first, stop in sorted(part for part in parts if part[0] < part[1]):
         found.append((begin, min(first, end)))
-        begin = max(begin, last)
+        begin = max(begin, stop)
     return [part for part in (*found, (begin, end)) if part[0] < part[1]]

@@ -105,7 +105,7 @@ def plan_rows(
     is_padded, is_overwritten = columns_of(n, device) != n, options.overwrite and not has_target
     copies = 0  # of the rows of a rank, besides those that are solved
     if options.predecessors:
-        is_there = isinstance(weights, TensorRows) if device.type == "cpu" else not on_host
+        is_there = not isinstance(weights, FileRows) if device.type == "cpu" else not on_host
         # With negative weights, they may be searched in a copy: without the vertices of negative
         # cycles, or with potentials.
         copies += not (is_there and nonnegative)
@@ -297,7 +297,7 @@ class _Solve:
             plan.config,
             nonnegative=nonnegative,
             threshold=plan.threshold,
-            last=lambda begin, part: ranges.append(self._finish(begin, part)),
+            on_solved=lambda begin, part: ranges.append(self._finish(begin, part)),
             checkpoints=checkpoints,
             progress=self.progress,
         )
@@ -442,7 +442,7 @@ class _Solve:
             self.ranks,
             self.plan.config,
             nonnegative=True,
-            last=lambda begin, rows: None,
+            on_solved=lambda begin, rows: None,
         )
         solver.solve()
 
