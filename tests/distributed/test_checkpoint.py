@@ -270,15 +270,17 @@ def test_two_solves(graph, tmp_path):
 
 
 def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypatch):
-    may_end, ended = threading.Event(), threading.Event()
+    begun, may_end, ended = (threading.Event() for _ in range(3))
 
     def sync(self):
+        begun.set()
         may_end.wait(60)
         ended.set()
 
     monkeypatch.setattr(NpyFile, "sync", sync)
     weights, _, expected = graph
     found = tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
+    assert begun.wait(60)
     assert not ended.is_set()
     may_end.set()
     assert torch.equal(found.distances, expected)

@@ -223,6 +223,22 @@ def test_a_rank_that_fails_ends_the_others():
         threads.run_ranks([torch.device("cpu")] * 3, run)
 
 
+def test_an_error_that_only_says_that_another_rank_failed():
+    def run(ranks):
+        if ranks.rank == 1:
+            raise tri_apsp.RankError("of rank 1")
+        ranks.gather(None)
+
+    with pytest.raises(tri_apsp.RankError):
+        threads.run_ranks([torch.device("cpu")] * 2, run)
+
+
+def test_predecessors_need_no_copy_of_blocks_of_rows():
+    call = {"devices": ["cpu"] * 2, "predecessors": True}
+    blocks = [block.clone() for block in WEIGHTS.split(4)]
+    assert tri_apsp.select(blocks, **call).memory == tri_apsp.select(WEIGHTS, **call).memory
+
+
 def test_a_full_disk(tmp_path, monkeypatch):
     """The distances are not called complete, and the error names the file."""
     weights = cases.tensor(cases.random_graph(N), torch.float32)

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -17,8 +18,8 @@ from tri_apsp.errors import RankError
 
 
 def solve_with_fault(how: str) -> tuple[BaseException, float]:
-    """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows.
-    Return what is raised, and the seconds until then.
+    """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows, or
+    in a broadcast. Return what is raised, and the seconds until then.
     """
     process_group._SILENCE = 3.0
     rank, group = dist.get_rank(), dist.new_group()
@@ -32,13 +33,21 @@ def solve_with_fault(how: str) -> tuple[BaseException, float]:
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "interrupted":
                 raise KeyboardInterrupt
-            raise OSError("No space left on device")
+            if how == "failed":
+                raise OSError("No space left on device")
         lower(self, *arguments)
 
+    def broadcast(*arguments: Any, **options: Any) -> Any:
+        if rank == 1 and calls and how == "disconnected":
+            raise RuntimeError("NCCL error: unhandled system error.\nLast error: none")
+        return of_torch(*arguments, **options)
+
+    of_torch = dist.broadcast
     weights = torch.rand(300, 300, generator=torch.Generator().manual_seed(1))
     block_rows.BlockRowSolver._lower = fail
     try:
-        distributed.shortest_paths(weights[100 * rank : 100 * rank + 100], group)
+        with patch.object(dist, "broadcast", broadcast):
+            distributed.shortest_paths(weights[100 * rank : 100 * rank + 100], group)
         raise AssertionError("there is no fault")
     except BaseException as error:
         return error, time.monotonic() - begun
@@ -52,6 +61,7 @@ def test_others_end(tmp_path):
         for how, sentence in (
             ("failed", "rank 1 failed: No space left on device"),
             ("interrupted", "rank 1 was interrupted"),
+            ("disconnected", "rank 1 failed: NCCL error: unhandled system error; start"),
             ("killed", "rank 1 ended"),
         ):
             group.start(solve_with_fault, how)

@@ -36,8 +36,8 @@ every_split = pytest.mark.parametrize("split", SPLITS)
 
 
 def layered(n: int, size: int = 12) -> torch.Tensor:
-    """Many paths of weights in tenths, whose sums are rounded differently: of several ranks, those
-    find other predecessors that search other sources at a time.
+    """Many paths of weights in tenths, whose sums are rounded differently: a rank that searches
+    other sources together finds other predecessors.
     """
     generator = torch.Generator().manual_seed(n)
     layer = torch.randperm(n, generator=generator) // size

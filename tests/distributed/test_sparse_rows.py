@@ -25,6 +25,7 @@ from tri_apsp.errors import (
     ApspError,
     DistanceRangeError,
     InputError,
+    InputTypeError,
     NegativeCycleError,
     RankError,
 )
@@ -87,6 +88,12 @@ def test_a_complete_file(ranks, tmp_path: Path) -> None:
     for error in results(group, "distance_blocks", weights + 1, path):
         assert isinstance(error, InputError)
         assert "is of another graph or dtype; remove it and 'd.npy.rows'" in str(error)
+
+
+def test_a_path_of_another_type(ranks) -> None:
+    for error in results(ranks[1], "distance_blocks", torch.ones(4, 4), 5):
+        assert isinstance(error, InputTypeError)
+        assert "`out` must be a path, but is 5; give a str or a pathlib.Path." in str(error)
 
 
 GRAPHS = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 
 pytest.importorskip("matplotlib")
 
@@ -53,6 +54,15 @@ def test_two_processes_are_measured() -> None:
             ranks.measure(Problem(N, "float32", 1))
     finally:
         ranks.close()
+
+
+def test_the_error_of_a_rank() -> None:
+    ends = [mp.Pipe() for _ in range(2)]
+    ranks = RankProcesses.__new__(RankProcesses)
+    ranks._pipes = [own for own, _ in ends]
+    ends[1][1].send(FileNotFoundError("gcc"))  # of rank 1, for which rank 0 waits
+    with pytest.raises(FileNotFoundError, match="gcc"):
+        ranks.measure(Problem(N, "float32", 2))
 
 
 def test_products_must_be_by_exponents() -> None:

@@ -100,7 +100,11 @@ def request_of(
 
 
 def rows_tensor(value: object, name: str) -> torch.Tensor:
-    """Return an argument that is rows (rows, n) of weights."""
+    """Return an argument that is rows (rows, n) of weights.
+
+    Raises:
+        InputError: it is something else, or of a dtype or kind that block rows do not solve.
+    """
     if is_sparse(value):
         raise InputTypeError(
             f"`{name}` must be dense weights to be solved in blocks of rows, but is "
@@ -129,7 +133,11 @@ def rows_tensor(value: object, name: str) -> torch.Tensor:
 
 
 def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
-    """Return the weights (n, n) in a `.npy` file."""
+    """Return the weights (n, n) in a `.npy` file.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
     target = to_path(path, name, or_tensor=True)
     file_format(target, (".npy",), "load it with read_graph")
     with file_errors(name, target, "read", "give a .npy file of numbers"):
@@ -182,6 +190,10 @@ def target_of(
         overwrite: replace the weights.
         checkpoint: the folder of checkpoints; None: none is written.
         first: the vertex of the first row of tensors.
+
+    Raises:
+        InputError: `out` cannot take the distances, or shares memory or a file with the weights;
+            `overwrite` or `checkpoint` do not go with it.
     """
     if isinstance(out, torch.Tensor):
         if overwrite:

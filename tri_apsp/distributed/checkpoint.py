@@ -2,9 +2,9 @@
 
 A folder holds two generations, so that one is complete while the other is written: `state-0.npy`
 and `state-1.npy`, the rows after some pivot blocks, and beside each `.npz`: of which graph they
-are, how many vertices have been pivots, and a checksum of each row. Before all ranks have written
-their rows, it says that no vertex has been one. Any number of ranks can go on from it, since pivots
-may be taken in any blocks.
+are, how many vertices have been pivots, and a checksum of each row. Until all ranks have written
+their rows, that number is 0. Any number of ranks can go on from it, since pivots may be taken in
+any blocks.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from tri_apsp.distributed.device_rows import store
 from tri_apsp.distributed.rows import HostRows, Rows, StoredRows, TensorOnDevice
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import ApspWarning, InputError
-from tri_apsp.graphs.npy_file import FileLock, NpyFile
+from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors, warn_caller
 from tri_apsp.semirings import dtype_name
@@ -130,7 +130,9 @@ class Checkpoints:
         Raises:
             InputError: the newest is of another graph, or all are damaged.
         """
-        found, unusable = self._ranks.gather(self._ranks.together(self._found))[0]
+        found, unusable = self._ranks.gather(
+            self._ranks.together(lambda: ([], []) if self._ranks.rank else self._found())
+        )[0]
         state, damaged = None, list(unusable)
         for generation, facts in found:
             if facts["graph"] != self._graph:
@@ -251,7 +253,7 @@ class Checkpoints:
         found, damaged = list[tuple[int, dict[str, Any]]](), list[int]()
         for generation in _GENERATIONS:
             try:
-                with np.load(self._files(generation)[1]) as archive:
+                with LOADING, np.load(self._files(generation)[1]) as archive:
                     facts = {name: archive[name] for name in ("sums", *_FACTS)}
                 facts |= {name: kind(facts[name]) for name, kind in _FACTS.items()}
                 # Without rows, the end of remove() was interrupted.

@@ -33,6 +33,9 @@ class Communicator(ABC):
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
         """Copy a contiguous tensor from the rank `owner` to all others, and return before it is
         there. The tensor stays unchanged until all have it.
+
+        Raises:
+            RankError: another rank has failed; so does the returned function.
         """
 
     @abstractmethod
@@ -49,7 +52,7 @@ class Communicator(ABC):
         return True
 
     def joined_device(self, *devices: torch.device) -> torch.device:
-        """Return the first of some devices like which tensors can be broadcast.
+        """Return the first of some devices whose kind the group can broadcast.
 
         Raises:
             InputError: there is none.
@@ -66,6 +69,9 @@ class Communicator(ABC):
     def gather(self, fact: T) -> list[T]:
         """Return what each rank gives, from rank 0 on, not to be changed; blocks until all have
         called it.
+
+        Raises:
+            RankError: another rank has failed.
         """
 
     def check(self) -> None:  # noqa: B027 (a single rank has no other)

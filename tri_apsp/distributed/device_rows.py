@@ -20,7 +20,9 @@ from tri_apsp.semirings import no_edge
 _COPIED, _COPIES = 1 << 26, 3
 
 Start = Callable[[int, Block], None]
-"""Makes rows (1, rows, columns) of a rank, from a row on, those that a solve starts from."""
+"""Called with a row of a rank and the weights (1, rows, columns) from there on: changes them, in
+place, to what a solve starts from.
+"""
 
 
 class Visit(NamedTuple):

@@ -186,7 +186,7 @@ def solve_on_devices(
     return found
 
 
-def merged(found: Sequence[Result], out: Place | torch.Tensor | None) -> Result:
+def merged(found: Sequence[Result], out: Place | None) -> Result:
     """Return the results of all rows as one, with the distances in `out`; of a single device
     where they are.
     """

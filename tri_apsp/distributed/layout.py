@@ -29,11 +29,6 @@ class Layout:
     block: int
     done: int = 0
 
-    @property
-    def n(self) -> int:
-        """The number of vertices."""
-        return sum(self.counts)
-
     def first(self, rank: int) -> int:
         """Return the first row of a rank."""
         return sum(self.counts[:rank])

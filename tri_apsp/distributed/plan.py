@@ -5,10 +5,9 @@ Let n be the vertices, b those of a pivot block, s the bytes of a value, R the o
 of a product and W the bytes per second of a copy to a device. Each pivot block of streamed rows
 takes n^2 b / R of products, and n^2 s / W of copies in each direction beside them: products bound
 the solve if b >= s R / W, which is 1200 for float32 on an H100. A larger pivot block takes memory,
-b n s for each of two panels, and leaves other ranks without work while the first one is closed.
-So it is as large as fits, up to an eighth of the matrix: the memory of the host, or a file, may be
-much slower than the link to the device. These panels are two, of the current and of the next pivot
-block.
+b n s for each of two panels, those of the current and of the next pivot block, and leaves other
+ranks without work while the first one is closed. So it is as large as fits, up to an eighth of the
+matrix: the memory of the host, or a file, may be much slower than the link to the device.
 """
 
 import bisect
@@ -186,7 +185,11 @@ def plan_block_rows(
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
         )
-        chosen = max(1, chosen // WHOLE * WHOLE or chosen)
+        whole = chosen // WHOLE * WHOLE
+        # Fewer vertices may need more memory, since their columns are closed in wider parts.
+        if whole and needed(whole, streamed, slots) <= memory:
+            chosen = whole
+        chosen = max(1, chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
         what, remedy = "a pivot block and strips of rows", "raise `memory`"

@@ -85,9 +85,9 @@ class _Exchange(RowExchange):
         return self._collected(own, self._counts)
 
     def align(self, together: int, *matrices: torch.Tensor) -> list[torch.Tensor]:
-        """Let this rank search `together` sources at a time, as one process does, on which depends
-        what is found for floats. Return its rows of matrices with those that others have of the
-        first and the last of these groups.
+        """Extend the rows of this rank to whole groups of `together` sources: the predecessors of
+        floats depend on which sources are searched together. Return matrices (rows, n) with the
+        rows of other ranks that complete the first and the last group.
         """
         first, end, n = self.first, self.first + self.own.stop, self._cuts[-1]
         before = [matrix[:0] for matrix in matrices]
@@ -127,14 +127,14 @@ class _Exchange(RowExchange):
 
     def merged(self, starts: Any, ends: Any, *entries: Any) -> tuple[Any, ...]:
         own = [_tensor(values) for values in entries]
-        own_starts, counts = _tensor(starts), _tensor(ends) - _tensor(starts)
-        found = self._ranks.gather(counts.cpu().numpy())
-        all_counts = torch.from_numpy(np.stack(found)).to(counts.device)
+        own_starts, own_counts = _tensor(starts), _tensor(ends) - _tensor(starts)
+        gathered = self._ranks.gather(own_counts.cpu().numpy())
+        all_counts = torch.from_numpy(np.stack(gathered)).to(own_counts.device)
         totals = all_counts.sum(0)
         all_ends = totals.cumsum(0)
         count = int(all_ends[-1])
         size = count * (8 + sum(values.itemsize for values in own))
-        self._require("a list of the tight edges", size, counts.device)
+        self._require("a list of the tight edges", size, own_counts.device)
         merged = [values.new_empty(count) for values in own]
         begins = all_ends - totals  # where the entries of a rank begin
         for rank, counts in enumerate(all_counts):
@@ -148,7 +148,7 @@ class _Exchange(RowExchange):
             for values, part in zip(merged, parts, strict=True):
                 values[places] = part
             begins = begins + counts
-        return tuple(_like(starts, found) for found in (all_ends - totals, all_ends, *merged))
+        return tuple(_like(starts, each) for each in (all_ends - totals, all_ends, *merged))
 
     def all_rows(self, weights: Any) -> Any:
         rows = self._own_rows(weights)

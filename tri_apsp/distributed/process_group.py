@@ -1,7 +1,8 @@
 """Ranks that are processes of torch.distributed: blocks go by NCCL or Gloo, facts by its store.
 
-A rank that fails writes why into the store; each counts up there while it lasts. A thread of each
-rank reads both, and ends what the rank waits for: no rank hangs because another is gone.
+A rank that fails writes the reason into the store, and each rank increments a counter there while
+it runs. A thread of each rank reads both, and ends what the rank waits for: no rank hangs because
+another is gone.
 """
 
 import itertools
@@ -62,7 +63,7 @@ class ProcessGroup(Communicator):
         # Of each other rank: its last sign, and when that was new.
         self._seen = {rank: (b"", now) for rank in range(self.size) if rank != self.rank}
         self._error: RankError | None = None
-        self._reason = ""  # of that error, where it names a rank
+        self._reason = ""  # of that error
         self._ended = threading.Event()
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
 
@@ -100,7 +101,7 @@ class ProcessGroup(Communicator):
             reason = f"rank {self.rank} was interrupted"
         if isinstance(error, RankError):
             reason = self._reason
-        if reason and not self._store.check(["failed"]):
+        if not self._store.check(["failed"]):
             self._store.set("failed", reason)
 
     def _value(self, key: str) -> bytes:
@@ -115,7 +116,7 @@ class ProcessGroup(Communicator):
         try:
             work = dist.broadcast(data, group=self._group, group_src=owner, async_op=True)
         except RuntimeError as error:
-            raise self._failure(error) from None
+            raise self._failure(error) from error
 
         def wait() -> None:
             try:
@@ -127,7 +128,7 @@ class ProcessGroup(Communicator):
                         pause = min(_LONG, 1.1 * pause)
                 work.wait()
             except RuntimeError as error:
-                raise self._failure(error) from None
+                raise self._failure(error) from error
 
         return wait
 
@@ -139,7 +140,7 @@ class ProcessGroup(Communicator):
         try:
             return self._store.add("next", 1) - 1
         except RuntimeError as error:
-            raise self._failure(error) from None
+            raise self._failure(error) from error
 
     def gather(self, fact: T) -> list[T]:
         number, self._gathered = self._gathered, self._gathered + 1
@@ -160,7 +161,7 @@ class ProcessGroup(Communicator):
                     store.delete_key(key)
             return [pickle.loads(self._read(key)) for key in keys]
         except RuntimeError as error:
-            raise self._failure(error) from None
+            raise self._failure(error) from error
 
     def _write(self, key: str, data: bytes) -> list[str]:
         """Write to the store, `key` last, and return all keys."""
@@ -179,9 +180,11 @@ class ProcessGroup(Communicator):
         if self._error is not None:
             raise self._error
 
-    def _failure(self, error: RuntimeError) -> RankError:
-        """Return the error for one of torch.distributed, with its cause once that is known."""
-        if isinstance(error, RankError):
+    def _failure(self, error: RuntimeError) -> RuntimeError:
+        """Return the error for one of torch.distributed: which rank ended, if that is why; or it is
+        this one that has failed, which the others are told.
+        """
+        if isinstance(error, (RankError, torch.OutOfMemoryError)):
             return error
         begun = time.monotonic()
         while self._error is None and time.monotonic() - begun < _PATIENCE:
@@ -194,9 +197,11 @@ class ProcessGroup(Communicator):
         ]
         if self._error is not None:
             return self._error
+        first_line = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".;")
+        self._reason = f"rank {self.rank} failed: {first_line}"
         if silent:
             self._reason = f"rank {silent[0]} ended"
-        return _error_of(self._reason or "one ended or cannot be reached")
+        return _error_of(self._reason)
 
     def _watch_ranks(self) -> None:
         for count in itertools.count():

@@ -90,8 +90,8 @@ def shortest_paths(
             `group` that does not have the rank: these only one, and the others RankError.
         NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`, on
             every rank; if an allocation fails during the solve, only on that rank.
-        RankError: another rank ended or failed, which is found within a minute, or does not make
-            the call within ten.
+        RankError: another rank ended or failed, which is found within 35 seconds, or does not make
+            the call within ten minutes.
 
     Cost:
         n^2 operations for each row; n values are received for each row of another rank, while

@@ -16,6 +16,7 @@ from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.elimination.base import Totals
 from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, sparse_graph
 from tri_apsp.plan import NegativeCycles
 from tri_apsp.sparse import measures
@@ -87,6 +88,7 @@ def distance_blocks(
         >>> dist.destroy_process_group()
     """
     with group_of(group) as ranks:
+        path = ranks.together(lambda: to_path(out, "out"))
         given = _agreed(
             ranks,
             graph,
@@ -94,7 +96,7 @@ def distance_blocks(
             rows_per_block=rows_per_block,
             method=method,
             negative_cycles=negative_cycles,
-            out=os.fspath(out),
+            out=str(path),
         )
         solve = ranks.together(
             lambda: BlockSolve.of(
@@ -106,11 +108,11 @@ def distance_blocks(
                 processes=ranks.size,
             )
         )
-        write_blocks(ranks, solve, out)
-        return Path(out)
+        write_blocks(ranks, solve, path)
+        return path
 
 
-def write_blocks(ranks: Communicator, solve: BlockSolve, out: str | os.PathLike[str]) -> None:
+def write_blocks(ranks: Communicator, solve: BlockSolve, out: Path) -> None:
     """Write the blocks that are not in a file yet, together with the other ranks."""
     header, leads = solve.header(), ranks.rank == 0
     if ranks.any(ranks.together(lambda: leads and solve.is_complete(out, header))):
@@ -129,7 +131,7 @@ def write_blocks(ranks: Communicator, solve: BlockSolve, out: str | os.PathLike[
         bar.update(solve.graph.n - bar.n)
 
 
-def _opened(out: str | os.PathLike[str], header: Header) -> RowFile:
+def _opened(out: Path, header: Header) -> RowFile:
     file = RowFile(out, header)
     file.open()
     return file

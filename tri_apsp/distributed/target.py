@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
-from tri_apsp.graphs.npy_file import FileLock, NpyFile
+from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
@@ -104,4 +104,6 @@ class FileTarget(Target):
             self._lock = None
 
     def distances(self, first: int, end: int) -> torch.Tensor:
-        return torch.from_numpy(np.load(self._path, mmap_mode="r+"))[first:end]
+        with LOADING:
+            distances = np.load(self._path, mmap_mode="r+")
+        return torch.from_numpy(distances)[first:end]

@@ -51,7 +51,7 @@ class _Thread(Communicator):
         if owner == self.rank:
             if self.size > 1:
                 with shared.changed:
-                    # Of those that a rank is behind by, each takes memory.
+                    # Each message that some rank has not copied yet takes memory.
                     shared.changed.wait_for(lambda: shared.failed or self._unread() < _UNREAD)
                     self.check()
                     self._own.append(number)
@@ -125,8 +125,7 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
             with current(devices[rank]):
                 found[rank] = run(_Thread(rank, shared))
         except BaseException as error:
-            if not isinstance(error, RankError):
-                errors.append(error)
+            errors.append(error)
             shared.fail()
 
     threads = [
@@ -149,6 +148,6 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
             shared.fail()
             for each in alive:
                 each.join()
-    if errors:
-        raise errors[0]
+    if errors:  # RankError says that another rank has one
+        raise next((each for each in errors if not isinstance(each, RankError)), errors[0])
     return found

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from tri_apsp.errors import InputError
 
-# NumPy parses a header as Python, which some versions cannot do in several threads at once:
-# github.com/python/cpython/issues/106905.
-_LOADING = threading.Lock()
+LOADING = threading.Lock()
+"""Held while NumPy loads a file. It parses a header as Python, which some versions cannot do in
+several threads at once: github.com/python/cpython/issues/106905.
+"""
 
 
 class FileLock:
@@ -81,7 +82,7 @@ class NpyFile:
                 # So that it can be read at once.
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         try:
-            with _LOADING:
+            with LOADING:
                 mapped = np.load(path, mmap_mode="r")
         except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
             raise ValueError(str(error)) from None
@@ -107,7 +108,11 @@ class NpyFile:
         self.close = weakref.finalize(self, os.close, self._file)
 
     def read(self, first: int, into: npt.NDArray[Any]) -> None:
-        """Read the rows from `first` on, as many as `into` has, whose columns have unit stride."""
+        """Read the rows from `first` on, as many as `into` has, whose columns have unit stride.
+
+        Raises:
+            OSError, EOFError: they cannot be read; the file is shorter than it was.
+        """
         for view, offset in self._parts(first, into):
             while len(view):
                 count = os.preadv(self._file, [view], offset)
@@ -116,7 +121,11 @@ class NpyFile:
                 view, offset = view[count:], offset + count
 
     def write(self, first: int, values: npt.NDArray[Any]) -> None:
-        """Write rows from `first` on, whose columns have unit stride."""
+        """Write rows from `first` on, whose columns have unit stride.
+
+        Raises:
+            OSError: they cannot be written.
+        """
         for view, offset in self._parts(first, values):
             while len(view):
                 count = os.pwrite(self._file, view, offset)

@@ -37,8 +37,8 @@ def check_output(
         The path, and its extension without ".gz".
 
     Raises:
-        InputError: for another extension, a folder that does not exist or is not writable, or a
-            path that is a folder.
+        InputError: for another extension, a folder that does not exist or is not writable, a name
+            that no file can have, or a path that is a folder, a device or a pipe.
     """
     target = to_path(path, "path")
     try:

@@ -113,7 +113,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
     on_cpu, counts = device.kind == "cpu", _rank_counts(device.kind)
     most = min(_MOST_STREAMED, _SHARE * describe(torch.device("cpu")).memory)
 
-    def group(case: str, n: int, counts: Sequence[int]) -> Group:
+    def group(case: str, n: int, rank_counts: Sequence[int]) -> Group:
         """Return the points of one case; on GPUs those that fit them, or the host."""
         larger, size = dataclasses.replace(task, n=n), n**2 * task.torch_dtype.itemsize
 
@@ -127,7 +127,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
         weak_base = task.n if case == _WEAK else 0
         points = tuple(
             Point({"case": case, "ranks": ranks, "base": weak_base}, sources=_CASES[case].sources)
-            for ranks in filter(fits, counts)
+            for ranks in filter(fits, rank_counts)
         )
         is_dense = case != _CLOSENESS
         matrices = float(on_cpu and is_dense)
@@ -401,7 +401,7 @@ def _runs(scaling: _Scaling) -> str:
     header += ["model", "simulation"]
     summary = [
         [role, len(found), f"{median(found):.1%}", f"{max(found):.1%}"]
-        for role, found in deviations.items()
+        for role, found in sorted(deviations.items(), reverse=True)  # fitted, checked
     ]
     return section(
         scaling.title,
@@ -483,9 +483,10 @@ def _forecasts(scaling: _Scaling, target: Target) -> str:
     about = (
         f"Assumed for more than {_HOST_GPUS} GPUs: a network that brings "
         f"{amount(_NETWORK_BYTES)}B/s to each. Rows on the host have the product, copy "
-        "and host rates above. Network: what each GPU must receive so that products hide it; - if "
-        "they cannot. Rows keep at most so many GPUs busy: beyond, blocks in two dimensions are "
-        "faster. Fails: the probability, if a GPU fails every 50,700 hours."
+        "and host rates above. The bound `products` includes what broadcasts hold. Network: what "
+        "each GPU must receive so that products hide it; - if they cannot. Rows keep at most so "
+        "many GPUs busy: beyond, blocks in two dimensions are faster. Fails: the probability, if a "
+        "GPU fails every 50,700 hours."
     )
     header = ["GPUs", "n", "rows of a GPU", "block", "time", "simulation", "operations"]
     header += ["of ideal", "bound", "network", "rows keep busy", "fails"]

@@ -133,6 +133,7 @@ class RankProcesses:
             The first error of a rank.
         """
         pipes, found = self._pipes[: problem.ranks], dict[Connection, Any]()
+        failed = list[Exception]()
         try:
             for pipe in pipes:
                 pipe.send(problem)
@@ -143,13 +144,15 @@ class RankProcesses:
                 for pipe in left:
                     if pipe in ready:
                         found[pipe] = pipe.recv()
-                        if isinstance(found[pipe], Exception):
-                            raise found[pipe]
+                if failed := [each for each in found.values() if isinstance(each, Exception)]:
+                    break  # the others may wait for it
         except (EOFError, OSError):
             raise EngineError(
                 "the ranks of a solve must last until it is done, but one ended or is stuck; "
                 "repeat the command."
             ) from None
+        if failed:
+            raise failed[0]
         measured: Measured = found[pipes[0]]
         return measured
 
