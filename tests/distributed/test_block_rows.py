@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cases
 import pytest
 import torch
@@ -11,7 +13,7 @@ import tri_apsp
 from tri_apsp.configs import default_config
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.communicator import SingleRank
-from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows
+from tri_apsp.distributed.device_rows import ResidentRows, StreamedRows, Visit, unchanged
 from tri_apsp.distributed.layout import Layout, even_counts
 from tri_apsp.distributed.plan import plan_block_rows
 from tri_apsp.distributed.process_group import ProcessGroup
@@ -86,6 +88,30 @@ def test_a_failed_rank_is_noticed_within_a_pivot_block():
         solver.solve()
     streamed.close()
     assert len(strips) == 3
+
+
+def test_rows_of_a_pivot_block_are_written_between_those_that_are_multiplied(monkeypatch):
+    announced = list[Visit]()
+    monkeypatch.setattr(StreamedRows, "announce", lambda self, visits: announced.extend(visits))
+    monkeypatch.setattr(StreamedRows, "visit", lambda self, visit: iter(()))
+    rows = torch.ones(80, 80)
+    host = TensorRows(rows)
+    streamed = StreamedRows(host, host, unchanged, rows[None, :0], strip=4, slots=3)
+    solver = BlockRowSolver(
+        streamed,
+        Layout((80,), 8),
+        SingleRank(),
+        default_config("cpu", torch.float32),
+        nonnegative=True,
+        on_solved=lambda begin, part: None,
+    )
+    solver.solve()
+    streamed.close()
+    kept = [visit for visit in announced if visit.keeps]
+    own = [at for at, visit in enumerate(kept) if not visit.reads]
+    # Two strips of each of ten pivot blocks, after which 16 others are multiplied; 18 of the last.
+    assert len(own) == 20
+    assert all(8 <= after - before <= 10 for before, after in itertools.pairwise(own))
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)
