@@ -274,11 +274,18 @@ def check_overwrite(weights: torch.Tensor) -> None:
 
 
 def check_overlap(tensor: torch.Tensor, name: str) -> None:
-    """Refuse to write to a tensor whose elements share memory, as those of expand() do.
+    """Refuse to write to a tensor whose elements share memory, as those of expand() do, or which
+    torch does not change here.
 
     Raises:
-        InputError: two elements may lie at one address.
+        InputError: two elements may lie at one address; it was made under torch.inference_mode,
+            and this is outside it.
     """
+    if tensor.is_inference() and not torch.is_inference_mode_enabled():
+        raise InputError(
+            f"`{name}` must not be a tensor of torch.inference_mode, which can be overwritten only "
+            "within it; give its .clone()."
+        )
     if not tensor.numel():  # NumPy gives it strides of 0
         return
     span = 1

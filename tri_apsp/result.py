@@ -211,8 +211,8 @@ class Result:
         predecessors = self._predecessors("next hops")
         if self.sources is not None:
             raise InputError(
-                "next hops need the paths from every vertex, but the result has chosen sources; "
-                "solve without `sources`."
+                "next hops need the paths from every vertex, but the result has those from some; "
+                "solve for all in one result."
             )
         return find_next_hops(predecessors).view(self.distances.shape)
 
@@ -249,7 +249,8 @@ class Result:
         if bool((indices < 0).any()):
             raise InputError(
                 f"the {end} of a path must be one of the result's {len(among)} {end}s, but one is "
-                f"{int(vertices[indices < 0][0])}; give it among the {end}s of the solve."
+                f"{int(vertices[indices < 0][0])}; take it from the result that has it, or solve "
+                "for it."
             )
         return indices
 

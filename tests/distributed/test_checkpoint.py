@@ -285,3 +285,16 @@ def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypa
     may_end.set()
     assert torch.equal(found.distances, expected)
     assert not list(tmp_path.iterdir())
+
+
+def test_marking_goes_on_from_a_checkpoint(graph, tmp_path):
+    """The solve that finds the cycle is the first of two."""
+    weights = graph[0].clone()
+    weights[-2, -1], weights[-1, -2] = 1, -2
+    call = {"negative_cycles": "mark", "checkpoint": tmp_path, "every": 0}
+    with interrupted(2), pytest.raises(KeyboardInterrupt):
+        tri_apsp.shortest_paths(weights, device="cpu", **call)
+    found = tri_apsp.shortest_paths(weights, device="cpu", **call)
+    assert found.plan.resumed > 0
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    assert torch.equal(found.distances, expected.distances)

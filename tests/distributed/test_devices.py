@@ -350,8 +350,8 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ({"devices": []}, "but is []; give a list"),
-        ({"devices": [0, 1]}, "but is [0, 1]; give a list"),
+        ({"devices": []}, "but is []; give names"),
+        ({"devices": [0, 1]}, "but is [0, 1]; give names"),
         ({"devices": "all,cpu"}, "must be \"all\" or names of devices, but is ['all', 'cpu']"),
         ({"device": "all"}, "device must be auto, cpu"),
         ({"devices": "cuda:63"}, "must exist"),
@@ -377,8 +377,12 @@ def test_files_of_other_matrices(values, sentence, tmp_path):
             "`out` must not share memory",
         ),
         ({"every": 3}, "`every` needs `checkpoint`"),
+        ({"out": ""}, "`out` must be a path, but is empty"),
         ({"graph": "missing.npy"}, "No such file or directory; give a .npy file of numbers"),
-        ({"graph": "graph.csv"}, "must end in .npy, but graph.csv ends in .csv; load it with"),
+        (
+            {"graph": "graph.csv"},
+            "must end in .npy, but graph.csv ends in .csv; load another format with",
+        ),
         ({"graph": WEIGHTS[:5], "device": "cpu"}, "`graph` must be square"),
         ({"graph": WEIGHTS.to_sparse(), "devices": "cpu"}, "must be dense weights"),
         ({"graph": WEIGHTS > 0, "device": "cpu"}, "give torch.where(graph, 1.0, torch.inf)"),
@@ -410,6 +414,37 @@ def test_bad_input(call, sentence, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_memory_that_is_mapped_to_the_file_of_the_weights(tmp_path):
+    path, weights = tmp_path / "w.npy", cases.tensor(cases.random_graph(30), torch.float32)
+    np.save(path, weights.numpy())
+    mapped, out = (torch.from_numpy(np.load(path, mmap_mode="r+")) for _ in range(2))
+    for given in (path, mapped):
+        with pytest.raises(tri_apsp.InputError, match="`out` must not share memory with the wei"):
+            tri_apsp.shortest_paths(given, device="cpu", out=out, memory=2000)
+    assert np.array_equal(np.load(path), weights.numpy())
+    both = np.concatenate([weights.numpy(), weights.numpy()])
+    np.save(path, both)
+    mapped, out = (torch.from_numpy(np.load(path, mmap_mode="r+")) for _ in range(2))
+    tri_apsp.shortest_paths(mapped[:30], device="cpu", out=out[30:], memory=2000)
+    assert torch.equal(out, torch.cat([weights, tri_apsp.shortest_paths(weights).distances]))
+
+
+@pytest.mark.parametrize("memory", [None, 2000], ids=["resident", "streamed"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_in_inference_mode(count, memory):
+    call = {"devices": ["cpu"] * count, "memory": memory}
+    weights = cases.tensor(cases.random_graph(30), torch.float32)
+    expected = tri_apsp.shortest_paths(weights).distances
+    with torch.inference_mode():
+        given, out = weights.clone(), torch.empty(30, 30)
+        assert torch.equal(tri_apsp.shortest_paths(given, **call, out=out).distances, expected)
+        tri_apsp.shortest_paths(given, devices=call["devices"], overwrite=True)
+        assert torch.equal(given, expected)
+    for changed in ({"out": out}, {"overwrite": True}):
+        with pytest.raises(tri_apsp.InputError, match=r"of torch.inference_mode, .*its \.clone"):
+            tri_apsp.shortest_paths(given, **call, **changed)
+
+
 def test_the_file_of_the_weights(tmp_path):
     path = tmp_path / "w.npy"
     np.save(path, WEIGHTS.numpy())
@@ -423,6 +458,13 @@ def test_the_file_of_the_weights(tmp_path):
         assert np.array_equal(np.load(path), matrix)
     np.save(path, saved.astype(saved.dtype.newbyteorder("="), order="C"))  # the remedy
     assert tri_apsp.shortest_paths(path).distances.shape == (3, 3)
+    np.savez(tmp_path / "w.npz", matrix)
+    path.write_bytes((tmp_path / "w.npz").read_bytes()[:200])
+    with pytest.raises(tri_apsp.InputError, match=r"must be a .npy file of numbers, but .* is not"):
+        tri_apsp.shortest_paths(path)
+    np.save(path, matrix.astype(np.longdouble))
+    with pytest.raises(tri_apsp.InputError, match=r"save matrix.astype\('float64'\)"):
+        tri_apsp.shortest_paths(path)
     np.save(path, matrix[None])
     with pytest.raises(tri_apsp.InputError, match=r"one matrix .* holds shape \(1, 3, 3\)"):
         tri_apsp.shortest_paths(path)

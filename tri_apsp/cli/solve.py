@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     several = parser.add_argument_group(
         "several devices, and graphs larger than a device",
         "With one of these, the dense matrix of the graph is solved in blocks of rows. A .npy file "
-        "is not loaded: with --out FILE.npy, its rows are streamed.",
+        "is not loaded; rows that do not fit the devices are streamed, if --out is a .npy file.",
     )
     several.add_argument(
         "--devices", metavar="LIST", help='"all" GPUs, or a list such as cuda:0,cuda:1'

@@ -19,6 +19,7 @@ from tri_apsp.arguments import (
     check_tensor,
 )
 from tri_apsp.configs import Config
+from tri_apsp.distributed.shared_memory import is_mapped_from, shares_memory
 from tri_apsp.distributed.target import FileTarget, Target, TensorTarget
 from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.graphs import check_output, is_sparse
@@ -139,11 +140,11 @@ def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
         InputError: it cannot be read, or holds something else.
     """
     target = to_path(path, name, or_tensor=True)
-    file_format(target, (".npy",), "load it with read_graph")
+    file_format(target, (".npy",), "load another format with read_graph, and give its dense tensor")
     with file_errors(name, target, "read", "give a .npy file of numbers"):
         try:
             file = NpyFile(target)
-        except (EOFError, ValueError) as error:
+        except ValueError as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
@@ -166,8 +167,7 @@ def _conversion(dtype: np.dtype[Any]) -> str:
         return "save numpy.where(matrix, 1.0, numpy.inf)"
     if dtype.kind in "iuf":
         wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
-        if wider in DTYPES_BY_NAME:
-            return f"save matrix.astype({wider!r})"
+        return f"save matrix.astype({wider if wider in DTYPES_BY_NAME else 'float64'!r})"
     return "save real numbers"
 
 
@@ -209,8 +209,12 @@ def target_of(
                 f"gradient, but is {shown(out)}{has}; make one with torch.empty."
             )
         check_overlap(out, "out")
-        given = [weights] if isinstance(weights, torch.Tensor) else weights
-        if not isinstance(given, NpyFile) and any(shares_memory(out, each) for each in given):
+        if isinstance(weights, NpyFile):
+            is_shared = out.device.type == "cpu" and is_mapped_from(out, weights.path)
+        else:
+            given = [weights] if isinstance(weights, torch.Tensor) else weights
+            is_shared = any(shares_memory(out, each) for each in given)
+        if is_shared:
             raise InputError(
                 "`out` must not share memory with the weights, but does; give overwrite=True "
                 "without `out` to replace them, or another tensor."
@@ -250,10 +254,3 @@ def target_of(
             "leave one of them out."
         )
     return FileTarget(path, file if is_same else None)
-
-
-def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors share memory; on a GPU, whether they begin at one place."""
-    if one.device.type == other.device.type == "cpu":
-        return bool(np.shares_memory(one.numpy(), other.numpy()))
-    return one.data_ptr() == other.data_ptr() != 0

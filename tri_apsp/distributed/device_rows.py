@@ -240,7 +240,8 @@ class StreamedRows(DeviceRows):
         self._source, self._target, self._start = source, target, start
         self._intermediate = intermediate or target
         self._n = source.shape[1]
-        self._slots = [_Slot(like, strip) for _ in range(slots)]
+        with torch.inference_mode(False):  # threads without that mode change them too
+            self._slots = [_Slot(like, strip) for _ in range(slots)]
         self._to, self._from = SideStream(like.device), SideStream(like.device)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write")

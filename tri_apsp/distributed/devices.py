@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.arguments import check_overlap, check_square
+from tri_apsp.arguments import check_overlap
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
@@ -21,7 +20,6 @@ from tri_apsp.distributed.arguments import (
     Place,
     request_of,
     rows_tensor,
-    shares_memory,
     target_of,
     weights_file,
 )
@@ -32,9 +30,10 @@ from tri_apsp.distributed.model import predict
 from tri_apsp.distributed.plan import BlockRowPlan, usable_memory
 from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, rows_of_tensor
 from tri_apsp.distributed.run import plan_rows, solve_rows
+from tri_apsp.distributed.shared_memory import shares_memory
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.npy_file import NpyFile
+from tri_apsp.graphs.npy_file import NpyFile, map_file
 from tri_apsp.plan import Options, Progress
 from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
@@ -196,7 +195,7 @@ def merged(found: Sequence[Result], out: Place | None) -> Result:
         distances = out
     elif len(found) > 1:
         assert out is not None
-        distances = torch.from_numpy(np.load(out, mmap_mode="r+"))
+        distances = torch.from_numpy(map_file(out, "r+"))
     if len(found) > 1 and predecessors is not None:
         parts = [each.predecessors for each in found if each.predecessors is not None]
         predecessors = torch.cat([part.to(distances.device) for part in parts])
@@ -222,8 +221,8 @@ def devices_of(devices: Devices) -> list[torch.device]:
         or any(str(device) in ("", "all") for device in devices)
     ):
         raise InputTypeError(
-            f'`devices` must be "all" or names of devices, but is {str(devices)[:60]}; give a list '
-            'such as ["cuda:0", "cuda:1"].'
+            f'`devices` must be "all" or names of devices, but is {str(devices)[:60]}; give names '
+            'such as "cuda:0,cuda:1".'
         )
     found = [resolve(str(device)) for device in devices]
     found = [
@@ -274,14 +273,19 @@ def _rows_of(
             check_overlap(block, "graph")
         if overwrite and any(shares_memory(*pair) for pair in itertools.combinations(blocks, 2)):
             raise InputError(
-                "`graph` in blocks must share no memory with `overwrite`, but some do; give copies."
+                "`graph` in blocks that share memory must not be given with `overwrite`; give "
+                "copies."
             )
         return blocks, [TensorOnDevice(block) for block in blocks]
     if isinstance(graph, (str, os.PathLike)):
         file = weights_file(graph, "graph")
         return file, [FileRows(file, *part, "graph") for part in _shares(file.shape[0], devices)]
     whole = rows_tensor(graph, "graph")
-    check_square(whole, "graph")
+    if whole.shape[0] != whole.shape[1]:
+        raise InputError(
+            f"`graph` must be square, (n, n), but has shape {tuple(whole.shape)}; pad missing "
+            "vertices with no_edge."
+        )
     blocks = [whole[first:end] for first, end in _shares(len(whole), devices)]
     if whole.device.type == "cuda":
         if overwrite and any(device != whole.device for device in devices):

@@ -12,7 +12,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
-from tri_apsp.distributed.arguments import BlockRowRequest, shares_memory
+from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.changed_weights import ChangedWeights
 from tri_apsp.distributed.checkpoint import Checkpoints, State
@@ -37,6 +37,7 @@ from tri_apsp.distributed.plan import (
 )
 from tri_apsp.distributed.predecessors import find_row_predecessors
 from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
+from tri_apsp.distributed.shared_memory import shares_memory
 from tri_apsp.distributed.target import FileTarget, Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -287,12 +288,15 @@ class _Solve:
         nonnegative = self._is_nonnegative()
         checkpoints = self.checkpoints if self.changes.are_none else None
         state = None if checkpoints is None else checkpoints.resume()
-        plan = dataclasses.replace(self.plan, resumed=0 if state is None else state.done)
-        self.plan = plan
+        done = 0
+        if state is not None:
+            done = state.done
+            self.plan = dataclasses.replace(self.plan, resumed=done)
+        plan = self.plan
         rows = self._device_rows(state)
         solver = BlockRowSolver(
             rows,
-            Layout(self.counts, plan.block, plan.resumed),
+            Layout(self.counts, plan.block, done),
             self.ranks,
             plan.config,
             nonnegative=nonnegative,

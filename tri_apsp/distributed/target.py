@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
-from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
+from tri_apsp.graphs.npy_file import FileLock, NpyFile, map_file
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors
 from tri_apsp.semirings import dtype_name
@@ -104,6 +104,4 @@ class FileTarget(Target):
             self._lock = None
 
     def distances(self, first: int, end: int) -> torch.Tensor:
-        with LOADING:
-            distances = np.load(self._path, mmap_mode="r+")
-        return torch.from_numpy(distances)[first:end]
+        return torch.from_numpy(map_file(self._path, "r+"))[first:end]

@@ -119,10 +119,11 @@ def run_ranks(devices: Sequence[torch.device], run: Callable[[Communicator], T])
     shared = _Shared(len(devices))
     found: list[Any] = [None] * len(devices)
     errors = list[BaseException]()
+    mode = torch.is_inference_mode_enabled()  # which torch keeps for each thread
 
     def thread(rank: int) -> None:
         try:
-            with current(devices[rank]):
+            with current(devices[rank]), torch.inference_mode(mode):
                 found[rank] = run(_Thread(rank, shared))
         except BaseException as error:
             errors.append(error)

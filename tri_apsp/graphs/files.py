@@ -149,13 +149,17 @@ def to_path(value: object, argument: str, *, or_tensor: bool = False) -> Path:
 
     Raises:
         InputTypeError: for another type.
+        InputError: for an empty str.
     """
     if not isinstance(value, (str, os.PathLike)):
         what, remedy = "a path", "give a str or a pathlib.Path"
         if or_tensor:
-            what = "a tensor or a path"
-            remedy = f"give torch.from_numpy({argument}) for an array"
+            what, remedy = "a tensor or a path", "give a tensor, a str or a pathlib.Path"
+            if hasattr(value, "__array__"):
+                remedy = f"give torch.from_numpy({argument})"
         raise InputTypeError(f"`{argument}` must be {what}, but is {shown(value)}; {remedy}.")
+    if not os.fspath(value):
+        raise InputError(f"`{argument}` must be a path, but is empty; name a file or a folder.")
     return Path(value)
 
 

@@ -7,7 +7,7 @@ import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,17 @@ LOADING = threading.Lock()
 """Held while NumPy loads a file. It parses a header as Python, which some versions cannot do in
 several threads at once: github.com/python/cpython/issues/106905.
 """
+
+
+def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
+    """Return the array of a `.npy` file, mapped to memory.
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError, SyntaxError, tokenize.TokenError: it is no `.npy` file, or shorter than it says.
+    """
+    with LOADING:
+        return np.lib.format.open_memmap(path, mode)
 
 
 class FileLock:
@@ -69,7 +80,7 @@ class NpyFile:
 
     Raises:
         OSError: it cannot be opened.
-        EOFError, ValueError: it is no `.npy` file, or shorter than it says.
+        ValueError: it is no `.npy` file, or shorter than it says.
         InputError: it holds no matrix, or one in column order or another byte order.
     """
 
@@ -82,12 +93,9 @@ class NpyFile:
                 # So that it can be read at once.
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         try:
-            with LOADING:
-                mapped = np.load(path, mmap_mode="r")
+            mapped = map_file(path, "r")
         except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
             raise ValueError(str(error)) from None
-        if not isinstance(mapped, np.memmap):
-            raise ValueError("it is an archive")
         if mapped.ndim != 2:
             raise InputError(
                 f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
