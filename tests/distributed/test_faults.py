@@ -74,3 +74,27 @@ def test_others_end(tmp_path):
                 assert seconds < 60
     finally:
         group.kill()
+
+
+def test_facts_count_that_a_rank_has_written_before_it_failed():
+    class LateStore:
+        """A store in which facts are found at the second look."""
+
+        def __init__(self, store: dist.Store) -> None:
+            self._store, self._looks = store, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        def check(self, keys: list[str]) -> bool:
+            self._looks += 1
+            return self._looks > 1 and self._store.check(keys)
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        ranks = process_group.ProcessGroup()
+        ranks._store = LateStore(ranks._store)
+        ranks._error = RankError("another rank failed")
+        assert ranks.gather("fact") == ["fact"]
+    finally:
+        dist.destroy_process_group()

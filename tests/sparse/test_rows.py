@@ -282,7 +282,7 @@ def test_the_widest_integers_beside_negative_weights(dtype: torch.dtype) -> None
 def test_paths_from_chosen_sources() -> None:
     weights = weights_of("random", torch.float32)
     found = rows(weights, [5, 3, 5], predecessors=True)
-    with pytest.raises(InputError, match="one of the result's 3 sources, but one is 1; give it"):
+    with pytest.raises(InputError, match="one of the result's 3 sources, but one is 1; take it"):
         found.path(1, 1)
     with pytest.raises(InputError, match="next hops need the paths from every vertex"):
         found.next_hops()

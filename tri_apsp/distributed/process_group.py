@@ -10,6 +10,8 @@ import pickle
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeAlias, TypeVar
 
@@ -101,7 +103,7 @@ class ProcessGroup(Communicator):
             reason = f"rank {self.rank} was interrupted"
         if isinstance(error, RankError):
             reason = self._reason
-        if not self._store.check(["failed"]):
+        if reason and not self._store.check(["failed"]):
             self._store.set("failed", reason)
 
     def _value(self, key: str) -> bytes:
@@ -113,13 +115,11 @@ class ProcessGroup(Communicator):
             return lambda: None
         # As bytes, since neither NCCL nor Gloo sends int16.
         data = tensor.view(torch.uint8)
-        try:
+        with self._named_failures():
             work = dist.broadcast(data, group=self._group, group_src=owner, async_op=True)
-        except RuntimeError as error:
-            raise self._failure(error) from error
 
         def wait() -> None:
-            try:
+            with self._named_failures():
                 if tensor.device.type == "cpu":  # where waiting would block, whatever happens
                     pause = _SHORT
                     while not work.is_completed():
@@ -127,8 +127,6 @@ class ProcessGroup(Communicator):
                         time.sleep(pause)
                         pause = min(_LONG, 1.1 * pause)
                 work.wait()
-            except RuntimeError as error:
-                raise self._failure(error) from error
 
         return wait
 
@@ -137,22 +135,22 @@ class ProcessGroup(Communicator):
 
     def next(self) -> int:
         self.check()
-        try:
+        with self._named_failures():
             return self._store.add("next", 1) - 1
-        except RuntimeError as error:
-            raise self._failure(error) from error
 
     def gather(self, fact: T) -> list[T]:
         number, self._gathered = self._gathered, self._gathered + 1
         keys = [f"{number}/{rank}" for rank in range(self.size)]
-        try:
+        with self._named_failures():
             self._written.append(self._write(keys[self.rank], pickle.dumps(fact)))
             if len(self._written) > 2:  # which all ranks have read, since they wrote the one after
                 for key in self._written.popleft():
                     self._store.delete_key(key)
             pause = _SHORT
             while not self._store.check(keys):
-                self.check()
+                # A rank may fail after it has written its fact.
+                if self._error is not None and not self._store.check(keys):
+                    raise self._error
                 time.sleep(pause)
                 pause = min(_LONG, 1.1 * pause)
             if not number:  # all ranks have begun this call, and ended the one before
@@ -160,8 +158,6 @@ class ProcessGroup(Communicator):
                 for key in left:
                     store.delete_key(key)
             return [pickle.loads(self._read(key)) for key in keys]
-        except RuntimeError as error:
-            raise self._failure(error) from error
 
     def _write(self, key: str, data: bytes) -> list[str]:
         """Write to the store, `key` last, and return all keys."""
@@ -180,12 +176,20 @@ class ProcessGroup(Communicator):
         if self._error is not None:
             raise self._error
 
-    def _failure(self, error: RuntimeError) -> RuntimeError:
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        """Raise RankError in place of an error of torch.distributed."""
+        try:
+            yield
+        except (RankError, torch.OutOfMemoryError):
+            raise
+        except RuntimeError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: RuntimeError) -> RankError:
         """Return the error for one of torch.distributed: which rank ended, if that is why; or it is
         this one that has failed, which the others are told.
         """
-        if isinstance(error, (RankError, torch.OutOfMemoryError)):
-            return error
         begun = time.monotonic()
         while self._error is None and time.monotonic() - begun < _PATIENCE:
             time.sleep(_CHECK / 10)

@@ -2,51 +2,66 @@
 
 import contextlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 
+class _FilePart(NamedTuple):
+    """Bytes of a file.
+
+    Attributes:
+        mapping: where the file is mapped to memory.
+        name: of the file, "" if there is none.
+        first, end: the bytes.
+    """
+
+    mapping: str
+    name: str
+    first: int
+    end: int
+
+
+_NO_FILE = _FilePart("", "", 0, 0)
+
+
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors share memory or bytes of one file; on a GPU, whether they begin at
-    one place.
+    """Return whether two tensors share memory, or may share bytes of a file that is mapped twice;
+    on a GPU, whether they begin at one place.
     """
     if not one.device.type == other.device.type == "cpu":
         return one.data_ptr() == other.data_ptr() != 0
     if np.shares_memory(one.numpy(), other.numpy()):
         return True
-    name, part = _mapped_part(one)
-    other_name, other_part = _mapped_part(other)
-    return bool(name) and name == other_name and bool(_overlap(part, other_part))
+    a, b = _file_part(one), _file_part(other)
+    is_mapped_twice = a.name != "" and a.name == b.name and a.mapping != b.mapping
+    return is_mapped_twice and a.first < b.end and b.first < a.end
 
 
 def is_mapped_from(tensor: torch.Tensor, path: Path) -> bool:
-    """Return whether the memory of a tensor is mapped to a file."""
-    name, _ = _mapped_part(tensor)
+    """Return whether the memory of a tensor on the CPU is mapped to a file."""
+    name = _file_part(tensor).name
     with contextlib.suppress(OSError):
-        return bool(name) and path.samefile(name)
+        return name != "" and path.samefile(name)
     return False
 
 
-def _mapped_part(tensor: torch.Tensor) -> tuple[str, range]:
-    """Return the file to which the memory of a tensor on the CPU is mapped, and which of its bytes;
-    "" if there is none, or the operating system does not say.
+def _file_part(tensor: torch.Tensor) -> _FilePart:
+    """Return the part of a file to which the memory of a tensor on the CPU is mapped; that of no
+    file too if the operating system does not say.
     """
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
-        return "", range(0)
+        return _NO_FILE
     address = tensor.data_ptr()
     for line in lines:
-        place, _, offset, _, _, *name = line.split(maxsplit=5)
-        begin, end = (int(number, 16) for number in place.split("-"))
+        mapping, _, offset, _, _, *name = line.split(maxsplit=5)
+        begin, end = (int(number, 16) for number in mapping.split("-"))
         if name and begin <= address < end:
             first = int(offset, 16) + address - begin
             places = zip(tensor.shape, tensor.stride(), strict=True)
             last = sum((size - 1) * stride for size, stride in places)
-            return name[0], range(first, first + (last + 1) * tensor.itemsize)
-    return "", range(0)
-
-
-def _overlap(one: range, other: range) -> range:
-    return range(max(one.start, other.start), min(one.stop, other.stop))
+            return _FilePart(mapping, name[0], first, first + (last + 1) * tensor.itemsize)
+    return _NO_FILE
