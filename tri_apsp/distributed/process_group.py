@@ -38,8 +38,9 @@ _PATIENCE = 4 * _CHECK
 # Seconds between two checks of a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
 
-# Bytes of a value in the store, which holds no more than 8 MiB in each.
-_PART = 1 << 22
+# Bytes of a part of a fact in the store, which holds no more than 8 MiB in each value, and of the
+# size of the fact before the first.
+_PART, _SIZE_BYTES = 1 << 22, 8
 
 # The calls of this process with each group, whose ranks make the same calls; and the keys that the
 # last of them left in the store.
@@ -157,20 +158,23 @@ class ProcessGroup(Communicator):
                 store, left = _left.pop(self._members, (self._store, []))
                 for key in left:
                     store.delete_key(key)
-            return [pickle.loads(self._read(key)) for key in keys]
+            values = self._store.multi_get(keys)
+            return [pickle.loads(self._whole(*each)) for each in zip(keys, values, strict=True)]
 
     def _write(self, key: str, data: bytes) -> list[str]:
         """Write to the store, `key` last, and return all keys."""
-        parts = range(0, len(data), _PART)
-        keys = [f"{key}/{begin}" for begin in parts]
-        for name, begin in zip(keys, parts, strict=True):
+        others = {f"{key}/{begin}": begin for begin in range(_PART, len(data), _PART)}
+        for name, begin in others.items():
             self._store.set(name, data[begin : begin + _PART])  # type: ignore[arg-type]
-        self._store.set(key, str(len(data)))
-        return [*keys, key]
+        size = len(data).to_bytes(_SIZE_BYTES, "little")
+        self._store.set(key, size + data[:_PART])  # type: ignore[arg-type]
+        return [*others, key]
 
-    def _read(self, key: str) -> bytes:
-        size = int(self._store.get(key))
-        return b"".join(self._store.get(f"{key}/{begin}") for begin in range(0, size, _PART))
+    def _whole(self, key: str, value: bytes) -> bytes:
+        """Return what was written, given the value of its key."""
+        size = int.from_bytes(value[:_SIZE_BYTES], "little")
+        others = [self._store.get(f"{key}/{begin}") for begin in range(_PART, size, _PART)]
+        return b"".join([value[_SIZE_BYTES:], *others])
 
     def check(self) -> None:
         if self._error is not None:
