@@ -8,6 +8,7 @@ import time
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import torch
 import torch.distributed as dist
 from distributed.ranks import Ranks
@@ -76,7 +77,23 @@ def test_others_end(tmp_path):
         group.kill()
 
 
-def test_facts_count_that_a_rank_has_written_before_it_failed():
+@pytest.fixture
+def single():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield process_group.ProcessGroup()
+    dist.destroy_process_group()
+
+
+def test_facts_of_several_values_of_the_store(single, monkeypatch):
+    monkeypatch.setattr(process_group, "_PART", 7)
+    for number in range(4):
+        assert single.gather("a fact" * number) == ["a fact" * number]
+    assert single._store.check(["3/0", "3/0/7"])
+    assert not single._store.check(["1/0"])  # deleted once it has been read
+    assert not single._store.check(["1/0/7"])
+
+
+def test_facts_count_that_a_rank_has_written_before_it_failed(single):
     class LateStore:
         """A store in which facts are found at the second look."""
 
@@ -90,11 +107,6 @@ def test_facts_count_that_a_rank_has_written_before_it_failed():
             self._looks += 1
             return self._looks > 1 and self._store.check(keys)
 
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    try:
-        ranks = process_group.ProcessGroup()
-        ranks._store = LateStore(ranks._store)
-        ranks._error = RankError("another rank failed")
-        assert ranks.gather("fact") == ["fact"]
-    finally:
-        dist.destroy_process_group()
+    single._store = LateStore(single._store)
+    single._error = RankError("another rank failed")
+    assert single.gather("fact") == ["fact"]
