@@ -13,7 +13,7 @@ import torch
 from distributed.checkpoints import interrupted
 
 import tri_apsp
-from tri_apsp.distributed import rows, run, threads
+from tri_apsp.distributed import rows, run, shared_memory, threads
 from tri_apsp.distributed.rows import FileRows
 from tri_apsp.graphs.npy_file import NpyFile
 
@@ -427,6 +427,18 @@ def test_memory_that_is_mapped_to_the_file_of_the_weights(tmp_path):
     mapped, out = (torch.from_numpy(np.load(path, mmap_mode="r+")) for _ in range(2))
     tri_apsp.shortest_paths(mapped[:30], device="cpu", out=out[30:], memory=2000)
     assert torch.equal(out, torch.cat([weights, tri_apsp.shortest_paths(weights).distances]))
+
+
+def test_memory_of_a_heap_in_two_mappings_is_no_file(monkeypatch):
+    tensors = torch.ones(8, 8), torch.ones(8, 8)
+    maps = "".join(
+        f"{tensor.data_ptr():x}-{tensor.data_ptr() + 256:x} rw-p 00000000 00:00 0 [heap]\n"
+        for tensor in tensors
+    )
+    monkeypatch.setattr(shared_memory.Path, "read_text", lambda self: maps)
+    assert not shared_memory.shares_memory(*tensors)
+    maps = maps.replace("[heap]", "/a/file")
+    assert shared_memory.shares_memory(*tensors)
 
 
 @pytest.mark.parametrize("memory", [None, 2000], ids=["resident", "streamed"])

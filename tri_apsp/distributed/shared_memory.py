@@ -59,7 +59,7 @@ def _file_part(tensor: torch.Tensor) -> _FilePart:
     for line in lines:
         mapping, _, offset, _, _, *name = line.split(maxsplit=5)
         begin, end = (int(number, 16) for number in mapping.split("-"))
-        if name and begin <= address < end:
+        if name and name[0].startswith("/") and begin <= address < end:  # not such as [heap]
             first = int(offset, 16) + address - begin
             places = zip(tensor.shape, tensor.stride(), strict=True)
             last = sum((size - 1) * stride for size, stride in places)
