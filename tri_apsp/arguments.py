@@ -270,10 +270,10 @@ def check_overwrite(weights: torch.Tensor) -> None:
             "`graph` of bool must not be overwritten, since distances are float32; leave overwrite "
             "out."
         )
-    check_overlap(weights, "graph")
+    check_writable(weights, "graph")
 
 
-def check_overlap(tensor: torch.Tensor, name: str) -> None:
+def check_writable(tensor: torch.Tensor, name: str) -> None:
     """Refuse to write to a tensor whose elements share memory, as those of expand() do, or which
     torch does not change here.
 

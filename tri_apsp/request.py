@@ -20,9 +20,9 @@ from tri_apsp.arguments import (
     check_flags,
     check_method,
     check_options,
-    check_overlap,
     check_overwrite,
     check_weights,
+    check_writable,
     limit_of,
     sources_of,
     with_sizes,
@@ -217,7 +217,7 @@ class Request:
                 f"a gradient, but is {given[0]} of {dtype_name(given[1])} on {given[2]}; make one "
                 "with torch.empty."
             )
-        check_overlap(self.out, "out")
+        check_writable(self.out, "out")
 
     @property
     def n(self) -> int:

@@ -60,6 +60,17 @@ def solved(weights, layout, strip=None):
         return rows.masked_fill(rows >= beyond, tri_apsp.no_edge(weights.dtype))
 
 
+def solver_of(rows: StreamedRows, layout: Layout, ranks: SingleRank) -> BlockRowSolver:
+    return BlockRowSolver(
+        rows,
+        layout,
+        ranks,
+        default_config("cpu", torch.float32),
+        nonnegative=True,
+        on_solved=lambda begin, part: None,
+    )
+
+
 def test_a_failed_rank_is_noticed_within_a_pivot_block():
     """A block of streamed rows may take minutes."""
 
@@ -76,14 +87,7 @@ def test_a_failed_rank_is_noticed_within_a_pivot_block():
     streamed = StreamedRows(
         host, host, lambda begin, part: strips.append(begin), rows[None, :0], strip=4, slots=3
     )
-    solver = BlockRowSolver(
-        streamed,
-        Layout((40,), 20),
-        Failing(),
-        default_config("cpu", torch.float32),
-        nonnegative=True,
-        on_solved=lambda begin, part: None,
-    )
+    solver = solver_of(streamed, Layout((40,), 20), Failing())
     with pytest.raises(tri_apsp.RankError):
         solver.solve()
     streamed.close()
@@ -97,15 +101,7 @@ def test_rows_of_a_pivot_block_are_written_between_those_that_are_multiplied(mon
     rows = torch.ones(80, 80)
     host = TensorRows(rows)
     streamed = StreamedRows(host, host, unchanged, rows[None, :0], strip=4, slots=3)
-    solver = BlockRowSolver(
-        streamed,
-        Layout((80,), 8),
-        SingleRank(),
-        default_config("cpu", torch.float32),
-        nonnegative=True,
-        on_solved=lambda begin, part: None,
-    )
-    solver.solve()
+    solver_of(streamed, Layout((80,), 8), SingleRank()).solve()
     streamed.close()
     kept = [visit for visit in announced if visit.keeps]
     own = [at for at, visit in enumerate(kept) if not visit.reads]

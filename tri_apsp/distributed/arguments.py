@@ -15,8 +15,8 @@ from tri_apsp.arguments import (
     check_config,
     check_dtype,
     check_options,
-    check_overlap,
     check_tensor,
+    check_writable,
 )
 from tri_apsp.configs import Config
 from tri_apsp.distributed.shared_memory import is_mapped_from, shares_memory
@@ -206,9 +206,10 @@ def target_of(
         if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
             raise InputError(
                 f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} without a "
-                f"gradient, but is {shown(out)}{has}; make one with torch.empty."
+                f"gradient or the negative bit, but is {shown(out)}{has}; make one with "
+                "torch.empty."
             )
-        check_overlap(out, "out")
+        check_writable(out, "out")
         if isinstance(weights, NpyFile):
             is_shared = out.device.type == "cpu" and is_mapped_from(out, weights.path)
         else:
@@ -236,7 +237,7 @@ def target_of(
             return FileTarget(file.path, file)
         if not overwrite or not isinstance(weights, torch.Tensor):
             return None
-        check_overlap(weights, "graph")
+        check_writable(weights, "graph")
         return TensorTarget(weights, first) if weights.device.type == "cpu" else None
     path, _ = check_output(to_path(out, "out", or_tensor=True), (".npy",))
     if checkpoint is not None and path.resolve().parent == checkpoint.resolve():

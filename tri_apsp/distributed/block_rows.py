@@ -24,7 +24,7 @@ from tri_apsp.dense.exponents import by_exponents
 from tri_apsp.device import Mark, mark
 from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.communicator import Communicator, Wait
-from tri_apsp.distributed.device_rows import DeviceRows, Visit
+from tri_apsp.distributed.device_rows import DeviceRows, Visit, cut
 from tri_apsp.distributed.layout import Layout, Pivot
 from tri_apsp.distributed.plan import closed_columns
 from tri_apsp.engines import Block, MatrixSpec, Update, block
@@ -190,11 +190,7 @@ class BlockRowSolver:
     def _cut(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return ranges of rows as those of parts."""
         size = self._rows.rows_per_part
-        return [
-            (part, min(part + size, end))
-            for begin, end in ranges
-            for part in range(begin, end, size)
-        ]
+        return [part for each in ranges for part in cut(*each, size)]
 
     def _parts(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         """Yield the rows of a visit in parts: after each, this rank ends if another has failed."""

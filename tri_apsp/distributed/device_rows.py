@@ -44,6 +44,12 @@ class Visit(NamedTuple):
     last: bool = False
 
 
+def cut(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a range of rows, of `size` rows but for the last."""
+    for part in range(begin, end, size):
+        yield part, min(part + size, end)
+
+
 class DeviceRows(ABC):
     """Rows of a rank, of unit column stride; there may be further columns after the last, of
     no_edge.
@@ -253,15 +259,13 @@ class StreamedRows(DeviceRows):
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
-            for begin in range(visit.begin, visit.end, self.rows_per_part):
-                self._coming.append(
-                    _Strip(begin, min(begin + self.rows_per_part, visit.end), visit)
-                )
+            parts = cut(visit.begin, visit.end, self.rows_per_part)
+            self._coming.extend(_Strip(*part, visit) for part in parts)
         self._read_ahead()
 
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         device = self.like.device
-        for begin in range(visit.begin, visit.end, self.rows_per_part):
+        for begin, _ in cut(visit.begin, visit.end, self.rows_per_part):
             self._read_ahead()
             strip, slot, reading = self._reading[0]
             assert (strip.begin, strip.visit) == (begin, visit)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.arguments import check_overlap
+from tri_apsp.arguments import check_writable
 from tri_apsp.configs import Config
 from tri_apsp.device import cuda_count, current, current_gpu, resolve
 from tri_apsp.distributed.arguments import (
@@ -270,7 +270,7 @@ def _rows_of(
                 f"{', '.join(dtype_name(block.dtype) for block in blocks)}; convert some of them."
             )
         for block in blocks if overwrite else ():
-            check_overlap(block, "graph")
+            check_writable(block, "graph")
         if overwrite and any(shares_memory(*pair) for pair in itertools.combinations(blocks, 2)):
             raise InputError(
                 "`graph` in blocks that share memory must not be given with `overwrite`; give "
