@@ -149,18 +149,39 @@ def test_a_negative_cycle_is_seen_by_all(ranks):
     assert group.run(solved, weights, Layout(even_counts(50, count), 8)) == [None] * count
 
 
-@pytest.mark.parametrize(("threshold", "block"), [(None, 512), (2048, 1024), (8192, 512)])
-def test_blocks_of_products_by_exponents_are_wide(threshold, block):
-    plan = plan_block_rows(
-        (4000,) * 4,
+def gpu_plan(rows, threshold, memory=1 << 40):
+    return plan_block_rows(
+        (rows,) * 4,
         torch.float32,
         torch.device("cuda"),
         default_config("nvidia", torch.float32),
-        memory=1 << 40,
+        memory=memory,
         may_stream=False,
         threshold=threshold,
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "threshold", "block"),
+    [
+        (4000, None, 512),
+        (4000, 2048, 2048),
+        (4000, 8192, 512),
+        (16384, None, 2048),
+        (16384, 2048, 4096),
+    ],
+)
+def test_blocks_of_products_by_exponents_are_wide(rows, threshold, block):
+    plan = gpu_plan(rows, threshold)
     assert (plan.block, plan.exponents) == (block, threshold == 2048)
+
+
+@pytest.mark.parametrize("threshold", [None, 2048])
+def test_pivot_blocks_are_narrower_where_memory_is_short(threshold):
+    most = gpu_plan(16384, threshold)
+    less = gpu_plan(16384, threshold, most.memory - 1)
+    assert less.memory < most.memory
+    assert (less.block, less.exponents) == (most.block // 2, most.exponents)
 
 
 def test_a_memory_that_is_large_enough_for_a_wider_pivot_block():
