@@ -1,4 +1,4 @@
-"""Groups of processes, one for each number of ranks, which all tests share."""
+"""Processes that all tests share, in a group for each number of ranks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import pytest
 from distributed.ranks import Ranks
 
 
-@pytest.fixture(scope="session", params=[1, 2, 3, 4])
-def ranks(request, tmp_path_factory):
-    """The number of ranks, and their processes."""
-    group = Ranks(request.param, tmp_path_factory.mktemp("ranks"))
-    yield request.param, group
+@pytest.fixture(scope="session")
+def processes(tmp_path_factory):
+    group = Ranks(4, tmp_path_factory.mktemp("ranks"))
+    yield group
     group.close()
+
+
+@pytest.fixture(scope="session", params=[1, 2, 3, 4])
+def ranks(request, processes):
+    """The number of ranks, and their processes."""
+    processes.form(request.param)
+    return request.param, processes

@@ -15,13 +15,15 @@ from tri_apsp.distributed.layout import even_counts
 
 TIMEOUT = 120
 
+_rank = 0  # of this process
+
 
 class Ranks:
-    """A group of processes, which waits for functions.
+    """Processes that form a group, and wait for functions.
 
     Args:
         count: of the processes.
-        folder: for the file by which they find each other.
+        folder: for the files by which they find each other.
         backend: "gloo", or "nccl" with a GPU for each.
     """
 
@@ -29,30 +31,34 @@ class Ranks:
         context = mp.get_context("spawn")
         self._queues = [context.Queue() for _ in range(count)]
         self._results = context.Queue()
-        address = f"file://{folder / f'group-{count}'}"
+        self._folder, self._backend, self._groups = folder, backend, 0
         self._processes = [
-            context.Process(
-                target=_serve,
-                args=(rank, count, address, backend, queue, self._results),
-                daemon=True,
-            )
+            context.Process(target=_serve, args=(rank, queue, self._results), daemon=True)
             for rank, queue in enumerate(self._queues)
         ]
         for process in self._processes:
             process.start()
+        self.form(count)
+
+    def form(self, count: int) -> None:
+        """Let the first `count` processes form a group; only they are ranks from then on."""
+        self._groups += 1
+        self._count = len(self._queues)
+        self.run(_join, self._backend, f"file://{self._folder / f'group-{self._groups}'}", count)
+        self._count = count
 
     def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
         """Return function(*arguments, **options) of each rank."""
         self.start(function, *arguments, **options)
-        found = self.results(len(self._queues))
+        found = self.results(self._count)
         for result in found.values():
             if isinstance(result, Exception):
                 raise result
-        return [found[rank] for rank in range(len(self._queues))]
+        return [found[rank] for rank in range(self._count)]
 
     def start(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         """Call function(*arguments, **options) on each rank."""
-        for queue in self._queues:
+        for queue in self._queues[: self._count]:
             queue.put((function, arguments, options))
 
     def results(self, count: int) -> dict[int, Any]:
@@ -72,18 +78,31 @@ class Ranks:
             process.join(TIMEOUT)
 
 
-def _serve(rank: int, count: int, address: str, backend: str, queue: Any, results: Any) -> None:
+def _serve(rank: int, queue: Any, results: Any) -> None:
+    global _rank
+    _rank = rank
     torch.set_num_threads(1)
-    if backend == "nccl":
-        torch.cuda.set_device(rank)
-    dist.init_process_group(backend, init_method=address, rank=rank, world_size=count)
     while (call := queue.get()) is not None:
         function, arguments, options = call
         try:
             results.put((rank, function(*arguments, **options)))
         except Exception as error:  # which the test raises
             results.put((rank, error))
-    dist.destroy_process_group()
+    _leave()
+
+
+def _join(backend: str, address: str, count: int) -> None:
+    _leave()
+    if _rank >= count:
+        return
+    if backend == "nccl":
+        torch.cuda.set_device(_rank)
+    dist.init_process_group(backend, init_method=address, rank=_rank, world_size=count)
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def counts_of(n: int, count: int, split: str) -> tuple[int, ...]:
