@@ -44,7 +44,7 @@ def test_on_one_gpu(make, dtype, tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("memory", [None, 192 << 20], ids=["resident", "streamed"])
+@pytest.mark.parametrize("memory", [None, 64 << 20], ids=["resident", "streamed"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_exponents_on_one_gpu(dtype, memory):
     weights = cases.tensor(cases.random_graph(4 * N, low=1, high=4), dtype)  # of several blocks
