@@ -24,7 +24,7 @@ def joined(results):
     return torch.cat([result.distances for result in results])
 
 
-def streamed(dtype: torch.dtype, rows: int = 60) -> int:
+def streamed(dtype: torch.dtype, rows: int = 120) -> int:
     """Return a memory of so many rows."""
     return rows * N * dtype.itemsize
 
