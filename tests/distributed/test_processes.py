@@ -87,7 +87,7 @@ def test_files(ranks, tmp_path):
     weights = cases.tensor(cases.random_graph(N), torch.int32)
     np.save(tmp_path / "w.npy", weights.numpy())
     expected = tri_apsp.shortest_paths(weights).distances.numpy()
-    options = {"out": str(tmp_path / "d.npy"), "memory": 60 * N * 4}
+    options = {"out": str(tmp_path / "d.npy"), "memory": 120 * N * 4}
     found = group.run(solved, str(tmp_path / "w.npy"), None, **options)
     assert np.array_equal(torch.cat([each[0] for each in found]), expected)
     assert np.array_equal(np.load(tmp_path / "d.npy"), expected)
