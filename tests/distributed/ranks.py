@@ -43,7 +43,7 @@ class Ranks:
     def form(self, count: int) -> None:
         """Let the first `count` processes form a group; only they are ranks from then on."""
         self._groups += 1
-        self._count = len(self._queues)
+        self._count = len(self._queues)  # all leave the group before
         self.run(_join, self._backend, f"file://{self._folder / f'group-{self._groups}'}", count)
         self._count = count
 

@@ -24,9 +24,9 @@ def joined(results):
     return torch.cat([result.distances for result in results])
 
 
-def streamed(dtype: torch.dtype, rows: int = 120) -> int:
-    """Return a memory of so many rows."""
-    return rows * N * dtype.itemsize
+def streamed(dtype: torch.dtype) -> int:
+    """Return a memory of 120 of the N rows."""
+    return 120 * N * dtype.itemsize
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)

@@ -165,8 +165,8 @@ def plan_block_rows(
     columns = columns_of(n, device)
     row = max(1, columns * dtype.itemsize)
     side = 0 if threshold is None else _least_side(threshold, rows, n)
-    on_gpu = _EXPONENTS_BLOCK if side else _GPU_BLOCK
-    share, least, most = _CPU_BLOCK if device.type == "cpu" else on_gpu
+    of_gpu = _EXPONENTS_BLOCK if side else _GPU_BLOCK
+    share, least, most = _CPU_BLOCK if device.type == "cpu" else of_gpu
     resident = max(least, side, min(most, int(share * rows)))
     resident = max(1, min(resident // _UNIT * _UNIT or resident, rows))
 
@@ -180,6 +180,7 @@ def plan_block_rows(
         return total + encoded
 
     chosen, streamed, slots = resident, 0, 0
+    # Rows that stay with narrower pivot blocks need no copies, which streamed rows need for each.
     kept, narrowest = 0 if in_place else 1, side or least
     while (total := needed(chosen, rows, kept) + reserved) > memory and chosen > narrowest:
         chosen = max(narrowest, chosen // 2 // _UNIT * _UNIT)
