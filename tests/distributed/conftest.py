@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from multiprocessing import forkserver
+
 import pytest
 from distributed.ranks import Ranks
+
+
+@pytest.fixture(autouse=True, scope="session")
+def awaited_server():
+    """Wait for the server of processes at the end, so that their time is that of the tests."""
+    yield
+    forkserver._forkserver._stop()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,17 @@ import torch.multiprocessing as mp
 from tri_apsp.distributed.layout import even_counts
 
 TIMEOUT = 120
+# Starts processes that have imported what solves import.
+FORKSERVER = mp.get_context("forkserver")
+FORKSERVER.set_forkserver_preload(
+    [
+        "tri_apsp.distributed.processes",
+        "tri_apsp.distributed.sparse_rows",
+        "tri_apsp.engines.cpu",
+        "tri_apsp.kernels.cpu.sparse",
+        "tri_apsp.tuned.schema",
+    ]
+)
 
 _rank = 0  # of this process
 
@@ -28,7 +39,8 @@ class Ranks:
     """
 
     def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:
-        context = mp.get_context("spawn")
+        # What a process has imported before it forks may have begun to use GPUs.
+        context = FORKSERVER if backend == "gloo" else mp.get_context("spawn")
         self._queues = [context.Queue() for _ in range(count)]
         self._results = context.Queue()
         self._folder, self._backend, self._groups = folder, backend, 0

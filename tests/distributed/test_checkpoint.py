@@ -5,70 +5,57 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import cases
 import numpy as np
 import pytest
 import torch
 from distributed.checkpoints import at_each_block, interrupted
+from distributed.ranks import FORKSERVER
 
 import tri_apsp
 from tri_apsp.distributed.checkpoint import Checkpoints
+from tri_apsp.distributed.devices import solve_on_devices
 from tri_apsp.graphs.npy_file import FileLock, NpyFile
 
 N = 700
-CHILD = """
-import os, signal, sys
-import numpy as np, torch
-from distributed.checkpoints import at_each_block
-from tri_apsp.distributed.checkpoint import Checkpoints
-from tri_apsp.distributed.devices import solve_on_devices
-
-weights, folder, ranks, steps, memory = sys.argv[1:]
-torch.set_num_threads(1)
-left = int(steps)
-
-def progress(share):
-    global left
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-Checkpoints.poll = at_each_block
-weights = torch.from_numpy(np.load(weights))
-out = torch.empty_like(weights) if int(memory) else None
-solve_on_devices(
-    weights, [torch.device("cpu")] * int(ranks), out=out, memory=int(memory) or None,
-    checkpoint=folder, every=0, progress=progress,
-)
-"""
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory):
+def graph():
     weights = cases.tensor(cases.negative_graph(N), torch.float32)
-    path = tmp_path_factory.mktemp("graph") / "weights.npy"
-    np.save(path, weights.numpy())
-    return weights, path, tri_apsp.shortest_paths(weights).distances
+    return weights, tri_apsp.shortest_paths(weights).distances
 
 
-def killed(path, folder, ranks, steps, memory):
-    """Solve in another process, which is killed after so many pivot blocks."""
-    command = [sys.executable, "-W", "ignore", "-c", CHILD, path, folder, ranks, steps, memory]
-    tests = str(Path(__file__).parents[1])
-    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | {"PYTHONPATH": paths},
+def solve_until_killed(weights, folder, ranks, steps, memory):
+    torch.set_num_threads(1)
+    left = steps
+
+    def progress(share):
+        nonlocal left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Checkpoints.poll = at_each_block
+    solve_on_devices(
+        weights,
+        [torch.device("cpu")] * ranks,
+        out=torch.empty_like(weights) if memory else None,
+        memory=memory,
+        checkpoint=folder,
+        every=0,
+        progress=progress,
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def killed(*arguments):
+    """Solve in another process, which is killed after so many pivot blocks."""
+    process = FORKSERVER.Process(target=solve_until_killed, args=arguments)
+    process.start()
+    process.join(300)
+    assert process.exitcode == -signal.SIGKILL
 
 
 @pytest.fixture
@@ -90,10 +77,10 @@ def resumed(weights, folder, ranks):
 
 def check_killed(graph, folder, seed):
     rng = random.Random(seed)
-    weights, path, expected = graph
-    memory = rng.choice([0, 200 * N * 4])
+    weights, expected = graph
+    memory = rng.choice([None, 200 * N * 4])
     for _ in range(rng.randint(1, 2)):
-        killed(path, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
+        killed(weights, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
     found = resumed(weights, folder, rng.randint(1, 3))
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert not list(folder.iterdir())
@@ -170,7 +157,7 @@ HARMS = [
 
 @pytest.mark.parametrize(("ending", "harm"), HARMS)
 def test_a_damaged_generation_is_left_out(graph, begun, ending, harm):
-    weights, _, expected = graph
+    weights, expected = graph
     folder = begun(weights)
     first, second = newest(folder)
     older = int(np.load(second)["done"])
@@ -220,7 +207,7 @@ def test_files_of_others(graph, tmp_path):
 
 def test_a_generation_that_was_being_written(graph, begun):
     """It is no damage, and the solve goes on from the other."""
-    weights, _, expected = graph
+    weights, expected = graph
     folder = begun(weights)
     first, second = newest(folder)
     facts = dict(np.load(first))
@@ -232,7 +219,7 @@ def test_a_generation_that_was_being_written(graph, begun):
 
 
 def test_a_removal_that_was_interrupted(graph, begun):
-    weights, _, expected = graph
+    weights, expected = graph
     folder = begun(weights)
     for facts in newest(folder):
         facts.with_suffix(".npy").unlink()
@@ -248,8 +235,10 @@ def test_a_folder_that_cannot_be_made(graph, tmp_path):
 
 
 def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
+    path = tmp_path / "weights.npy"
+    np.save(path, graph[0].numpy())
     with pytest.raises(tri_apsp.InputError, match="`checkpoint` needs weights"):
-        tri_apsp.shortest_paths(str(graph[1]), checkpoint=tmp_path, overwrite=True)
+        tri_apsp.shortest_paths(str(path), checkpoint=tmp_path, overwrite=True)
 
 
 def test_two_solves(graph, tmp_path):
@@ -278,7 +267,7 @@ def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypa
         ended.set()
 
     monkeypatch.setattr(NpyFile, "sync", sync)
-    weights, _, expected = graph
+    weights, expected = graph
     found = tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
     assert begun.wait(60)
     assert not ended.is_set()

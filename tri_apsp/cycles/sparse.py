@@ -139,7 +139,9 @@ class SparseComponents:
             through = torch.zeros(len(from_), len(self._component_of), dtype=torch.bool)
             through = through.to(device)
             for before, after in reach:
-                through |= (before[from_, None] & after) != 0
+                leading = before[from_, None]
+                if leading.any():  # few of many components, as a rule
+                    through |= (leading & after) != 0
             yield rows, through
 
     def _reach(self) -> Iterator[tuple[Array, Array]]:

@@ -77,7 +77,7 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
             each type of arguments when it is first called with them.
         options: further ones of numba.njit.
     """
-    compiled = njit(nogil=True, **options)(function)
+    compiled = njit(nogil=True, **{"no_cfunc_wrapper": True} | options)(function)
     compiled._cache = _Cache(function)
     if signature is not None:
         compiled.compile(signature)

@@ -15,6 +15,15 @@ from tri_apsp.kernels.cpu.compilation import kernel
 
 
 @kernel
+def enlarged(values, size):  # type: ignore[no-untyped-def]
+    """Return an array of this size that begins with `values`."""
+    larger = np.empty(size, values.dtype)
+    for i in range(len(values)):  # for the assignment of a slice, Numba would compile an error too
+        larger[i] = values[i]
+    return larger
+
+
+@kernel
 def neighbour_lists(offsets, targets, in_offsets, sources):  # type: ignore[no-untyped-def]
     """Return the offsets [n + 1] and the neighbours of each vertex in either direction, ascending
     and without itself.
@@ -135,9 +144,7 @@ def filled_edges(offsets, neighbours, positions, ends, most, stop):  # type: ign
             needed += counts[child + 1]
             child = ends[child]
         if used + needed > len(found):
-            larger = np.empty(2 * (used + needed), np.int32)
-            larger[:used] = found[:used]
-            found = larger
+            found = enlarged(found, 2 * (used + needed))
         seen[p] = p
         for e in range(offsets[v], offsets[v + 1]):
             a = positions[neighbours[e]]

@@ -14,7 +14,7 @@ al., Hierarchical Hub Labelings for Shortest Paths, 2012.
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
-from tri_apsp.kernels.cpu.elimination_tree import filled_edge
+from tri_apsp.kernels.cpu.elimination_tree import enlarged, filled_edge
 
 
 @kernel
@@ -165,9 +165,7 @@ def paths_of_pairs(  # type: ignore[no-untyped-def]
             descended = _climbed(tree, downward, down, t, top)
             path = _unpacked(tree, middles, np.concatenate((climbed, descended[:-1][::-1])))
             if count + len(path) > len(found):
-                larger = np.empty(2 * (count + len(path)), np.int32)
-                larger[:count] = found[:count]
-                found = larger
+                found = enlarged(found, 2 * (count + len(path)))
             # A position that comes again closes a cycle of weight 0, which is left out.
             for j in range(len(path)):
                 last[path[j]] = j
@@ -221,9 +219,7 @@ def _unpacked(tree, middles, hops):  # type: ignore[no-untyped-def]
             continue
         stack.pop()
         if count == len(result):
-            larger = np.empty(2 * count, np.int32)
-            larger[:count] = result
-            result = larger
+            result = enlarged(result, 2 * count)
         result[count] = w
         count += 1
     return result[:count].copy()

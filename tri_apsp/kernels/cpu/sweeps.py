@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.elimination_tree import enlarged
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VectorCode, addresses
 
@@ -149,9 +150,7 @@ def touched_positions(parents, starts, seen):  # type: ignore[no-untyped-def]
     for p in starts:
         while p >= 0 and not seen[p]:
             if count == len(found):
-                larger = np.empty(2 * count, np.int32)
-                larger[:count] = found
-                found = larger
+                found = enlarged(found, 2 * count)
             seen[p] = True
             found[count] = p
             count += 1
