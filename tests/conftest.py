@@ -49,8 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA GPU"))
         if item.get_closest_marker("two_gpus") is not None and torch.cuda.device_count() < 2:
             item.add_marker(pytest.mark.skip(reason="needs two CUDA GPUs"))
-    # The longest tests first, so that no worker is left with one of them at the end.
-    items.sort(key=lambda item: item.path.name != "test_interpreter.py")
+    # The longest test first, so that no worker is left with it at the end. Those of several
+    # processes last: each process would compile what other tests have compiled by then.
+    items.sort(
+        key=lambda item: (item.path.name != "test_interpreter.py", "distributed" in item.path.parts)
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

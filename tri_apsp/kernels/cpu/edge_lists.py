@@ -90,9 +90,10 @@ def without_isolated(offsets, targets):  # type: ignore[no-untyped-def]
     for v in targets:
         has_edge[v] = True
     kept, place = np.flatnonzero(has_edge), np.empty(n, np.int32)
-    place[kept] = np.arange(len(kept))
     fewer = np.empty(len(kept) + 1, np.int64)
-    fewer[:-1], fewer[-1] = offsets[kept], offsets[-1]
+    for i, v in enumerate(kept):
+        place[v], fewer[i] = i, offsets[v]
+    fewer[-1] = offsets[-1]
     return kept, fewer, place[targets]
 
 

@@ -28,8 +28,9 @@ from tri_apsp.kernels.cpu.small_graphs import relax
 @partial(kernel, fastmath={"nnan", "nsz"})
 def _least_of_columns(p, d):  # type: ignore[no-untyped-def]
     """p[j] = min of d[i, j] over all i."""
-    p[:] = d[0]
-    for i in range(len(d)):
+    for j in range(len(p)):
+        p[j] = d[0, j]
+    for i in range(1, len(d)):
         for j in range(len(p)):
             p[j] = min(p[j], d[i, j])
 

@@ -303,7 +303,9 @@ def write_rows(x, positions, limit, missing, d, rows):  # type: ignore[no-untype
                 own[s] = row[s] if row[s] <= limit else missing
         transpose(turned, tile)
         for s in range(len(rows)):
-            d[rows[s], begin:end] = turned[s, : end - begin]
+            to, of = d[rows[s]], turned[s]
+            for v in range(begin, end):
+                to[v] = of[v - begin]
 
 
 @kernel
