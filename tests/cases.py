@@ -209,21 +209,20 @@ def assert_predecessors(
     for edges, distances, before in graphs:
         n = len(edges)
         lengths = edges.double().masked_fill(edges == infinity, INF)
-        vertices = torch.arange(n, device=edges.device)
-        source, vertex = vertices[:, None].expand(n, n), vertices.repeat(n, 1)
-        active = (distances < infinity) & (source != vertex)
-        assert bool((before[~active] == -1).all())
-        total, expected = torch.zeros_like(lengths), distances.double().masked_fill(~active, 0)
+        reached = (distances < infinity).fill_diagonal_(False)
+        assert bool((before[~reached] == -1).all())
+        total, expected = torch.zeros_like(lengths), distances.double().masked_fill(~reached, 0)
+        source, target = reached.nonzero(as_tuple=True)  # of the paths that are still followed
+        at = target
         for _ in range(n):
-            at = vertex[active]
-            step = before[source[active], at].long()
+            step = before[source, at].long()
             assert bool(((step >= 0) & (step < n) & (step != at)).all())
-            total[active] += lengths[step, at]
-            vertex[active] = step
-            active &= vertex != source
-            if not bool(active.any()):
+            total[source, target] += lengths[step, at]
+            going = step != source
+            source, target, at = source[going], target[going], step[going]
+            if not len(at):
                 break
-        assert not bool(active.any()), "predecessors form a loop"
+        assert not len(at), "predecessors form a loop"
         torch.testing.assert_close(total, expected, rtol=rtol, atol=rtol)
 
 

@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+# Threads that wait take no time from the tests of other workers; torch reads it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import pytest
 import torch
 from clock import Clock

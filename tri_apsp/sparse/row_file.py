@@ -93,7 +93,8 @@ class RowFile:
         with file_errors("out", self._path, "written"):
             self._read_state()
         self.rows = self._header.rows_per_block
-        self.unfinished = [i for i, digit in enumerate(self._digits) if digit == ord("0")]
+        digits = np.frombuffer(self._digits, np.uint8)
+        self.unfinished = np.flatnonzero(digits == ord("0")).tolist()
         self._array: Any = None
         self._syncer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
         self._syncing: Future[None] = Future()
