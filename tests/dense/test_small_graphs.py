@@ -53,7 +53,7 @@ def batches(device: str, n: int) -> tuple[int, ...]:
     kernels of its own.
     """
     if device == "cpu":
-        return (1, 33, 200)
+        return (1, 33)
     return BATCHES if n <= 64 else (2, 200)
 
 

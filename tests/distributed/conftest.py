@@ -22,7 +22,10 @@ def processes(tmp_path_factory):
     group.close()
 
 
-@pytest.fixture(scope="session", params=[1, 2, 3, 4])
+@pytest.fixture(
+    scope="session",
+    params=[1, pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(4, marks=pytest.mark.slow)],
+)
 def ranks(request, processes):
     """The number of ranks, and their processes."""
     processes.form(request.param)

@@ -163,7 +163,8 @@ def weights_of(graph: Any, attribute: str | None) -> dict[tuple[str, str], float
 @pytest.mark.parametrize(
     ("cls", "kind"),
     [
-        *((cls, "real") for cls in (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)),
+        *((cls, "real") for cls in (nx.Graph, nx.MultiDiGraph)),
+        *(pytest.param(cls, "real", marks=pytest.mark.slow) for cls in (nx.DiGraph, nx.MultiGraph)),
         *((nx.MultiDiGraph, kind) for kind in KINDS if kind != "real"),
     ],
 )
