@@ -42,6 +42,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 0 if any("::" in argument for argument in config.args) else min(16, cpu_count())
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no test of the folders that the default of `-m` leaves out."""
+    options = config.getini("addopts")
+    if config.option.markexpr != options[options.index("-m") + 1]:
+        return None
+    return (collection_path.parent == _TESTS and collection_path.name in _TIERS) or None
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

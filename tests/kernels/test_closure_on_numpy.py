@@ -162,7 +162,9 @@ def test_several_programs_per_graph(n: int, programs: int) -> None:
             assert_closed(d[i, :size, :size], weights[i, :size, :size], torch.float32)
 
 
-@pytest.mark.parametrize(("programs", "parts"), [(3, 2), (17, 4)])
+@pytest.mark.parametrize(
+    ("programs", "parts"), [(3, 2), pytest.param(17, 4, marks=pytest.mark.slow)]
+)
 def test_divided_tiles(programs: int, parts: int) -> None:
     for operation, dtype in (("float", torch.float32), ("int16x2", torch.int16)):
         # Two or three tiles per row: a phase has more tiles than programs, or fewer.
@@ -342,6 +344,7 @@ def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [0, 1])
 @pytest.mark.parametrize(("programs", "parts"), [(3, 1), (9, 2)])
 def test_results_do_not_depend_on_timing(

@@ -386,7 +386,8 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                         flags |= ZERO_CYCLE
             # A loop is possible: search again, along all edges, for paths of the fewest.
             if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
-                offsets, targets = np.arange(size + 1) * size, np.arange(size * size) % size
+                offsets = np.arange(size + 1) * size
+                targets = (np.arange(size * size) % size).astype(np.int32)
                 weights = w[g, :size, :size].copy().ravel()
                 row, distances = pred[g, i, :size], d[g, i, :size]
                 left = fewest_edges(

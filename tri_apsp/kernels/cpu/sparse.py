@@ -227,7 +227,8 @@ def tight_predecessors(
                     pred[v] = u
             closer = closer and d[pred[v]] < d[v]
     if not closer:
-        fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, 0, 0)
+        zero = out_weights.dtype.type(0)
+        fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, zero, zero)
 
 
 @kernel
