@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Threads that wait take no time from the tests of other workers; torch reads it.
+# Threads of OpenMP sleep while they wait, and leave the cores to other workers. It is read when
+# torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
@@ -26,7 +27,7 @@ _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
 store._CHECKOUT = Path(_NOTHING.name)
 _TESTS = Path(__file__).parent
-# The tiers of whole folders; the marker `compiled` is given test by test.
+# The tiers of whole folders; files and tests give the marker `compiled` themselves.
 _TIERS = dict.fromkeys(("tune", "report", "bench", "papers"), "tools") | dict.fromkeys(
     ("docs", "packaging"), "packaging"
 )
@@ -43,11 +44,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no test of the folders that the default of `-m` leaves out."""
-    options = config.getini("addopts")
-    if config.option.markexpr != options[options.index("-m") + 1]:
-        return None
-    return (collection_path.parent == _TESTS and collection_path.name in _TIERS) or None
+    """Import no test of the folders that the default `-m` leaves out."""
+    is_default = config.option.markexpr in config.getini("addopts")
+    is_left_out = collection_path.parent == _TESTS and collection_path.name in _TIERS
+    return (is_default and is_left_out) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
@@ -61,9 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("two_gpus") is not None and torch.cuda.device_count() < 2:
             item.add_marker(pytest.mark.skip(reason="needs two CUDA GPUs"))
     # The longest test first, so that no worker is left with it at the end. Those of several
-    # processes last: each process would compile what other tests have compiled by then.
+    # processes last: other tests have compiled by then what each process would compile.
     items.sort(
-        key=lambda item: (item.path.name != "test_interpreter.py", "distributed" in item.path.parts)
+        key=lambda item: (
+            item.path.name != "test_interpreter.py",
+            item.path.parent.name == "distributed",
+        )
     )
 
 

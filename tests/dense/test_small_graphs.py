@@ -49,11 +49,12 @@ def vertices(device: str) -> list[int]:
 
 
 def batches(device: str, n: int) -> tuple[int, ...]:
-    """A few on a CPU. On a GPU every batch, but two for more than one tile, where each takes
-    kernels of its own.
+    """On a CPU one graph and all of them, and for two n so many that threads share them in parts of
+    several. On a GPU every batch, but two for more than one tile, where each takes kernels of its
+    own.
     """
     if device == "cpu":
-        return (1, 33)
+        return (1, 33, 200) if n in (33, 64) else (1, 33)
     return BATCHES if n <= 64 else (2, 200)
 
 

@@ -10,7 +10,7 @@ from distributed.ranks import Ranks
 
 @pytest.fixture(autouse=True, scope="session")
 def awaited_server():
-    """Wait for the server of processes at the end, so that their time is that of the tests."""
+    """Wait until the server of processes has ended: the time of its processes counts only then."""
     yield
     forkserver._forkserver._stop()
 

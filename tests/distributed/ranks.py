@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from tri_apsp.distributed.layout import even_counts
+from tri_apsp.engines import cpu_tasks
 
 TIMEOUT = 120
 # Starts processes that have imported what solves import.
@@ -42,7 +43,7 @@ class Ranks:
     """
 
     def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:
-        # What a process has imported before it forks may have begun to use GPUs.
+        # Not forked for NCCL: a process cannot use CUDA if its server has begun to.
         context = FORKSERVER if backend == "gloo" else mp.get_context("spawn")
         self._queues = [context.Queue() for _ in range(count)]
         self._results = context.Queue()
@@ -92,19 +93,28 @@ class Ranks:
             queue.put(None)
         for process in self._processes:
             process.join(TIMEOUT)
+            process.kill()  # if it hangs: its server would wait for it
+
+
+def use_one_thread() -> None:
+    """Use one thread, in a process of FORKSERVER without the warning of forked ones: the server has
+    used no thread.
+    """
+    torch.set_num_threads(1)
+    cpu_tasks._forked = False
 
 
 def _serve(rank: int, queue: Any, results: Any) -> None:
     global _rank
     _rank = rank
-    torch.set_num_threads(1)
+    use_one_thread()
     while (call := queue.get()) is not None:
-        function, arguments, options = pickle.loads(call)
         try:
-            result = function(*arguments, **options)
+            function, arguments, options = pickle.loads(call)
+            answer = pickle.dumps((rank, function(*arguments, **options)))
         except Exception as error:  # which the test raises
-            result = error
-        results.put(pickle.dumps((rank, result)))
+            answer = pickle.dumps((rank, error))
+        results.put(answer)
     _leave()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from distributed.checkpoints import at_each_block, interrupted
-from distributed.ranks import FORKSERVER
+from distributed.ranks import FORKSERVER, use_one_thread
 
 import tri_apsp
 from tri_apsp.distributed.checkpoint import Checkpoints
@@ -29,8 +29,8 @@ def graph():
 
 
 def solve_until_killed(weights, folder, ranks, steps, memory):
-    torch.set_num_threads(1)
-    left = steps
+    use_one_thread()
+    weights, left = torch.from_numpy(weights), steps
 
     def progress(share):
         nonlocal left
@@ -54,8 +54,11 @@ def killed(*arguments):
     """Solve in another process, which is killed after so many pivot blocks."""
     process = FORKSERVER.Process(target=solve_until_killed, args=arguments)
     process.start()
-    process.join(300)
-    assert process.exitcode == -signal.SIGKILL
+    try:
+        process.join(300)
+        assert process.exitcode == -signal.SIGKILL
+    finally:
+        process.kill()
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def check_killed(graph, folder, seed):
     weights, expected = graph
     memory = rng.choice([None, 200 * N * 4])
     for _ in range(rng.randint(1, 2)):
-        killed(weights, folder, rng.randint(1, 3), rng.randint(1, 4), memory)
+        killed(weights.numpy(), folder, rng.randint(1, 3), rng.randint(1, 4), memory)
     found = resumed(weights, folder, rng.randint(1, 3))
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert not list(folder.iterdir())

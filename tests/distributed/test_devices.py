@@ -31,7 +31,7 @@ def streamed(dtype: torch.dtype) -> int:
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)
 @pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_as_one_device(make, dtype, count):
     weights = cases.tensor(make(N), dtype)
     weights[7, 7] = 3

@@ -84,7 +84,7 @@ def check(weights: torch.Tensor, counts: Sequence[int], engine: str = "cpu") -> 
 
 
 @every_split
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@cases.every_dtype
 def test_as_one_process(dtype, split):
     for case in cases.CASES:
         for n in (90, 300):

@@ -12,6 +12,8 @@ from kernels.gluon_stand_in import STRATEGIES, Pointer, import_kernels, launch
 from tri_apsp.kernels.nvidia.product import ProductLayouts
 from tri_apsp.semirings import no_edge
 
+pytestmark = pytest.mark.compiled
+
 kernel = import_kernels("kernels.nvidia.argmin")._argmin_kernel
 
 CONSTANTS = {

@@ -12,6 +12,8 @@ from kernels.gluon_stand_in import Pointer, import_kernels, launch
 
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts
 
+pytestmark = pytest.mark.compiled
+
 product_kernel = import_kernels("kernels.nvidia.boolean")._boolean_product_kernel
 
 CONSTANTS = {

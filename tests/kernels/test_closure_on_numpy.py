@@ -27,6 +27,8 @@ from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.value_range import limits
 
+pytestmark = pytest.mark.compiled
+
 closure_kernel = import_kernels("kernels.nvidia.closure")._closure_kernel
 solve_kernel = import_kernels("kernels.nvidia.solve")._solve_kernel
 

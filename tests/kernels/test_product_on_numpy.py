@@ -22,6 +22,8 @@ from kernels.gluon_stand_in import (
 from tri_apsp.kernels.nvidia.product import ProductLayouts
 from tri_apsp.semirings import floor, no_edge
 
+pytestmark = pytest.mark.compiled
+
 product_kernel = import_kernels("kernels.nvidia.product")._product_kernel
 
 CONSTANTS = {

@@ -14,6 +14,8 @@ from kernels.test_small_graphs_on_numpy import STRIDES, graphs
 from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.reference import floyd_warshall
 
+pytestmark = pytest.mark.compiled
+
 kernel = import_kernels("kernels.nvidia.small_gradients")._small_gradients_kernel
 
 

@@ -16,6 +16,8 @@ from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import distance_range, floor, no_edge
 
+pytestmark = pytest.mark.compiled
+
 DTYPES = (torch.float32, torch.float64, torch.int16, torch.int32, torch.int64)
 STRIDES = 2**34, 2**28  # of a graph and of a row: eight rows pass 2**31
 kernel = import_kernels("kernels.nvidia.small_graphs")._small_graphs_kernel

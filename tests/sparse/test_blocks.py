@@ -24,8 +24,9 @@ from tri_apsp.sparse.blocks import distance_blocks as write_blocks
 from tri_apsp.sparse.plan import ROW_METHODS
 from tri_apsp.sparse.row_file import Header, RowFile
 
-WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
-EXPECTED = torch.from_numpy(floyd_warshall(cases.random_graph(50))).float()
+GRAPH = cases.random_graph(50)
+WEIGHTS = cases.tensor(GRAPH, torch.float32)
+EXPECTED = torch.from_numpy(floyd_warshall(GRAPH)).float()
 
 
 def blocks_to(weights: torch.Tensor, **options: Any) -> Iterator[tri_apsp.RowBlock]:

@@ -140,7 +140,7 @@ class SparseComponents:
             through = through.to(device)
             for before, after in reach:
                 leading = before[from_, None]
-                if leading.any():  # few of many components, as a rule
+                if leading.any():  # as a rule sources lead to few of many components
                     through |= (leading & after) != 0
             yield rows, through
 

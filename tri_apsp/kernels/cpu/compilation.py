@@ -3,6 +3,9 @@
 Numba would keep it beside the kernels, where a package is left behind that is removed; so it is
 kept in the user's cache directory. A file there that cannot be read, such as one that was cut
 short, is written again.
+
+Kernels copy arrays in loops. With a slice, as in a[:n] = b, Numba also compiles the message of an
+error for unequal lengths, which takes seconds.
 """
 
 from __future__ import annotations
@@ -70,14 +73,15 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
-    """Return a function compiled by Numba, which releases the interpreter's lock.
+    """Return a function compiled by Numba, which releases the interpreter's lock. It has no wrapper
+    for calls from C, which nothing makes and which would take time to compile.
 
     Args:
         signature: of the one type of its arguments, for which it is compiled at once; None: for
             each type of arguments when it is first called with them.
         options: further ones of numba.njit.
     """
-    compiled = njit(nogil=True, **{"no_cfunc_wrapper": True} | options)(function)
+    compiled = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     compiled._cache = _Cache(function)
     if signature is not None:
         compiled.compile(signature)

@@ -49,7 +49,7 @@ _SIDE_0, _NO_MOVES, _COARSEST_SCALE = np.int64(0), np.int64(0), np.int64(_COARSE
 
 def _inner(function):  # type: ignore[no-untyped-def]
     """Return a kernel that only other kernels call, which compiles faster."""
-    return kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
+    return kernel(function, no_cpython_wrapper=True, error_model="numpy")
 
 
 @_inner

@@ -18,7 +18,7 @@ from tri_apsp.kernels.cpu.compilation import kernel
 def enlarged(values, size):  # type: ignore[no-untyped-def]
     """Return an array of this size that begins with `values`."""
     larger = np.empty(size, values.dtype)
-    for i in range(len(values)):  # for the assignment of a slice, Numba would compile an error too
+    for i in range(len(values)):
         larger[i] = values[i]
     return larger
 

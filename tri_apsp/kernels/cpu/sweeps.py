@@ -303,9 +303,9 @@ def write_rows(x, positions, limit, missing, d, rows):  # type: ignore[no-untype
                 own[s] = row[s] if row[s] <= limit else missing
         transpose(turned, tile)
         for s in range(len(rows)):
-            to, of = d[rows[s]], turned[s]
-            for v in range(begin, end):
-                to[v] = of[v - begin]
+            into, values = d[rows[s], begin:end], turned[s]
+            for i in range(len(into)):
+                into[i] = values[i]
 
 
 @kernel
