@@ -2,7 +2,7 @@
 distances in range.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -48,6 +48,17 @@ class KnownRanges(NamedTuple):
 
     def read(self) -> list[ValueRange]:
         return self.ranges
+
+
+def union(found: Iterable[ValueRange]) -> ValueRange:
+    """Return the value range of tensors together, none of which has NaN, without the diagonal."""
+    ranges = list(found)
+    below = [each.highest_below for each in ranges if each.highest_below is not None]
+    return ValueRange(
+        min((each.lowest for each in ranges), default=0),
+        max((each.highest for each in ranges), default=0),
+        max(below, default=None),
+    )
 
 
 def bounded_distances(

@@ -60,7 +60,7 @@ class Ranks:
         """Let the first `count` processes form a group; only they are ranks from then on."""
         self._groups += 1
         self._count = len(self._queues)  # all leave the group before
-        self.run(_join, self._backend, f"file://{self._folder / f'group-{self._groups}'}", count)
+        self.run(join, self._backend, f"file://{self._folder / f'group-{self._groups}'}", count)
         self._count = count
 
     def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> list[Any]:
@@ -118,7 +118,7 @@ def _serve(rank: int, queue: Any, results: Any) -> None:
     _leave()
 
 
-def _join(backend: str, address: str, count: int) -> None:
+def join(backend: str, address: str, count: int) -> None:
     _leave()
     if _rank >= count:
         return

@@ -16,7 +16,9 @@ from distributed.ranks import FORKSERVER, use_one_thread
 
 import tri_apsp
 from tri_apsp.distributed.checkpoint import Checkpoints
+from tri_apsp.distributed.device_rows import ResidentRows
 from tri_apsp.distributed.devices import solve_on_devices
+from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.graphs.npy_file import FileLock, NpyFile
 
 N = 700
@@ -82,11 +84,30 @@ def check_killed(graph, folder, seed):
     rng = random.Random(seed)
     weights, expected = graph
     memory = rng.choice([None, 200 * N * 4])
+    most = 0
     for _ in range(rng.randint(1, 2)):
-        killed(weights.numpy(), folder, rng.randint(1, 3), rng.randint(1, 4), memory)
+        ranks, steps = rng.randint(1, 3), rng.randint(1, 4)
+        most = max(most, steps)
+        killed(weights.numpy(), folder, ranks, steps, memory)
     found = resumed(weights, folder, rng.randint(1, 3))
+    # The first state is complete at the second pivot block.
+    assert all((each.plan.resumed > 0) == (most > 1) for each in found)
     assert torch.equal(torch.cat([each.distances for each in found]), expected)
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(("spare", "host_spare"), [(1e9, 0), (0, 1e9), (0, 0)])
+def test_a_copy_of_rows_that_change_afterwards(spare, host_spare):
+    """In the memory of the device, of the host, or of neither."""
+    rows, copy = torch.rand(1, 300, 320), torch.empty(300, 300)
+    expected = rows[0, :, :300].clone()
+    solved = ResidentRows(rows, 300, spare, host_spare)
+    solved.begin_copy(TensorRows(copy))
+    written = solved.end_copy()
+    rows.zero_()
+    written.result()
+    solved.close()
+    assert torch.equal(copy, expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -141,6 +162,7 @@ def test_a_negative_cycle_after_a_checkpoint(graph, begun):
         weights, device="cpu", checkpoint=folder, negative_cycles="mark"
     )
     expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    assert found.plan.resumed > 0
     assert torch.equal(found.distances, expected)
     assert not list(folder.iterdir())
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 import torch
 import torch.distributed as dist
-from distributed.ranks import Ranks
+from distributed.ranks import Ranks, join
 
 from tri_apsp import distributed
 from tri_apsp.distributed import block_rows, process_group
@@ -22,7 +23,6 @@ def solve_with_fault(how: str) -> tuple[BaseException, float]:
     """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows, or
     in a broadcast. Return what is raised, and the seconds until then.
     """
-    process_group._SILENCE = 3.0
     rank, group = dist.get_rank(), dist.new_group()
     lower, calls, begun = block_rows.BlockRowSolver._lower, 0, time.monotonic()
 
@@ -47,7 +47,8 @@ def solve_with_fault(how: str) -> tuple[BaseException, float]:
     weights = torch.rand(300, 300, generator=torch.Generator().manual_seed(1))
     block_rows.BlockRowSolver._lower = fail
     try:
-        with patch.object(dist, "broadcast", broadcast):
+        silence = patch.object(process_group, "_SILENCE", 3.0)
+        with silence, patch.object(dist, "broadcast", broadcast):
             distributed.shortest_paths(weights[100 * rank : 100 * rank + 100], group)
         raise AssertionError("there is no fault")
     except BaseException as error:
@@ -62,7 +63,7 @@ def test_others_end(tmp_path):
         for how, sentence in (
             ("failed", "rank 1 failed: No space left on device"),
             ("interrupted", "rank 1 was interrupted"),
-            ("disconnected", "rank 1 failed: NCCL error: unhandled system error; start"),
+            ("disconnected", "rank 1 failed: NCCL error: unhandled system error; start it again"),
             ("killed", "rank 1 ended"),
         ):
             group.start(solve_with_fault, how)
@@ -73,6 +74,26 @@ def test_others_end(tmp_path):
                 assert isinstance(error, RankError)
                 assert sentence in str(error)
                 assert seconds < 60
+    finally:
+        group.kill()
+
+
+def solve() -> float:
+    weights = torch.rand(20, 20, generator=torch.Generator().manual_seed(1))
+    first = 10 * dist.get_rank()
+    return distributed.shortest_paths(weights[first : first + 10]).distances.sum().item()
+
+
+def test_a_group_whose_store_is_new(tmp_path):
+    """The store of torch.distributed ends with the group."""
+    group = Ranks(2, tmp_path)
+    try:
+        expected = group.run(solve)
+        for _ in range(2):
+            with socket.create_server(("localhost", 0)) as server:
+                port = server.getsockname()[1]
+            group.run(join, "gloo", f"tcp://localhost:{port}", 2)
+            assert group.run(solve) == group.run(solve) == expected
     finally:
         group.kill()
 
@@ -91,6 +112,28 @@ def test_facts_of_several_values_of_the_store(single, monkeypatch):
     assert single._store.check(["3/0", "3/0/7"])
     assert not single._store.check(["1/0"])  # deleted once it has been read
     assert not single._store.check(["1/0/7"])
+
+
+def test_the_next_rank_that_is_not_done_is_watched(single, monkeypatch):
+    monkeypatch.setattr(process_group, "_SILENCE", 0.0)
+    single.size, single._next = 4, 1
+    single._store.set("alive/1", "done")
+    single._store.set("alive/2", "5")
+    assert [single._silence() for _ in range(2)] == ["", ""]  # rank 1 is done, rank 2 is new
+    assert single._silence().startswith("rank 2 ended")
+    single._store.set("alive/2", "6")
+    assert single._silence() == ""
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_only_a_group_that_waits_is_aborted(single, monkeypatch, ends):
+    monkeypatch.setattr(process_group, "_PATIENCE", 0.01)
+    monkeypatch.setattr(dist, "get_backend_config", lambda group: "cuda:nccl")
+    single._group = Mock()
+    if ends:
+        single._ended.set()
+    single._end("rank 1 failed")
+    assert single._group.abort.called is not ends
 
 
 def test_facts_count_that_a_rank_has_written_before_it_failed(single):

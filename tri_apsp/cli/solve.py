@@ -34,7 +34,7 @@ from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
 from tri_apsp.device import resolve
 from tri_apsp.distributed.arguments import EVERY
-from tri_apsp.distributed.devices import devices_of, merged, solve_on_devices
+from tri_apsp.distributed.devices import as_one, devices_of, solve_on_devices
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
@@ -237,7 +237,7 @@ def _solve_in_rows(
             every=args.every,
             progress=report,
         )
-    return merged(found, out)
+    return as_one(found, out)
 
 
 def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:

@@ -149,7 +149,7 @@ class BlockRowSolver:
         if like.device.type != "cuda" or not pivots:
             return
         some = pivots[0], pivots[len(pivots) // 2], pivots[-1]
-        count = min(rows.count, rows.rows_per_part)
+        count = min(rows.count, rows.rows_per_strip)
         spec = like.device, like.dtype, self._columns, self._nonnegative, self._threshold
         key = (self._config, *spec, count, some)
         if key in _compiled:
@@ -169,7 +169,7 @@ class BlockRowSolver:
         """Return the rows of this rank that are those of the pivot block after `step`, if any."""
         if step + 1 == len(self._pivots):
             return []
-        return [Visit(*own, keeps=False, first=step <= 0) for own in self._own(step + 1)]
+        return [Visit(*own, keeps=False, is_first=step <= 0) for own in self._own(step + 1)]
 
     def _others(self, step: int) -> list[Visit]:
         """Return the other rows of this rank that a pivot block changes. Its own rows, which are
@@ -181,15 +181,15 @@ class BlockRowSolver:
         ahead = [(visit.begin, visit.end) for visit in self._ahead(step)]
         rest = _outside((0, self._rows.count), *own, *ahead)
         visits = [
-            [Visit(*part, first=step == 0, last=last) for part in self._cut(rest)],
-            [Visit(*part, reads=False, last=last) for part in self._cut(own)],
+            [Visit(*part, is_first=step == 0, is_last=last) for part in self._cut(rest)],
+            [Visit(*part, reads=False, is_last=last) for part in self._cut(own)],
         ]
         placed = [(index / len(each), visit) for each in visits for index, visit in enumerate(each)]
         return [visit for _, visit in sorted(placed, key=lambda each: each[0])]
 
     def _cut(self, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return ranges of rows as those of parts."""
-        size = self._rows.rows_per_part
+        size = self._rows.rows_per_strip
         return [part for each in ranges for part in cut(*each, size)]
 
     def _parts(self, visit: Visit) -> Iterator[tuple[int, Block]]:
@@ -227,7 +227,7 @@ class BlockRowSolver:
         closed = empty((1, count, count), panel.dtype, panel.device)
         engine.copy((closed, block(panel, (0, count), inside)))
         METHODS["kleene"].solve(closed, self._engine_of(count), Observer())
-        width = closed_columns(count, self._rows.rows_per_part, self._columns)
+        width = closed_columns(count, self._rows.rows_per_strip, self._columns)
         given = empty((1, count, width), panel.dtype, panel.device)
         for begin in range(0, self._columns, width):
             part = begin, min(begin + width, self._columns)

@@ -32,7 +32,7 @@ from tri_apsp.semirings import dtype_name
 T = TypeVar("T")
 
 _GENERATIONS = 0, 1
-# What is stated of a generation, besides the checksums of its rows.
+# What is recorded of a generation, besides the checksums of its rows.
 _FACTS = {"number": int, "done": int, "graph": str}
 _REMEDY = "name another folder"
 
@@ -101,7 +101,8 @@ class Checkpoints:
         first: the vertex of the first of them.
 
     Raises:
-        InputError: the folder cannot be made or has too little space.
+        InputError: the folder cannot be made, has too little space, has other files, or is used by
+            another solve.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class Checkpoints:
         self._done = 0
         self._last = time.monotonic()
         try:
-            ranks.together(self._make_folder)
+            ranks.from_first(self._make_folder)
             self._graph = self._digest(weights)
         except BaseException:
             self.close()
@@ -130,9 +131,7 @@ class Checkpoints:
         Raises:
             InputError: the newest is of another graph, or all are damaged.
         """
-        found, unusable = self._ranks.gather(
-            self._ranks.together(lambda: ([], []) if self._ranks.rank else self._found())
-        )[0]
+        found, unusable = self._ranks.from_first(self._found)
         state, damaged = None, list(unusable)
         for generation, facts in found:
             if facts["graph"] != self._graph:
@@ -161,8 +160,8 @@ class Checkpoints:
         return state
 
     def poll(self) -> bool:
-        """State that a checkpoint is complete, if all ranks have written it; return whether the
-        next pivot block is to be followed by one.
+        """Complete the last checkpoint, if all ranks have written it. Return whether the next pivot
+        block is to be followed by another.
 
         Raises:
             InputError: rows cannot be written.
@@ -187,17 +186,16 @@ class Checkpoints:
         array = self._files(self._generation)[0]
 
         def make() -> None:
-            if ranks.rank == 0:
-                self._write_facts(0, np.zeros(0, np.uint32))
-                NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
+            self._write_facts(0, np.zeros(0, np.uint32))
+            NpyFile(array, ((n, n), np.dtype(dtype_name(self._dtype)))).close()
 
-        ranks.together(lambda: self._guarded(make))
+        ranks.from_first(lambda: self._guarded(make))
         self._file = ranks.together(lambda: self._guarded(lambda: NpyFile(array)))
         self._written = CheckedRows(self._file, self._first, self._shape, self._dtype)
         return self._written
 
     def end(self, writing: Future[None]) -> None:
-        """State what writes the rows."""
+        """Receive what writes the rows."""
 
         def finish() -> None:
             writing.result()
@@ -225,15 +223,10 @@ class Checkpoints:
             self._lock.release()
 
     def _complete(self) -> None:
-        """State that all ranks have written a generation."""
+        """Record that all ranks have written a generation."""
         assert self._written is not None
         sums = np.concatenate(self._ranks.gather(self._written.sums))
-
-        def write() -> None:
-            if self._ranks.rank == 0:
-                self._write_facts(self._done, sums)
-
-        self._ranks.together(lambda: self._guarded(write))
+        self._ranks.from_first(lambda: self._guarded(lambda: self._write_facts(self._done, sums)))
         self._writing = None
         self._generation, self._number = 1 - self._generation, self._number + 1
 
@@ -294,22 +287,17 @@ class Checkpoints:
         return digest.hexdigest()
 
     def _make_folder(self) -> None:
-        def make() -> None:
-            if self._ranks.rank == 0:
-                self._folder.mkdir(parents=True, exist_ok=True)
-
-        self._guarded(make)
-        if self._ranks.rank == 0:
-            self._lock = self._guarded(lambda: FileLock("checkpoint", self._folder, _REMEDY))
-            size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
-            arrays = list(self._folder.glob("state-[01].npy"))
-            for array in arrays:
-                if not array.with_suffix(".npz").exists():
-                    raise InputError(
-                        "`checkpoint` must be a folder whose files are of checkpoints, but "
-                        f"{array} is not; {_REMEDY}."
-                    )
-            require_disk("checkpoint", size, self._folder, replaced=arrays)
+        self._guarded(lambda: self._folder.mkdir(parents=True, exist_ok=True))
+        self._lock = self._guarded(lambda: FileLock("checkpoint", self._folder, _REMEDY))
+        size = len(_GENERATIONS) * self._shape[1] ** 2 * self._dtype.itemsize
+        arrays = list(self._folder.glob("state-[01].npy"))
+        for array in arrays:
+            if not array.with_suffix(".npz").exists():
+                raise InputError(
+                    "`checkpoint` must be a folder whose files are of checkpoints, but "
+                    f"{array} is not; {_REMEDY}."
+                )
+        require_disk("checkpoint", size, self._folder, replaced=arrays)
 
     def _guarded(self, call: Callable[[], T]) -> T:
         with file_errors("checkpoint", self._folder, "written", _REMEDY):

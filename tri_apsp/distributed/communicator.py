@@ -31,11 +31,11 @@ class Communicator(ABC):
 
     @abstractmethod
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
-        """Copy a contiguous tensor from the rank `owner` to all others, and return before it is
-        there. The tensor stays unchanged until all have it.
+        """Begin to copy a contiguous tensor from the rank `owner` to all others, and return a
+        function that waits for the copy. The tensor must not change before.
 
         Raises:
-            RankError: another rank has failed; so does the returned function.
+            RankError: another rank has failed; the returned function raises it too.
         """
 
     @abstractmethod
@@ -89,6 +89,11 @@ class Communicator(ABC):
         if errors:
             raise errors[0]
         return found  # type: ignore[return-value]
+
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Return function() of rank 0, or raise its error, on every rank; others do not call it."""
+        found = self.together(lambda: None if self.rank else function())
+        return self.gather(found)[0]  # type: ignore[return-value]
 
     def require_same(self, facts: Mapping[str, object]) -> None:
         """Refuse arguments in which ranks differ, by their names.

@@ -182,7 +182,8 @@ class NegativeComponent:
     def _reach(self, *, forward: bool) -> torch.Tensor:
         """Return which vertices are reached from the cycle, or reach it.
 
-        Cost: a pass over the rows of vertices that were reached before, or were not, in each round.
+        Cost: in each round, a pass over the rows of vertices that were reached first in the round
+            before; or over those of vertices that have not been reached.
         """
         n, missing = self._weights.shape[1], no_edge(self._weights.dtype)
         reached = torch.zeros(n, dtype=torch.bool)
@@ -191,8 +192,9 @@ class NegativeComponent:
         while bool(newest.any()):
             reached |= newest
             found = torch.zeros_like(reached)
-            newest_rows = newest[self._first : self._first + self._weights.shape[0]].numpy()
-            for begin, part in self._weights.parts(newest_rows if forward else None):
+            wanted = newest if forward else ~reached
+            wanted_rows = wanted[self._first : self._first + self._weights.shape[0]].numpy()
+            for begin, part in self._weights.parts(wanted_rows):
                 own = slice(self._first + begin, self._first + begin + len(part))
                 if forward:
                     rows = part[newest[own].to(part.device)]

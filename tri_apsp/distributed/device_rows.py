@@ -6,7 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ from tri_apsp.engines import Block, block
 from tri_apsp.semirings import no_edge
 
 # Bytes of a strip that is copied between the host and a device, and strips at a time.
-_COPIED, _COPIES = 1 << 26, 3
+_STRIP, _SLOTS = 1 << 26, 3
 
 Start = Callable[[int, Block], None]
 """Called with a row of a rank and the weights (1, rows, columns) from there on: changes them, in
@@ -32,16 +32,16 @@ class Visit(NamedTuple):
         begin, end: the rows, numbered from 0 in each rank.
         reads: whether their values are needed.
         keeps: whether they are stored afterwards.
-        first: whether no earlier visit has changed them.
-        last: whether no later visit changes them.
+        is_first: whether no earlier visit has changed them.
+        is_last: whether no later visit changes them.
     """
 
     begin: int
     end: int
     reads: bool = True
     keeps: bool = True
-    first: bool = False
-    last: bool = False
+    is_first: bool = False
+    is_last: bool = False
 
 
 def cut(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
@@ -57,16 +57,16 @@ class DeviceRows(ABC):
     Attributes:
         like: a block of their dtype, device and columns.
         count: the number of rows.
-        rows_per_part: the most rows of a part of a visit.
+        rows_per_strip: the most rows that a visit yields at a time.
     """
 
     like: Block
     count: int
-    rows_per_part: int
+    rows_per_strip: int
 
     @abstractmethod
     def announce(self, visits: Sequence[Visit]) -> None:
-        """State all visits, in their order."""
+        """Receive all visits, in their order."""
 
     @abstractmethod
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
@@ -80,7 +80,7 @@ class DeviceRows(ABC):
 
     @abstractmethod
     def end_copy(self) -> Future[None]:
-        """State that all rows were visited, and return when they are written, beside the solve."""
+        """Return what is done once the copy is written, after all rows were visited."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -96,12 +96,13 @@ class ResidentRows(DeviceRows):
 
     Args:
         rows: (1, rows, columns), n of which columns are stored.
-        spare: bytes on the device that a copy of them may take.
+        spare: bytes on their device that a copy of them may take.
+        host_spare: bytes on the host that it may take, if there is no room on the device.
     """
 
-    def __init__(self, rows: Block, n: int, spare: int = 0) -> None:
-        self.like, self.count, self.rows_per_part = rows, rows.shape[1], rows.shape[1]
-        self._n, self._spare = n, spare
+    def __init__(self, rows: Block, n: int, spare: int = 0, host_spare: int = 0) -> None:
+        self.like, self.count, self.rows_per_strip = rows, rows.shape[1], rows.shape[1]
+        self._n, self._spare, self._host_spare = n, spare, host_spare
         self._copy: HostRows | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-copy")
 
@@ -119,12 +120,18 @@ class ResidentRows(DeviceRows):
         # Only what the next pivot block leaves as it is can be written beside the solve.
         copy, rows = self._copy, self.like
         assert copy is not None
-        if rows.device.type == "cpu" or rows.numel() * rows.itemsize <= self._spare:
+        size = rows.numel() * rows.itemsize
+        if size <= self._spare:
             snapshot = rows.clone()
-        else:
+        elif size <= self._host_spare:
             snapshot = torch.empty((1, self.count, self._n), dtype=rows.dtype)
             store(rows, TensorRows(snapshot[0]))
-        return self._writer.submit(store, snapshot, copy, mark(snapshot.device))
+        else:
+            snapshot = rows
+        written = self._writer.submit(store, snapshot, copy, mark(snapshot.device))
+        if snapshot is rows:
+            wait([written])
+        return written
 
     def finish(self) -> None:
         pass
@@ -135,9 +142,9 @@ class ResidentRows(DeviceRows):
 
 def load(source: HostRows, start: Start, rows: Block) -> None:
     """Copy rows from the host to the device, and make them those that a solve starts from."""
-    visit = Visit(0, source.shape[0], keeps=False, first=True)
+    visit = Visit(0, source.shape[0], keeps=False, is_first=True)
     strip = _copied_rows(rows)
-    streamed = StreamedRows(source, source, start, rows[:, :0], strip=strip, slots=_COPIES)
+    streamed = StreamedRows(source, source, start, rows[:, :0], strip=strip, slots=_SLOTS)
     try:
         streamed.announce([visit])
         for begin, part in streamed.visit(visit):
@@ -159,7 +166,7 @@ def store(rows: Block, target: HostRows, written: Mark = None) -> None:
     stream, strip = SideStream(rows.device), _copied_rows(rows)
     buffers = [
         torch.empty((strip, rows.shape[2]), dtype=rows.dtype, pin_memory=True)
-        for _ in range(_COPIES)
+        for _ in range(_SLOTS)
     ]
     writing = deque[Future[None]]()
 
@@ -171,8 +178,8 @@ def store(rows: Block, target: HostRows, written: Mark = None) -> None:
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-write") as pool:
         for number, begin in enumerate(range(0, count, strip)):
             values = rows[0, begin : begin + strip]
-            part = buffers[number % _COPIES][: len(values)]
-            if len(writing) == _COPIES:
+            part = buffers[number % _SLOTS][: len(values)]
+            if len(writing) == _SLOTS:
                 writing.popleft().result()
             copied = stream.run(functools.partial(part.copy_, values, non_blocking=True), written)
             writing.append(pool.submit(write, begin, part, copied))
@@ -183,7 +190,7 @@ def store(rows: Block, target: HostRows, written: Mark = None) -> None:
 def _copied_rows(rows: Block) -> int:
     """Return how many rows are copied at a time."""
     row = max(1, rows.shape[2] * rows.itemsize)
-    return max(1, min(rows.shape[1], _COPIED // row))
+    return max(1, min(rows.shape[1], _STRIP // row))
 
 
 def unchanged(begin: int, rows: Block) -> None:
@@ -242,7 +249,7 @@ class StreamedRows(DeviceRows):
         slots: int,
         intermediate: HostRows | None = None,
     ) -> None:
-        self.like, self.count, self.rows_per_part = like, source.shape[0], strip
+        self.like, self.count, self.rows_per_strip = like, source.shape[0], strip
         self._source, self._target, self._start = source, target, start
         self._intermediate = intermediate or target
         self._n = source.shape[1]
@@ -259,25 +266,25 @@ class StreamedRows(DeviceRows):
 
     def announce(self, visits: Sequence[Visit]) -> None:
         for visit in visits:
-            parts = cut(visit.begin, visit.end, self.rows_per_part)
+            parts = cut(visit.begin, visit.end, self.rows_per_strip)
             self._coming.extend(_Strip(*part, visit) for part in parts)
         self._read_ahead()
 
     def visit(self, visit: Visit) -> Iterator[tuple[int, Block]]:
         device = self.like.device
-        for begin, _ in cut(visit.begin, visit.end, self.rows_per_part):
+        for begin, _ in cut(visit.begin, visit.end, self.rows_per_strip):
             self._read_ahead()
             strip, slot, reading = self._reading[0]
             assert (strip.begin, strip.visit) == (begin, visit)
             wait_for(device, reading.result())
             rows = slot.device[:, : strip.end - strip.begin]
-            if visit.first:
+            if visit.is_first:
                 self._start(begin, rows)
             yield begin, rows
             self._reading.popleft()
             targets = list[HostRows]()
             if visit.keeps:
-                targets.append(self._target if visit.last else self._intermediate)
+                targets.append(self._target if visit.is_last else self._intermediate)
             if self._copy is not None:
                 targets.append(self._copy)
             if targets:
@@ -327,7 +334,7 @@ class StreamedRows(DeviceRows):
         if not strip.visit.reads:
             return None
         rows = slot.host[: strip.end - strip.begin]
-        source = self._source if strip.visit.first else self._intermediate
+        source = self._source if strip.visit.is_first else self._intermediate
         source.read(strip.begin, rows[:, : self._n])
         to = slot.device[0, : len(rows)]
         slot.loaded = self._to.run(lambda: to.copy_(rows, non_blocking=True), slot.used)

@@ -24,7 +24,7 @@ from tri_apsp.distributed.arguments import (
     weights_file,
 )
 from tri_apsp.distributed.communicator import Communicator, SingleRank
-from tri_apsp.distributed.layout import even_counts
+from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.measurement import measure_host, measure_rates
 from tri_apsp.distributed.model import predict
 from tri_apsp.distributed.plan import BlockRowPlan, usable_memory
@@ -72,7 +72,7 @@ def shortest_paths(
         found = solve_on_devices(graph, chosen, out=out, progress=report, **options)
     if devices is not None and out is None:
         return tuple(found)
-    return merged(found, out)
+    return as_one(found, out)
 
 
 def select(
@@ -185,7 +185,7 @@ def solve_on_devices(
     return found
 
 
-def merged(found: Sequence[Result], out: Place | None) -> Result:
+def as_one(found: Sequence[Result], out: Place | None) -> Result:
     """Return the results of all rows as one, with the distances in `out`; of a single device
     where they are.
     """
@@ -299,6 +299,4 @@ def _rows_of(
 
 def _shares(n: int, devices: Sequence[torch.device]) -> list[tuple[int, int]]:
     """Return the first row of each device, and the end of its rows."""
-    counts = even_counts(n, len(devices), devices[0].type)
-    ends = list(itertools.accumulate(counts))
-    return list(zip([0, *ends[:-1]], ends, strict=True))
+    return bounds(even_counts(n, len(devices), devices[0].type))

@@ -1,9 +1,11 @@
 """How the rows of a matrix are divided among ranks, and into pivot blocks."""
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-WHOLE = 128
+ROW_MULTIPLE = 128
 """A multiple of this many vertices fills the tiles of a GPU."""
 
 
@@ -31,23 +33,28 @@ class Layout:
 
     def first(self, rank: int) -> int:
         """Return the first row of a rank."""
-        return sum(self.counts[:rank])
+        return bounds(self.counts)[rank][0]
 
     def pivots(self) -> list[Pivot]:
         """Return the pivot blocks that are left, ascending, each of one rank."""
         found = list[Pivot]()
-        for rank, count in enumerate(self.counts):
-            first = self.first(rank)
-            for begin in range(max(first, self.done), first + count, self.block):
-                found.append(Pivot(rank, begin, min(begin + self.block, first + count)))
+        for rank, (first, end) in enumerate(bounds(self.counts)):
+            for begin in range(max(first, self.done), end, self.block):
+                found.append(Pivot(rank, begin, min(begin + self.block, end)))
         return found
 
 
+def bounds(counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first row of each rank, and the end of its rows."""
+    ends = list(itertools.accumulate(counts))
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
 def even_counts(n: int, ranks: int, kind: str = "cpu") -> tuple[int, ...]:
-    """Return the rows of each rank, which differ by at most one; on GPUs, of kind "cuda", by a
-    tile, and only the last of them may be cut.
+    """Return the rows of each rank: as equal as possible; on GPUs, of kind "cuda", in multiples of
+    ROW_MULTIPLE, but for the last rank.
     """
-    multiple = WHOLE if kind == "cuda" else 1
+    multiple = ROW_MULTIPLE if kind == "cuda" else 1
     units = -(-n // multiple)
     ends = [min(n, units * (rank + 1) // ranks * multiple) for rank in range(ranks)]
     return tuple(end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True))

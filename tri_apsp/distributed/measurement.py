@@ -88,7 +88,7 @@ def measure_host(
     Cost: 8 strips for each device, read and written three to six times, and memory for them.
     """
     n, dtype = weights.shape[1], weights.dtype
-    visit = Visit(0, min(weights.shape[0], STRIPS * strip), first=True)
+    visit = Visit(0, min(weights.shape[0], STRIPS * strip), is_first=True)
 
     def streamed(device: torch.device) -> StreamedRows:
         own = TensorRows(torch.ones((visit.end, n), dtype=dtype))

@@ -17,10 +17,11 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import free_memory
-from tri_apsp.distributed.layout import WHOLE
+from tri_apsp.distributed.layout import ROW_MULTIPLE
 from tri_apsp.distributed.model import Prediction
 from tri_apsp.errors import TooLargeError
 from tri_apsp.gpu.padding import aligned
+from tri_apsp.memory import byte_size
 from tri_apsp.plan import Plan
 
 # Of a pivot block of rows that stay on a device: its share of the rows of a rank, the least and the
@@ -96,21 +97,21 @@ def columns_of(n: int, device: torch.device) -> int:
     return n if device.type == "cpu" else aligned(n)
 
 
-def closed_columns(block: int, together: int, columns: int) -> int:
+def closed_columns(block: int, rows_per_strip: int, columns: int) -> int:
     """Return the columns of a pivot block that are closed at a time.
 
     Args:
         block: vertices of the pivot block.
-        together: rows of a rank that are on its device, or of a strip.
+        rows_per_strip: of a rank, that are on its device at a time.
         columns: of a row.
     """
-    width = min(_CLOSED, together * columns) // max(1, block) // WHOLE * WHOLE
-    return max(1, min(columns, max(WHOLE, width)))
+    width = min(_CLOSED, rows_per_strip * columns) // max(1, block) // ROW_MULTIPLE * ROW_MULTIPLE
+    return max(1, min(columns, max(ROW_MULTIPLE, width)))
 
 
 def usable_memory(memory: int | None, device: torch.device, ranks: int) -> int:
-    """Return the bytes that a solve may take on a device; None: most of what is free. That of a CPU
-    is shared by the ranks of the machine.
+    """Return the bytes that a solve may take on a device: `memory`, or if that is None most of what
+    is free. The ranks of a machine share that of its CPU.
     """
     return memory or int(_SHARE * free_memory(device) / (ranks if device.type == "cpu" else 1))
 
@@ -189,27 +190,27 @@ def plan_block_rows(
         highest = int(_OF_MEMORY * memory) // row
         streamed = min(max(side, _STRIP // row), highest)
         streamed = max(1, min(rows, streamed // _UNIT * _UNIT or streamed))
-        most = min(_LARGEST, max(WHOLE, n // _PARTS), rows)
+        most = min(_LARGEST, max(ROW_MULTIPLE, n // _PARTS), rows)
         chosen = bisect.bisect_right(
             range(1, most + 1), memory, key=lambda width: needed(width, streamed, slots)
         )
-        whole = chosen // WHOLE * WHOLE
+        whole = chosen // ROW_MULTIPLE * ROW_MULTIPLE
         # Fewer vertices may need more memory, since their columns are closed in wider parts.
         if whole and needed(whole, streamed, slots) <= memory:
             chosen = whole
         chosen = max(1, chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
-        what, remedy = "a pivot block and strips of rows", "raise `memory`"
+        what, remedy = "a solve in strips of rows", "raise `memory`"
         if not may_stream:
-            what = f"{rows} rows"
+            what = f"a solve of {rows} rows"
             remedy = (
                 "raise `memory`, use more devices, or stream them: give `out`, and weights as one "
                 "tensor on the CPU or as a file"
             )
         raise TooLargeError(
-            f"{what} of {n} vertices must fit the memory of a device, but need {total} bytes and "
-            f"it may take {memory}; {remedy}."
+            f"{what} of {n} vertices must fit the memory of a device, but needs "
+            f"{byte_size(total)} and may take {byte_size(memory)}; {remedy}."
         )
     if not 0 < side <= min(chosen, streamed or rows):  # no product is large enough
         threshold = None

@@ -1,17 +1,17 @@
 """Ranks that are processes of torch.distributed: blocks go by NCCL or Gloo, facts by its store.
 
-A rank that fails writes the reason into the store, and each rank increments a counter there while
-it runs. A thread of each rank reads both, and ends what the rank waits for: no rank hangs because
-another is gone.
+A rank that fails writes the reason into the store, and each rank increments a counter there, its
+sign, while it runs. A thread of each rank reads the reason and the sign of the next rank, and ends
+what the rank waits for: no rank hangs because another is gone.
 """
 
 import itertools
 import pickle
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TypeAlias, TypeVar
 
@@ -42,10 +42,10 @@ _SHORT, _LONG = 2e-4, 0.02
 # size of the fact before the first.
 _PART, _SIZE_BYTES = 1 << 22, 8
 
-# The calls of this process with each group, whose ranks make the same calls; and the keys that the
-# last of them left in the store.
-_calls: "defaultdict[str, itertools.count[int]]" = defaultdict(itertools.count)
-_left = dict[str, tuple[PrefixStore, list[str]]]()
+_STORE_ENDED = "the rank that holds the store of torch.distributed ended"
+
+# The keys that the last call of this process with a group has left in the store.
+_left = dict[str, list[str]]()
 
 
 class ProcessGroup(Communicator):
@@ -58,13 +58,19 @@ class ProcessGroup(Communicator):
     def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         self._group = group if group is not None else dist.group.WORLD
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
-        members = "-".join(map(str, dist.get_process_group_ranks(self._group)))
-        prefix = f"tri_apsp/{members}/{next(_calls[members])}"
-        self._members, self._store = members, PrefixStore(prefix, _get_default_store())
+        self._name = self._group.group_name  # type: ignore[union-attr]
+        self._calls = PrefixStore(f"tri_apsp/{self._name}", _get_default_store())
+        try:
+            # All ranks make the same calls. A new store counts from 1 again.
+            self._number = self._calls.add(f"calls/{self.rank}", 1)
+        except RuntimeError as error:
+            raise _error_of(_STORE_ENDED) from error
+        if self._number == 1:
+            _left.pop(self._name, None)
+        self._store = PrefixStore(str(self._number), self._calls)
         self._gathered, self._written = 0, deque[list[str]]()
-        now = time.monotonic()
-        # Of each other rank: its last sign, and when that was new.
-        self._seen = {rank: (b"", now) for rank in range(self.size) if rank != self.rank}
+        # The rank that this one watches, its last sign, and when that was new.
+        self._next, self._sign, self._seen = self._after(self.rank), b"", time.monotonic()
         self._error: RankError | None = None
         self._reason = ""  # of that error
         self._ended = threading.Event()
@@ -84,20 +90,21 @@ class ProcessGroup(Communicator):
         self._watch.join()
         try:
             if error is not None:
-                self._state(error)
+                self._record(error)
             self._store.set(f"alive/{self.rank}", "done")
             keys = [f"alive/{self.rank}", *itertools.chain(*self._written)]
-            _left[self._members] = self._store, keys if self.rank else [*keys, "next"]
+            keys += [] if self.rank else ["next"]
+            _left[self._name] = [f"{self._number}/{key}" for key in keys]
             # The store may end with this process: others shall read the reason first.
-            begun, others = time.monotonic(), [f"alive/{rank}" for rank in self._seen]
+            begun = time.monotonic()
             while error is not None and time.monotonic() - begun < _PATIENCE:
-                if all(self._value(key) == b"done" for key in others):
+                if all(sign == b"done" for sign in self._signs()):
                     break
                 time.sleep(_CHECK / 10)
         except RuntimeError:  # the rank that holds the store is gone
             pass
 
-    def _state(self, error: BaseException) -> None:
+    def _record(self, error: BaseException) -> None:
         """Write why this rank ends, unless one is written."""
         reason = f"rank {self.rank} failed: {str(error) or type(error).__name__}"
         if isinstance(error, KeyboardInterrupt):
@@ -110,6 +117,14 @@ class ProcessGroup(Communicator):
     def _value(self, key: str) -> bytes:
         """Return a value of the store, empty if it is not there."""
         return self._store.get(key) if self._store.check([key]) else b""
+
+    def _signs(self) -> list[bytes]:
+        """Return the sign of each rank: a count, "done" after the call, and empty before it."""
+        return [self._value(f"alive/{rank}") for rank in range(self.size)]
+
+    def _after(self, rank: int) -> int:
+        """Return the rank after another one; after the last, the first."""
+        return (rank + 1) % self.size
 
     def broadcast(self, tensor: torch.Tensor, owner: int) -> Wait:
         if self.size == 1:
@@ -155,9 +170,8 @@ class ProcessGroup(Communicator):
                 time.sleep(pause)
                 pause = min(_LONG, 1.1 * pause)
             if not number:  # all ranks have begun this call, and ended the one before
-                store, left = _left.pop(self._members, (self._store, []))
-                for key in left:
-                    store.delete_key(key)
+                for key in _left.pop(self._name, []):
+                    self._calls.delete_key(key)
             values = self._store.multi_get(keys)
             return [pickle.loads(self._whole(*each)) for each in zip(keys, values, strict=True)]
 
@@ -194,48 +208,54 @@ class ProcessGroup(Communicator):
         """Return the error for one of torch.distributed: which rank ended, if that is why; or it is
         this one that has failed, which the others are told.
         """
-        begun = time.monotonic()
+        begun, before, now = time.monotonic(), list[bytes](), list[bytes]()
+        with suppress(RuntimeError):  # the store has ended, which the thread finds too
+            before = self._signs()
         while self._error is None and time.monotonic() - begun < _PATIENCE:
             time.sleep(_CHECK / 10)
-        silent = [
-            rank
-            for rank, (value, seen) in self._seen.items()
-            # Its last sign may have been read later than it was given.
-            if value != b"done" and seen < begun + _PATIENCE / 2
-        ]
+        with suppress(RuntimeError):
+            now = self._signs()
         if self._error is not None:
             return self._error
         first_line = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".;")
         self._reason = f"rank {self.rank} failed: {first_line}"
-        if silent:
-            self._reason = f"rank {silent[0]} ended"
+        for rank, (sign, newer) in enumerate(zip(before, now, strict=False)):
+            if rank != self.rank and sign == newer != b"done":
+                self._reason = f"rank {rank} ended"
+                break
         return _error_of(self._reason)
 
     def _watch_ranks(self) -> None:
         for count in itertools.count():
             try:
                 self._store.set(f"alive/{self.rank}", str(count))
-                if failed := self._value("failed"):
-                    return self._end(failed.decode())
-                now = time.monotonic()
-                for rank, (before, seen) in self._seen.items():
-                    value = self._value(f"alive/{rank}")
-                    if value != before:
-                        self._seen[rank] = value, now
-                    elif not value and now - seen > _ARRIVAL:
-                        return self._end(f"rank {rank} did not call it for {_ARRIVAL:.0f} s")
-                    elif value not in (b"", b"done") and now - seen > _SILENCE:
-                        return self._end(f"rank {rank} ended, or was silent for {_SILENCE:.0f} s")
+                if reason := self._value("failed").decode() or self._silence():
+                    return self._end(reason)
             except RuntimeError:
-                return self._end("the rank that holds the store of torch.distributed ended")
+                return self._end(_STORE_ENDED)
             if self._ended.wait(_CHECK):
                 return None
         return None
 
+    def _silence(self) -> str:
+        """Return why the next rank that is not done counts as ended; empty if it does not."""
+        sign, now = self._value(f"alive/{self._next}"), time.monotonic()
+        if sign == b"done":
+            self._next, self._sign, self._seen = self._after(self._next), b"", now
+        elif sign != self._sign:
+            self._sign, self._seen = sign, now
+        elif not sign and now - self._seen > _ARRIVAL:
+            return f"rank {self._next} did not make it within {_ARRIVAL:.0f} s"
+        elif sign and now - self._seen > _SILENCE:
+            return f"rank {self._next} ended, or was silent for {_SILENCE:.0f} s"
+        return ""
+
     def _end(self, reason: str) -> None:
         """Let what the rank waits for fail."""
         self._error, self._reason = _error_of(reason), reason
-        if not self._ended.is_set() and "nccl" in dist.get_backend_config(self._group):
+        # The rank may have raised the same error as the others: only a message that waits for ever
+        # is aborted, since the group is the caller's.
+        if "nccl" in dist.get_backend_config(self._group) and not self._ended.wait(_PATIENCE):
             self._group.abort()  # type: ignore[union-attr]
 
 
@@ -266,5 +286,6 @@ def group_of(group: Group) -> ProcessGroup:
 
 def _error_of(reason: str) -> RankError:
     return RankError(
-        f"all ranks must last until the solve is done, but {reason}; start the solve again."
+        f"all ranks must make this call and last until it is done, but {reason}; start it again on "
+        "all of them."
     )

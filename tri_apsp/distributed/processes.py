@@ -19,7 +19,7 @@ from tri_apsp.distributed.arguments import (
     weights_file,
 )
 from tri_apsp.distributed.communicator import Communicator
-from tri_apsp.distributed.layout import even_counts
+from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
 from tri_apsp.distributed.run import solve_rows
@@ -86,8 +86,9 @@ def shortest_paths(
         InputError: rows that do not add up to a square; ranks that differ in n, dtype or kind of
             device; a group that does not join such devices; the errors of
             `tri_apsp.shortest_paths`; files that cannot be read or written; a checkpoint of another
-            graph. Every rank raises the same error, but for files that fail during the solve and a
-            `group` that does not have the rank: these only one, and the others RankError.
+            graph. Every rank raises the same error, but for two: a rank that is not in `group`
+            raises its error alone, and so does one whose file fails during the solve; then the
+            others raise RankError.
         NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`, on
             every rank; if an allocation fails during the solve, only on that rank.
         RankError: another rank ended or failed, which is found within 35 seconds, or does not make
@@ -150,8 +151,7 @@ def shortest_paths(
         counts: Sequence[int] = lengths
         if isinstance(weights, NpyFile):
             counts = even_counts(weights.shape[0], ranks.size, request.device.type)
-        first = sum(counts[: ranks.rank])
-        end = first + counts[ranks.rank]
+        first, end = bounds(counts)[ranks.rank]
 
         def opened() -> tuple[Rows, Target | None]:
             if isinstance(weights, NpyFile):

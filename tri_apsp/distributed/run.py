@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import platform
-from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 import torch
@@ -27,7 +26,7 @@ from tri_apsp.distributed.device_rows import (
     store,
     unchanged,
 )
-from tri_apsp.distributed.layout import Layout
+from tri_apsp.distributed.layout import Layout, bounds
 from tri_apsp.distributed.plan import (
     BlockRowPlan,
     columns_of,
@@ -45,7 +44,7 @@ from tri_apsp.memory import empty, memory_for
 from tri_apsp.plan import Progress
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
-from tri_apsp.value_range import ValueRange
+from tri_apsp.value_range import ValueRange, union
 from tri_apsp.values import check_negative, check_values, raise_out_of_range
 
 # Rows in which edges are counted.
@@ -91,7 +90,7 @@ def plan_rows(
     Args:
         counts: the rows of each rank.
         weights: the rows of one of them.
-        request: of the caller; its configuration is over that of tri_apsp.tuned.
+        request: of the caller; fields of its configuration replace those of tri_apsp.tuned.
         memory: the bytes that the solve may take on each device.
         target: where the distances go; None: to the device.
         sharers: the ranks that share the memory of the host.
@@ -140,7 +139,9 @@ def plan_rows(
 
 
 class _Sample(NamedTuple):
-    """Of some rows of weights: how many there are, their edges, whether these are integers."""
+    """Of some rows of weights: how many there are, their edges but for loops, and whether weights
+    are integers.
+    """
 
     rows: int
     edges: int
@@ -163,11 +164,11 @@ class _Solve:
         given = {"checkpoint": request.checkpoint, "out": target is not None}
         ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
-        self.first = sum(self.counts[: ranks.rank])
-        self.config = ranks.gather(tuned.with_forced(request.config))[0]
+        self.first, _ = bounds(self.counts)[ranks.rank]
+        self.config = ranks.from_first(lambda: tuned.with_forced(request.config))
         self.engine = ranks.together(lambda: engines.choose(self.device, self.config, self.dtype))
         own_range, samples = ranks.together(self._checked_range)
-        self.range = _merged(ranks.gather(own_range))
+        self.range = union(ranks.gather(own_range))
         check_negative(self.dtype, self.n, self.range)
         self.plan = self._agreed_plan(samples)
         self.target_rows: HostRows | None = None
@@ -221,7 +222,7 @@ class _Solve:
     def _opened(self, target: Target) -> HostRows:
         """Return the place of the distances of this rank, which rank 0 makes."""
         ranks = self.ranks
-        ranks.together(lambda: None if ranks.rank else target.create(self.n, self.dtype))
+        ranks.from_first(lambda: target.create(self.n, self.dtype))
         return ranks.together(lambda: target.open(self.first, self.first + self.count))
 
     def _checked_range(self) -> tuple[ValueRange, list[_Sample]]:
@@ -239,8 +240,9 @@ class _Solve:
                 rows = part[-begin % step :: step].to(self.device)
                 edges = rows[rows < no_edge(self.dtype)]
                 exact = not edges.is_floating_point() or bool((edges == edges.floor()).all())
-                samples.append(_Sample(len(rows), edges.numel(), exact))
-        return _merged(found), samples
+                loops = rows[:, row + -begin % step :: step].diagonal() < no_edge(self.dtype)
+                samples.append(_Sample(len(rows), edges.numel() - int(loops.sum()), exact))
+        return union(found), samples
 
     def _like(self) -> torch.Tensor:
         return torch.empty(0, dtype=self.dtype, device=self.device)
@@ -249,14 +251,11 @@ class _Solve:
         """Return what rank 0 decides, for all ranks."""
         ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
         host = platform.node()
-        sharers = ranks.gather(host).count(host)
+        self.sharers = sharers = ranks.gather(host).count(host)
         self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
         threshold = self._threshold(samples) if nonnegative else None
-
-        def decide() -> BlockRowPlan | None:
-            if ranks.rank:
-                return None
-            return plan_rows(
+        return ranks.from_first(
+            lambda: plan_rows(
                 self.counts,
                 self.weights,
                 dataclasses.replace(request, config=self.config),
@@ -266,18 +265,14 @@ class _Solve:
                 nonnegative=nonnegative,
                 threshold=threshold,
             )
-
-        plan = ranks.gather(ranks.together(decide))[0]
-        assert plan is not None
-        return plan
+        )
 
     def _threshold(self, samples: list[_Sample]) -> int | None:
         """Return the threshold of products by exponents, the same on all ranks."""
         edges: float | None = None
         if every := [sample for own in self.ranks.gather(samples) for sample in own]:
             rows, counts, exact = zip(*every, strict=True)
-            # Without the diagonal, which counts as an edge.
-            edges = sum(counts) / sum(rows) - 1 if all(exact) else 0
+            edges = sum(counts) / sum(rows) if all(exact) else 0
         elif not are_supported(self.engine, self._like()):
             return None
         return solve_threshold(edges, self.range.highest_below)
@@ -312,7 +307,7 @@ class _Solve:
             if checkpoints is not None:
                 checkpoints.stop()
             rows.close()
-        self._check_distances(_merged(self.ranks.gather(_merged(ranges))))
+        self._check_distances(union(self.ranks.gather(union(ranges))))
         return True
 
     def _device_rows(self, state: State | None) -> DeviceRows:
@@ -335,7 +330,10 @@ class _Solve:
         if self.resident is None:
             self.resident = self._rows_memory(columns)
         self._load(weights, start, self.resident)
-        return ResidentRows(self.resident, self.n, self.memory - plan.memory)
+        # The plan of a CPU has room for a copy.
+        spare = plan.memory if self.device.type == "cpu" else self.memory - plan.memory
+        host_spare = spare_memory(self.device, self.sharers)
+        return ResidentRows(self.resident, self.n, spare, host_spare)
 
     def _intermediate_rows(self) -> HostRows:
         """Return memory for streamed rows that go to a file, since each pivot block writes all."""
@@ -507,7 +505,7 @@ class _Solve:
         if self.checkpoints is not None:  # which is removed next
             assert self.target_rows is not None
             ranks.together(self.target_rows.sync)
-        ranks.together(lambda: None if ranks.rank else place.complete())
+        ranks.from_first(place.complete)
         return place.distances(self.first, self.first + self.count)
 
     def _store(self) -> None:
@@ -536,7 +534,7 @@ def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> 
             ("the same number of columns", "give rows of one matrix"),
             ("the same dtype", "convert one of them"),
             ("one kind of device", "use devices of one kind"),
-            ("their place on the CPU, or on GPUs", "move some of them"),
+            ("one place, the CPU or GPUs", "move some of them"),
         ),
         start=1,
     ):
@@ -553,13 +551,3 @@ def _agreed_counts(ranks: Communicator, weights: Rows, device: torch.device) -> 
             f"{weights.shape[1]} columns; give each rank its rows, and no row twice."
         )
     return counts
-
-
-def _merged(found: Sequence[ValueRange]) -> ValueRange:
-    """Return the value range of all values, by the ranges of checked parts."""
-    below = [each.highest_below for each in found if each.highest_below is not None]
-    return ValueRange(
-        min((each.lowest for each in found), default=0),
-        max((each.highest for each in found), default=0),
-        max(below, default=None),
-    )

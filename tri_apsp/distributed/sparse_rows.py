@@ -115,11 +115,11 @@ def distance_blocks(
 def write_blocks(ranks: Communicator, solve: BlockSolve, out: Path) -> None:
     """Write the blocks that are not in a file yet, together with the other ranks."""
     header, leads = solve.header(), ranks.rank == 0
-    if ranks.any(ranks.together(lambda: leads and solve.is_complete(out, header))):
+    if ranks.from_first(lambda: solve.is_complete(out, header)):
         return
     solver = ranks.together(solve.solver)
     # Rank 0 makes the file before others look for it.
-    ranks.together(lambda: RowFile(out, header).create() if leads else None)
+    ranks.from_first(lambda: RowFile(out, header).create())
     file = ranks.together(lambda: _opened(out, header))
     # All ranks see the same blocks: none has written yet.
     left = file.unfinished
@@ -416,7 +416,7 @@ def accessibility(
         own = ranks.together(
             lambda: measures.shared_accessibility(given, limits, values, share, to_vertex=to_vertex)
         )
-        return _merged(ranks, own, place, torch.add)
+        return _combined(ranks, own, place, torch.add)
 
 
 def _share(ranks: Communicator) -> Share:
@@ -436,16 +436,16 @@ def _totals(
         farthest = torch.maximum(one[2], other[2])
         return torch.stack((*(one[:2] + other[:2]), farthest))
 
-    return Totals(*_merged(ranks, torch.stack(own), place, add))
+    return Totals(*_combined(ranks, torch.stack(own), place, add))
 
 
-def _merged(
+def _combined(
     ranks: Communicator,
     own: torch.Tensor,
     place: torch.device,
     add: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Return the sum of what the ranks found, in their order; all have the same shape."""
+    """Return what the ranks found, added in their order; all have the same shape."""
     found, own = None, own.contiguous()
     for owner in range(ranks.size if own.numel() else 0):
         part = own.to(place) if owner == ranks.rank else torch.empty_like(own, device=place)

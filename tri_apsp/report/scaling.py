@@ -14,7 +14,7 @@ from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.console.output import amount, duration
 from tri_apsp.dense.exponents import do_values_decide
 from tri_apsp.device import Device, cuda_count, describe
-from tri_apsp.distributed.layout import WHOLE, even_counts
+from tri_apsp.distributed.layout import ROW_MULTIPLE, even_counts
 from tri_apsp.distributed.model import Rates
 from tri_apsp.distributed.plan import BlockRowPlan, plan_block_rows
 from tri_apsp.memory import byte_size
@@ -139,7 +139,7 @@ def _groups(task: TuningTask, base: CompleteConfig, device: Device) -> list[Grou
         found.append(group(_EXPONENTS, task.n, counts))
     if task.n <= (_WEAK_CPU if on_cpu else _WEAK_GPU):
         for ranks in counts[1:]:
-            n = max(1, round(task.n * ranks ** (1 / 3) / WHOLE)) * WHOLE
+            n = max(1, round(task.n * ranks ** (1 / 3) / ROW_MULTIPLE)) * ROW_MULTIPLE
             found.append(group(_WEAK, n, [ranks]))
     if not on_cpu:
         found.append(group(_STREAMED, task.n, counts))
