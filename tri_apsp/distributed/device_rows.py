@@ -19,7 +19,7 @@ from tri_apsp.semirings import no_edge
 # Bytes of a strip that is copied between the host and a device, and strips at a time.
 _STRIP, _SLOTS = 1 << 26, 3
 
-Start = Callable[[int, Block], None]
+Initialize = Callable[[int, Block], None]
 """Called with a row of a rank and the weights (1, rows, columns) from there on: changes them, in
 place, to what a solve starts from.
 """
@@ -140,11 +140,11 @@ class ResidentRows(DeviceRows):
         self._writer.shutdown()
 
 
-def load(source: HostRows, start: Start, rows: Block) -> None:
+def load(source: HostRows, initialize: Initialize, rows: Block) -> None:
     """Copy rows from the host to the device, and make them those that a solve starts from."""
     visit = Visit(0, source.shape[0], keeps=False, is_first=True)
     strip = _copied_rows(rows)
-    streamed = StreamedRows(source, source, start, rows[:, :0], strip=strip, slots=_SLOTS)
+    streamed = StreamedRows(source, source, initialize, rows[:, :0], strip=strip, slots=_SLOTS)
     try:
         streamed.announce([visit])
         for begin, part in streamed.visit(visit):
@@ -194,7 +194,7 @@ def _copied_rows(rows: Block) -> int:
 
 
 def unchanged(begin: int, rows: Block) -> None:
-    """Leave rows as they are, as a Start."""
+    """Leave rows as they are, as an Initialize."""
 
 
 class _Strip(NamedTuple):
@@ -231,7 +231,7 @@ class StreamedRows(DeviceRows):
     Args:
         source: the rows of the weights.
         target: where the rows go; may be `source`.
-        start: called with rows before their first visit: which is the first, and the rows.
+        initialize: called with rows before their first visit: which is the first, and the rows.
         like: a block of their dtype, device and columns, which are at least those of the source.
         strip: rows of a strip.
         slots: strips at a time.
@@ -242,7 +242,7 @@ class StreamedRows(DeviceRows):
         self,
         source: HostRows,
         target: HostRows,
-        start: Start,
+        initialize: Initialize,
         like: Block,
         *,
         strip: int,
@@ -250,7 +250,7 @@ class StreamedRows(DeviceRows):
         intermediate: HostRows | None = None,
     ) -> None:
         self.like, self.count, self.rows_per_strip = like, source.shape[0], strip
-        self._source, self._target, self._start = source, target, start
+        self._source, self._target, self._initialize = source, target, initialize
         self._intermediate = intermediate or target
         self._n = source.shape[1]
         with torch.inference_mode(False):  # threads without that mode change them too
@@ -279,7 +279,7 @@ class StreamedRows(DeviceRows):
             wait_for(device, reading.result())
             rows = slot.device[:, : strip.end - strip.begin]
             if visit.is_first:
-                self._start(begin, rows)
+                self._initialize(begin, rows)
             yield begin, rows
             self._reading.popleft()
             targets = list[HostRows]()

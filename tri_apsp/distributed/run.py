@@ -19,8 +19,8 @@ from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.cycles import NegativeComponent, RowCycleSearch
 from tri_apsp.distributed.device_rows import (
     DeviceRows,
+    Initialize,
     ResidentRows,
-    Start,
     StreamedRows,
     load,
     store,
@@ -313,7 +313,7 @@ class _Solve:
     def _device_rows(self, state: State | None) -> DeviceRows:
         """Return the rows that the solve starts from: the weights, or a state of it."""
         plan, weights = self.plan, self.weights if state is None else state.rows
-        start = self.changes.apply if state is None else unchanged
+        initialize = self.changes.apply if state is None else unchanged
         columns = columns_of(self.n, self.device)
         if plan.is_streamed:
             assert isinstance(weights, HostRows)
@@ -321,7 +321,7 @@ class _Solve:
             return StreamedRows(
                 weights,
                 self.target_rows,
-                start,
+                initialize,
                 self._new_rows(0, columns),
                 strip=plan.strip,
                 slots=plan.slots,
@@ -329,7 +329,7 @@ class _Solve:
             )
         if self.resident is None:
             self.resident = self._rows_memory(columns)
-        self._load(weights, start, self.resident)
+        self._load(weights, initialize, self.resident)
         # The plan of a CPU has room for a copy.
         spare = plan.memory if self.device.type == "cpu" else self.memory - plan.memory
         host_spare = spare_memory(self.device, self.sharers)
@@ -342,10 +342,10 @@ class _Solve:
             self.intermediate = TensorRows(memory)
         return self.intermediate
 
-    def _load(self, weights: Rows, start: Start, rows: Block) -> None:
+    def _load(self, weights: Rows, initialize: Initialize, rows: Block) -> None:
         """Copy the rows that a solve starts from to the device."""
         if isinstance(weights, HostRows) and self.device.type != "cpu":
-            load(weights, start, rows)
+            load(weights, initialize, rows)
             return
         own = rows[0, :, : self.n]
         if isinstance(weights, HostRows):
@@ -353,7 +353,7 @@ class _Solve:
         elif weights.rows(0, self.count).data_ptr() != own.data_ptr():
             own.copy_(weights.rows(0, self.count))
         rows[0, :, self.n :] = no_edge(self.dtype)
-        start(0, rows)
+        initialize(0, rows)
 
     def _rows_memory(self, columns: int) -> Block:
         """Return memory for the rows on the device: that of the result, if it can be."""
