@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import cases
 import numpy as np
 import pytest
@@ -97,6 +99,26 @@ def test_files(ranks, tmp_path):
     assert np.array_equal(np.load(tmp_path / "w.npy"), expected)
 
 
+def of_files(graph, out):
+    try:
+        return distributed.shortest_paths(graph[dist.get_rank()], out=out[dist.get_rank()])
+    except tri_apsp.ApspError as error:
+        return str(error)
+
+
+def test_one_file_for_all_ranks(processes, tmp_path):
+    processes.form(2)
+    paths = [tmp_path / "w.npy", tmp_path / "other.npy"]
+    for number, path in enumerate(paths):
+        np.save(path, np.full((60, 60), number, np.float32))
+    out = str(tmp_path / "d.npy")
+    for error in processes.run(of_files, paths, [out, out]):
+        assert error.startswith("`local_rows` must be the same file on all ranks")
+    same = [paths[1], os.path.relpath(paths[1])]
+    for found in processes.run(of_files, same, [os.path.relpath(out), out]):
+        assert found.distances.sum() == 30 * 60 - 30
+
+
 def wrong_rows(kind):
     """Return the error of rows that do not fit those of other ranks."""
     last = dist.get_rank() == dist.get_world_size() - 1
@@ -134,7 +156,7 @@ def wrong_rows(kind):
         ("nan", "`local_rows` must hold numbers, but has NaN at"),
         ("batch", "must be rows of one matrix"),
         ("out", "`out` must be a dense tensor"),
-        ("file", "`out` must be one file on all ranks"),
+        ("file", "`out` must be the same file on all ranks"),
         ("array", "`out` must be a tensor or a path, but is ndarray"),
         ("options", "`predecessors` must be the same on all ranks"),
     ],

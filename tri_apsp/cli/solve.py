@@ -69,8 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser, _KEYS)
     several = parser.add_argument_group(
         "several devices, and graphs larger than a device",
-        "With one of these, the dense matrix of the graph is solved in blocks of rows. A .npy file "
-        "is not loaded; rows that do not fit the devices are streamed, if --out is a .npy file.",
+        "With one of these, the dense matrix of the graph is solved in blocks of rows; a sparse "
+        "graph is mostly solved faster without them. A .npy file is not loaded. Rows that do not "
+        "fit the devices are streamed.",
     )
     several.add_argument(
         "--devices", metavar="LIST", help='"all" GPUs, or a list such as cuda:0,cuda:1'

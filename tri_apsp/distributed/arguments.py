@@ -95,7 +95,7 @@ def request_of(
         config,
         options,
         None if memory is None else as_integer(memory, "memory", 1, "give bytes, such as 2**30"),
-        None if checkpoint is None else to_path(checkpoint, "checkpoint"),
+        None if checkpoint is None else to_path(checkpoint, "checkpoint").absolute(),
         float(every),
     )
 
@@ -203,10 +203,11 @@ def target_of(
             )
         is_dense = out.layout == torch.strided and not out.is_meta
         has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
+        has += " on the device meta" * out.is_meta
         if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
             raise InputError(
-                f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} without a "
-                f"gradient or the negative bit, but is {shown(out)}{has}; make one with "
+                f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} in memory, "
+                f"without a gradient or the negative bit, but is {shown(out)}{has}; make one with "
                 "torch.empty."
             )
         check_writable(out, "out")

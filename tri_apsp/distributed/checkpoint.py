@@ -246,7 +246,11 @@ class Checkpoints:
         found, damaged = list[tuple[int, dict[str, Any]]](), list[int]()
         for generation in _GENERATIONS:
             try:
-                with LOADING, np.load(self._files(generation)[1]) as archive:
+                with (
+                    LOADING,
+                    self._files(generation)[1].open("rb") as file,
+                    np.load(file) as archive,
+                ):
                     facts = {name: archive[name] for name in ("sums", *_FACTS)}
                 facts |= {name: kind(facts[name]) for name, kind in _FACTS.items()}
                 # Without rows, the end of remove() was interrupted.

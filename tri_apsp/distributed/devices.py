@@ -34,6 +34,7 @@ from tri_apsp.distributed.shared_memory import shares_memory
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.npy_file import NpyFile, map_file
+from tri_apsp.messages import counted
 from tri_apsp.plan import Options, Progress
 from tri_apsp.progress import progress_bar
 from tri_apsp.result import Result
@@ -224,7 +225,7 @@ def devices_of(devices: Devices) -> list[torch.device]:
             f'`devices` must be "all" or names of devices, but is {str(devices)[:60]}; give names '
             'such as "cuda:0,cuda:1".'
         )
-    found = [resolve(str(device)) for device in devices]
+    found = [_existing(str(device)) for device in devices]
     found = [
         current_gpu() if device.type == "cuda" and device.index is None else device
         for device in found
@@ -236,6 +237,16 @@ def devices_of(devices: Devices) -> list[torch.device]:
             f"{', '.join(map(str, found))}; leave some of them out."
         )
     return found
+
+
+def _existing(name: str) -> torch.device:
+    try:
+        return resolve(name)
+    except InputError:
+        raise InputError(
+            f'`devices` must be "all", or names of devices of this machine, which has cpu and '
+            f'{counted(cuda_count(), "usable CUDA device")}, but has {name!r}; give "all".'
+        ) from None
 
 
 def _run_alone(devices: Sequence[torch.device], run: Callable[[Communicator], T]) -> list[T]:

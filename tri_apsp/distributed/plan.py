@@ -201,7 +201,10 @@ def plan_block_rows(
         chosen = max(1, chosen)
         total = needed(chosen, streamed, slots)
     if total > memory:
-        what, remedy = "a solve in strips of rows", "raise `memory`"
+        fewest = min(ROW_MULTIPLE, rows)
+        enough = byte_size(needed(fewest, fewest, SLOTS))
+        what = "a solve in strips of rows"
+        remedy = f"raise `memory`: {enough} have room for {fewest} rows, of which products are fast"
         if not may_stream:
             what = f"a solve of {rows} rows"
             remedy = (

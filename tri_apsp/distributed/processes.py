@@ -137,20 +137,12 @@ def shortest_paths(
             return weights, dataclasses.replace(request, name="local_rows")
 
         weights, request = ranks.together(checked)
-        files = None if out is None or isinstance(out, torch.Tensor) else os.fspath(out)
-        lengths, places = zip(
-            *ranks.gather((len(weights) if isinstance(weights, torch.Tensor) else None, files)),
-            strict=True,
-        )
-        if (None in lengths and set(lengths) != {None}) or len(set(places)) > 1:
-            what = "`out`" if len(set(places)) > 1 else "`local_rows`"
-            raise InputError(
-                f"{what} must be one file on all ranks, or a tensor on each, but differs; give "
-                "each rank the same."
-            )
-        counts: Sequence[int] = lengths
+        _require_one_file(ranks, "local_rows", local_rows)
+        _require_one_file(ranks, "out", out)
         if isinstance(weights, NpyFile):
-            counts = even_counts(weights.shape[0], ranks.size, request.device.type)
+            counts: Sequence[int] = even_counts(weights.shape[0], ranks.size, request.device.type)
+        else:
+            counts = ranks.gather(len(weights))
         first, end = bounds(counts)[ranks.rank]
 
         def opened() -> tuple[Rows, Target | None]:
@@ -175,6 +167,25 @@ def shortest_paths(
         if isinstance(out, torch.Tensor) and target is None:
             return dataclasses.replace(result, distances=out.copy_(result.distances))
         return result
+
+
+def _require_one_file(ranks: Communicator, name: str, value: Place | None) -> None:
+    """Refuse an argument that is a file on some ranks and not on others, or several files.
+
+    Raises:
+        InputError: on every rank.
+    """
+    file = "no file"
+    if value is not None and not isinstance(value, torch.Tensor):
+        # Links are not followed, which may differ between machines.
+        file = os.path.abspath(to_path(value, name))  # noqa: PTH100
+    files = ranks.gather(file)
+    for rank, file in enumerate(files):
+        if file != files[0]:
+            raise InputError(
+                f"`{name}` must be the same file on all ranks, or a tensor on each, but rank 0 "
+                f"gives {files[0]} and rank {rank} {file}; give all the same absolute path."
+            )
 
 
 def _device(
