@@ -13,6 +13,7 @@ from distributed.ranks import Ranks
 import tri_apsp
 from tri_apsp import distributed
 from tri_apsp.dense.exponents import with_exponents_threshold
+from tri_apsp.distributed import run
 
 N = 1531  # not a multiple of anything
 DTYPES = [torch.float32, torch.int16]
@@ -77,9 +78,10 @@ def test_marking_and_checkpoints_on_one_gpu(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("spare", [0, 1 << 30])
-def test_goes_on_from_a_checkpoint_on_one_gpu(spare, tmp_path):
-    """Which is copied to the host first, or beside the solve if the GPU has room for a copy."""
+@pytest.mark.parametrize(("spare", "of_host"), [(1 << 30, 0), (0, 1 << 30), (0, 0)])
+def test_goes_on_from_a_checkpoint_on_one_gpu(spare, of_host, tmp_path, monkeypatch):
+    """Which is copied on the GPU first, or to the host, or written while the solve waits."""
+    monkeypatch.setattr(run, "spare_memory", lambda device, ranks: of_host)
     weights, expected = graph_of(cases.random_graph, torch.float32, 2 * N)  # of six pivot blocks
     rows = weights.cuda()
     memory = tri_apsp.select(rows, device="cuda", checkpoint=tmp_path).memory + spare
@@ -115,6 +117,9 @@ def solved(weights, cuts):
     rank = dist.get_rank()
     torch.cuda.set_device(rank)
     rows = weights[cuts[rank] : cuts[rank + 1]]
+    if rows.is_floating_point():
+        with pytest.raises(tri_apsp.InputError, match="NaN"):  # which leaves the group as it is
+            distributed.shortest_paths((rows * torch.nan).cuda())
     own = distributed.shortest_paths(rows.to(f"cuda:{rank}")).distances.cpu()
     out = torch.empty_like(rows)
     streamed = distributed.shortest_paths(rows, device="cuda", out=out, memory=MEMORY)
