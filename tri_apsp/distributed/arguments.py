@@ -201,7 +201,7 @@ def target_of(
                 "`out` must not be a tensor with `overwrite`, which replaces the weights; leave "
                 "one of them out."
             )
-        is_dense = out.layout == torch.strided and not out.is_meta
+        is_dense = out.layout == torch.strided
         has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
         has += " on the device meta" * out.is_meta
         if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:

@@ -195,7 +195,7 @@ class Checkpoints:
         return self._written
 
     def end(self, writing: Future[None]) -> None:
-        """Receive what writes the rows."""
+        """Receive a future that is done once the rows are written."""
 
         def finish() -> None:
             writing.result()

@@ -79,12 +79,7 @@ class Communicator(ABC):
 
     def together(self, function: Callable[[], T]) -> T:
         """Return function(), or raise on every rank the error of the first rank that has one."""
-        found: T | None = None
-        error: Exception | None = None
-        try:
-            found = function()
-        except ApspError as raised:
-            error = raised
+        found, error = _outcome(function)
         errors = [each for each in self.gather(error) if each is not None]
         if errors:
             raise errors[0]
@@ -92,11 +87,18 @@ class Communicator(ABC):
 
     def from_first(self, function: Callable[[], T]) -> T:
         """Return function() of rank 0, or raise its error, on every rank; others do not call it."""
-        found = self.together(lambda: None if self.rank else function())
-        return self.gather(found)[0]  # type: ignore[return-value]
+        found, error = self.gather((None, None) if self.rank else _outcome(function))[0]
+        if error is not None:
+            raise error
+        return found  # type: ignore[return-value]
 
-    def require_same(self, facts: Mapping[str, object]) -> None:
-        """Refuse arguments in which ranks differ, by their names.
+    def require_same(
+        self,
+        facts: Mapping[str, object],
+        rule: str = "the same on all ranks",
+        remedy: str = "give each rank the same",
+    ) -> None:
+        """Refuse arguments in which ranks differ, by their names; the rule is what they must be.
 
         Raises:
             InputError: on every rank.
@@ -106,13 +108,21 @@ class Communicator(ABC):
             for name, fact in first.items():
                 if other[name] != fact:
                     raise InputError(
-                        f"`{name}` must be the same on all ranks, but that of rank {rank} differs "
-                        "from that of rank 0; give each rank the same."
+                        f"`{name}` must be {rule}, but that of rank {rank} differs from that of "
+                        f"rank 0; {remedy}."
                     )
 
     def any(self, flag: bool) -> bool:
         """Return whether one of the ranks gives True."""
         return any(self.gather(flag))
+
+
+def _outcome(function: Callable[[], T]) -> tuple[T | None, ApspError | None]:
+    """Return function() and None, or None and its error."""
+    try:
+        return function(), None
+    except ApspError as error:
+        return None, error
 
 
 class SingleRank(Communicator):

@@ -80,7 +80,7 @@ class DeviceRows(ABC):
 
     @abstractmethod
     def end_copy(self) -> Future[None]:
-        """Return what is done once the copy is written, after all rows were visited."""
+        """Return a future that is done once the copy is written. All rows have been visited."""
 
     @abstractmethod
     def finish(self) -> None:

@@ -102,7 +102,7 @@ def closed_columns(block: int, rows_per_strip: int, columns: int) -> int:
 
     Args:
         block: vertices of the pivot block.
-        rows_per_strip: of a rank, that are on its device at a time.
+        rows_per_strip: rows of a rank that are on its device at a time.
         columns: of a row.
     """
     width = min(_CLOSED, rows_per_strip * columns) // max(1, block) // ROW_MULTIPLE * ROW_MULTIPLE

@@ -137,8 +137,11 @@ def shortest_paths(
             return weights, dataclasses.replace(request, name="local_rows")
 
         weights, request = ranks.together(checked)
-        _require_one_file(ranks, "local_rows", local_rows)
-        _require_one_file(ranks, "out", out)
+        ranks.require_same(
+            {"local_rows": _file_of(local_rows), "out": _file_of(out)},
+            rule="the same file on all ranks, or a tensor on each",
+            remedy="give all the same absolute path",
+        )
         if isinstance(weights, NpyFile):
             counts: Sequence[int] = even_counts(weights.shape[0], ranks.size, request.device.type)
         else:
@@ -169,23 +172,12 @@ def shortest_paths(
         return result
 
 
-def _require_one_file(ranks: Communicator, name: str, value: Place | None) -> None:
-    """Refuse an argument that is a file on some ranks and not on others, or several files.
-
-    Raises:
-        InputError: on every rank.
-    """
-    file = "no file"
-    if value is not None and not isinstance(value, torch.Tensor):
-        # Links are not followed, which may differ between machines.
-        file = os.path.abspath(to_path(value, name))  # noqa: PTH100
-    files = ranks.gather(file)
-    for rank, file in enumerate(files):
-        if file != files[0]:
-            raise InputError(
-                f"`{name}` must be the same file on all ranks, or a tensor on each, but rank 0 "
-                f"gives {files[0]} and rank {rank} {file}; give all the same absolute path."
-            )
+def _file_of(value: Place | None) -> str:
+    """Return the absolute path of a file; empty for a tensor, or for None."""
+    if value is None or isinstance(value, torch.Tensor):
+        return ""
+    # Links may differ between machines, so that they are not followed.
+    return os.path.abspath(value)  # noqa: PTH100
 
 
 def _device(

@@ -251,8 +251,8 @@ class _Solve:
         """Return what rank 0 decides, for all ranks."""
         ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
         host = platform.node()
-        self.sharers = sharers = ranks.gather(host).count(host)
-        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, sharers)))
+        self.sharers = ranks.gather(host).count(host)
+        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, self.sharers)))
         threshold = self._threshold(samples) if nonnegative else None
         return ranks.from_first(
             lambda: plan_rows(
@@ -261,7 +261,7 @@ class _Solve:
                 dataclasses.replace(request, config=self.config),
                 memory=self.memory,
                 target=self.target,
-                sharers=sharers,
+                sharers=self.sharers,
                 nonnegative=nonnegative,
                 threshold=threshold,
             )

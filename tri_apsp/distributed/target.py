@@ -31,7 +31,7 @@ class Target(ABC):
 
     @abstractmethod
     def complete(self) -> None:
-        """Let rank 0 make the file of all rows known by its name."""
+        """Let rank 0 give the complete file its name."""
 
     def discard(self) -> None:  # noqa: B027 (memory stays)
         """Let rank 0 remove what is not complete, after an error."""
