@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing as mp
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ class Ranks:
     Args:
         count: of the processes.
         folder: for the files by which they find each other.
-        backend: "gloo", or "nccl" with a GPU for each.
+        backend: "gloo", or "nccl", whose ranks share GPUs if there are fewer.
     """
 
     def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:
@@ -123,7 +124,10 @@ def join(backend: str, address: str, count: int) -> None:
     if _rank >= count:
         return
     if backend == "nccl":
-        torch.cuda.set_device(_rank)
+        gpus = torch.cuda.device_count()
+        torch.cuda.set_device(_rank % gpus)
+        if gpus < count:  # which NCCL refuses within one host, so that each rank names its own
+            os.environ |= {"NCCL_HOSTID": f"host-{_rank}", "NCCL_SOCKET_IFNAME": "lo"}
     dist.init_process_group(backend, init_method=address, rank=_rank, world_size=count)
 
 

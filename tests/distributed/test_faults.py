@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -19,11 +20,12 @@ from tri_apsp.distributed import block_rows, process_group
 from tri_apsp.errors import RankError
 
 
-def solve_with_fault(how: str) -> tuple[BaseException, float]:
+def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseException, float]:
     """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows, or
     in a broadcast. Return what is raised, and the seconds until then.
     """
     rank, group = dist.get_rank(), dist.new_group()
+    first, last = (n * number // dist.get_world_size() for number in (rank, rank + 1))
     lower, calls, begun = block_rows.BlockRowSolver._lower, 0, time.monotonic()
 
     def fail(self: block_rows.BlockRowSolver, *arguments: Any) -> None:
@@ -44,12 +46,12 @@ def solve_with_fault(how: str) -> tuple[BaseException, float]:
         return of_torch(*arguments, **options)
 
     of_torch = dist.broadcast
-    weights = torch.rand(300, 300, generator=torch.Generator().manual_seed(1))
+    weights = torch.rand(n, n, generator=torch.Generator().manual_seed(1))
     block_rows.BlockRowSolver._lower = fail
     try:
         silence = patch.object(process_group, "_SILENCE", 3.0)
         with silence, patch.object(dist, "broadcast", broadcast):
-            distributed.shortest_paths(weights[100 * rank : 100 * rank + 100], group)
+            distributed.shortest_paths(weights[first:last].to(device), group)
         raise AssertionError("there is no fault")
     except BaseException as error:
         return error, time.monotonic() - begun
@@ -57,23 +59,38 @@ def solve_with_fault(how: str) -> tuple[BaseException, float]:
         block_rows.BlockRowSolver._lower = lower
 
 
+def others_end(group: Ranks, count: int, n: int, device: str = "cpu") -> None:
+    """Check that a fault of rank 1 ends each of `count` ranks."""
+    for how, sentence in (
+        ("failed", "rank 1 failed: No space left on device"),
+        ("interrupted", "rank 1 was interrupted"),
+        ("disconnected", "rank 1 failed: NCCL error: unhandled system error; start it again"),
+        ("killed", "rank 1 ended"),
+    ):
+        group.start(solve_with_fault, how, n, device)
+        found = group.results(count - 1 if how == "killed" else count)
+        found.pop(1, None)
+        assert sorted(found) == [rank for rank in range(count) if rank != 1]
+        for error, seconds in found.values():
+            assert isinstance(error, RankError)
+            assert sentence in str(error)
+            assert seconds < 60
+
+
 def test_others_end(tmp_path):
     group = Ranks(3, tmp_path)
     try:
-        for how, sentence in (
-            ("failed", "rank 1 failed: No space left on device"),
-            ("interrupted", "rank 1 was interrupted"),
-            ("disconnected", "rank 1 failed: NCCL error: unhandled system error; start it again"),
-            ("killed", "rank 1 ended"),
-        ):
-            group.start(solve_with_fault, how)
-            found = group.results(2 if how == "killed" else 3)
-            found.pop(1, None)
-            assert sorted(found) == [0, 2]
-            for error, seconds in found.values():
-                assert isinstance(error, RankError)
-                assert sentence in str(error)
-                assert seconds < 60
+        others_end(group, 3, 300)
+    finally:
+        group.kill()
+
+
+@pytest.mark.gpu
+def test_others_end_on_gpus(tmp_path):
+    """The first fault is before the first product runs: it is one of those that are compiled."""
+    group = Ranks(2, tmp_path, backend="nccl")
+    try:
+        others_end(group, 2, 8 * 1024, "cuda")
     finally:
         group.kill()
 
@@ -125,15 +142,18 @@ def test_the_next_rank_that_is_not_done_is_watched(single, monkeypatch):
     assert single._silence() == ""
 
 
-@pytest.mark.parametrize("ends", [False, True])
-def test_only_a_group_that_waits_is_aborted(single, monkeypatch, ends):
-    monkeypatch.setattr(process_group, "_PATIENCE", 0.01)
+@pytest.mark.parametrize("comes", [False, True])
+@pytest.mark.parametrize("end", ["_abort_if_stuck", "__exit__"])
+def test_only_a_group_with_a_message_that_never_comes_is_aborted(single, monkeypatch, comes, end):
     monkeypatch.setattr(dist, "get_backend_config", lambda group: "cuda:nccl")
-    single._group = Mock()
-    if ends:
-        single._ended.set()
-    single._end("rank 1 failed")
-    assert single._group.abort.called is not ends
+    monkeypatch.setattr(process_group, "_is_there", lambda device, message: comes)
+    single._group, single._last = Mock(), ("cuda", Mock())
+    with suppress(RankError), single:
+        if end == "_abort_if_stuck":
+            single._abort_if_stuck()
+        else:
+            raise RankError("rank 1 failed")
+    assert single._group.abort.called is not comes
 
 
 def test_facts_count_that_a_rank_has_written_before_it_failed(single):

@@ -1,4 +1,4 @@
-"""Block rows on one GPU, streamed through it, and on two: by threads, and by processes of NCCL."""
+"""Block rows on one GPU, streamed through it, on two by threads, and by processes of NCCL."""
 
 from __future__ import annotations
 
@@ -115,24 +115,24 @@ def test_on_two_gpus(dtype):
 
 def solved(weights, cuts):
     rank = dist.get_rank()
-    torch.cuda.set_device(rank)
     rows = weights[cuts[rank] : cuts[rank + 1]]
     if rows.is_floating_point():
         with pytest.raises(tri_apsp.InputError, match="NaN"):  # which leaves the group as it is
             distributed.shortest_paths((rows * torch.nan).cuda())
-    own = distributed.shortest_paths(rows.to(f"cuda:{rank}")).distances.cpu()
+    own = distributed.shortest_paths(rows.cuda()).distances.cpu()
     out = torch.empty_like(rows)
     streamed = distributed.shortest_paths(rows, device="cuda", out=out, memory=MEMORY)
     return own, streamed.distances
 
 
-@pytest.mark.two_gpus
-def test_processes_of_nccl(tmp_path):
-    group = Ranks(2, tmp_path, backend="nccl")
+@pytest.mark.gpu
+@pytest.mark.parametrize("cuts", [[0, 900, N], [0, 0, 1000, 1001, N]], ids=["two", "four"])
+def test_processes_of_nccl(cuts, tmp_path):
+    group = Ranks(len(cuts) - 1, tmp_path, backend="nccl")
     try:
         for dtype in DTYPES:
             weights, expected = graph_of(cases.random_graph, dtype)
-            found = group.run(solved, weights, [0, 900, N])
+            found = group.run(solved, weights, cuts)
             for way in zip(*found, strict=True):
                 assert torch.equal(torch.cat(way), expected)
     finally:

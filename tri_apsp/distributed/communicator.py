@@ -38,6 +38,14 @@ class Communicator(ABC):
             RankError: another rank has failed; the returned function raises it too.
         """
 
+    def connect(self, device: torch.device) -> None:  # noqa: B027 (threads have no connections)
+        """Connect devices for messages, right after all ranks have agreed on something: a rank that
+        connects to one that has ended waits for ever.
+
+        Raises:
+            RankError: another rank has failed.
+        """
+
     @abstractmethod
     def next(self) -> int:
         """Return 0, 1, 2 and so on: each number to one of the ranks, in the order of their calls.

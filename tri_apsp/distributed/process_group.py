@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
+from tri_apsp.device import SideStream, is_done
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.errors import InputError, RankError
 from tri_apsp.messages import shown
@@ -33,7 +34,8 @@ Group: TypeAlias = dist.ProcessGroup | DeviceMesh | None
 # ended. A rank may be silent while Python holds its interpreter, as in a long compilation; and it
 # may make the call later than others.
 _CHECK, _SILENCE, _ARRIVAL = 0.5, 30.0, 600.0
-# Seconds after which a rank without a new sign is to blame for a broken connection.
+# Seconds after which a rank without a new sign is to blame for a broken connection, and a message
+# does not come any more.
 _PATIENCE = 4 * _CHECK
 # Seconds between two checks of a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
@@ -74,6 +76,7 @@ class ProcessGroup(Communicator):
         self._error: RankError | None = None
         self._reason = ""  # of that error
         self._ended = threading.Event()
+        self._last: tuple[torch.device, dist.Work] | None = None  # the last message of a GPU
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
 
     def __enter__(self) -> "ProcessGroup":
@@ -103,6 +106,8 @@ class ProcessGroup(Communicator):
                 time.sleep(_CHECK / 10)
         except RuntimeError:  # the rank that holds the store is gone
             pass
+        if error is not None:
+            self._abort_if_stuck()
 
     def _record(self, error: BaseException) -> None:
         """Write why this rank ends, unless one is written."""
@@ -131,8 +136,11 @@ class ProcessGroup(Communicator):
             return lambda: None
         # As bytes, since neither NCCL nor Gloo sends int16.
         data = tensor.view(torch.uint8)
+        self.check()
         with self._named_failures():
             work = dist.broadcast(data, group=self._group, group_src=owner, async_op=True)
+        if tensor.device.type == "cuda":
+            self._last = tensor.device, work
 
         def wait() -> None:
             with self._named_failures():
@@ -145,6 +153,9 @@ class ProcessGroup(Communicator):
                 work.wait()
 
         return wait
+
+    def connect(self, device: torch.device) -> None:
+        self.broadcast(torch.empty(1, dtype=torch.uint8, device=device), 0)()
 
     def joins(self, device: torch.device) -> bool:
         return f"{device.type}:" in dist.get_backend_config(self._group)
@@ -253,10 +264,32 @@ class ProcessGroup(Communicator):
     def _end(self, reason: str) -> None:
         """Let what the rank waits for fail."""
         self._error, self._reason = _error_of(reason), reason
-        # The rank may have raised the same error as the others: only a message that waits for ever
-        # is aborted, since the group is the caller's.
-        if "nccl" in dist.get_backend_config(self._group) and not self._ended.wait(_PATIENCE):
+        while not self._ended.wait(_CHECK):
+            self._abort_if_stuck()
+
+    def _abort_if_stuck(self) -> None:
+        """Abort the group if a message never comes, which would keep the GPU busy for ever. A group
+        without one stays, since it is the caller's: all ranks may have raised the same error.
+        """
+        if self._last is None or "nccl" not in dist.get_backend_config(self._group):
+            return
+        if not _is_there(*self._last):
+            self._last = None
             self._group.abort()  # type: ignore[union-attr]
+
+
+def _is_there(device: torch.device, message: dist.Work) -> bool:
+    """Return whether a message of a GPU comes within _PATIENCE."""
+    begun = time.monotonic()
+    try:
+        there = SideStream(device).run(message.wait, after=None)
+    except RuntimeError:
+        return False
+    while not is_done(there):
+        if time.monotonic() - begun > _PATIENCE:
+            return False
+        time.sleep(_CHECK / 10)
+    return True
 
 
 def group_of(group: Group) -> ProcessGroup:

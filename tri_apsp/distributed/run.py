@@ -171,6 +171,7 @@ class _Solve:
         self.range = union(ranks.gather(own_range))
         check_negative(self.dtype, self.n, self.range)
         self.plan = self._agreed_plan(samples)
+        ranks.connect(self.device)
         self.target_rows: HostRows | None = None
         self.checkpoints: Checkpoints | None = None
         self.changes = ChangedWeights(self.n, self.first)
