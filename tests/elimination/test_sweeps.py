@@ -30,13 +30,13 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(graphs(), seeds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_order_gives_right_distances(graph: SparseGraph, seed: int) -> None:
     check_distances(graph, seed)
 
 
 @given(graphs(negative=True), seeds)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_negative_weights(graph: SparseGraph, seed: int) -> None:
     check_distances(graph, seed)
 
