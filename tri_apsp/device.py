@@ -280,11 +280,6 @@ def mark(device: torch.device) -> Mark:
     return _record(_current_stream(device)) if device.type == "cuda" else None
 
 
-def is_done(until: Mark) -> bool:
-    """Return whether the work up to a mark is done."""
-    return until is None or bool(until.query())  # type: ignore[no-untyped-call]
-
-
 def wait_for(device: torch.device, until: Mark) -> None:
     """Let work that is queued later on the current stream of a device wait for a mark."""
     if until is not None:

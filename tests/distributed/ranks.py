@@ -40,7 +40,7 @@ class Ranks:
     Args:
         count: of the processes.
         folder: for the files by which they find each other.
-        backend: "gloo", or "nccl", whose ranks share GPUs if there are fewer.
+        backend: "gloo", or "nccl", whose ranks share GPUs if there are fewer GPUs.
     """
 
     def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:
@@ -126,7 +126,7 @@ def join(backend: str, address: str, count: int) -> None:
     if backend == "nccl":
         gpus = torch.cuda.device_count()
         torch.cuda.set_device(_rank % gpus)
-        if gpus < count:  # which NCCL refuses within one host, so that each rank names its own
+        if gpus < count:  # NCCL refuses ranks of one host on one GPU: each names a host of its own
             os.environ |= {"NCCL_HOSTID": f"host-{_rank}", "NCCL_SOCKET_IFNAME": "lo"}
     dist.init_process_group(backend, init_method=address, rank=_rank, world_size=count)
 

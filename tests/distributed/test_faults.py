@@ -22,7 +22,10 @@ from tri_apsp.errors import RankError
 
 def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseException, float]:
     """Solve in a group of its own, until rank 1 fails or ends at the third product of its rows, or
-    in a broadcast. Return what is raised, and the seconds until then.
+    in a broadcast. Return what is raised, and the seconds until the device is idle.
+
+    On a GPU, the rank that "failed" has sent nothing yet: its third product is one of those that
+    are compiled.
     """
     rank, group = dist.get_rank(), dist.new_group()
     first, last = (n * number // dist.get_world_size() for number in (rank, rank + 1))
@@ -30,7 +33,7 @@ def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseExcepti
 
     def fail(self: block_rows.BlockRowSolver, *arguments: Any) -> None:
         nonlocal calls
-        calls += 1
+        calls += how == "failed" or arguments[0].device.type != "meta"
         if rank == 1 and calls == 3:
             if how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -54,6 +57,8 @@ def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseExcepti
             distributed.shortest_paths(weights[first:last].to(device), group)
         raise AssertionError("there is no fault")
     except BaseException as error:
+        if device == "cuda":
+            torch.cuda.synchronize()
         return error, time.monotonic() - begun
     finally:
         block_rows.BlockRowSolver._lower = lower
@@ -87,7 +92,6 @@ def test_others_end(tmp_path):
 
 @pytest.mark.gpu
 def test_others_end_on_gpus(tmp_path):
-    """The first fault is before the first product runs: it is one of those that are compiled."""
     group = Ranks(2, tmp_path, backend="nccl")
     try:
         others_end(group, 2, 8 * 1024, "cuda")
@@ -142,18 +146,36 @@ def test_the_next_rank_that_is_not_done_is_watched(single, monkeypatch):
     assert single._silence() == ""
 
 
-@pytest.mark.parametrize("comes", [False, True])
-@pytest.mark.parametrize("end", ["_abort_if_stuck", "__exit__"])
-def test_only_a_group_with_a_message_that_never_comes_is_aborted(single, monkeypatch, comes, end):
+@pytest.mark.parametrize("arrives", [False, True])
+@pytest.mark.parametrize("is_watch", [False, True])
+def test_only_a_group_that_lost_a_message_is_aborted(single, monkeypatch, arrives, is_watch):
+    monkeypatch.setattr(process_group, "_CHECK", 0.01)
+    monkeypatch.setattr(process_group, "_PATIENCE", 0.03)
     monkeypatch.setattr(dist, "get_backend_config", lambda group: "cuda:nccl")
-    monkeypatch.setattr(process_group, "_is_there", lambda device, message: comes)
-    single._group, single._last = Mock(), ("cuda", Mock())
+    single._group, single._last = Mock(), Mock()
+    single._last.is_completed.side_effect = lambda: arrives
     with suppress(RankError), single:
-        if end == "_abort_if_stuck":
-            single._abort_if_stuck()
-        else:
+        if not is_watch:
             raise RankError("rank 1 failed")
-    assert single._group.abort.called is not comes
+        single._store.set("failed", "rank 1 failed")
+        single._watch.join(0.3)
+    assert single._group.abort.called is not arrives
+
+
+def test_a_message_that_fails_is_lost():
+    message = Mock()
+    assert process_group._arrives(message)
+    message.wait.side_effect = RuntimeError("NCCL error: remote process exited")
+    assert not process_group._arrives(message)
+
+
+def test_no_message_is_sent_after_a_failure(single, monkeypatch):
+    sent = Mock()
+    monkeypatch.setattr(dist, "broadcast", sent)
+    single.size, single._error = 2, RankError("rank 1 failed")
+    with pytest.raises(RankError):
+        single.broadcast(torch.zeros(1), 0)
+    assert not sent.called
 
 
 def test_facts_count_that_a_rank_has_written_before_it_failed(single):

@@ -39,8 +39,8 @@ class Communicator(ABC):
         """
 
     def connect(self, device: torch.device) -> None:  # noqa: B027 (threads have no connections)
-        """Connect devices for messages, right after all ranks have agreed on something: a rank that
-        connects to one that has ended waits for ever.
+        """Connect the device of this rank to those of the others. Called right after a gather:
+        connecting to a rank that has ended blocks for ever.
 
         Raises:
             RankError: another rank has failed.

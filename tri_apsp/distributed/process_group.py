@@ -20,7 +20,6 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
 
-from tri_apsp.device import SideStream, is_done
 from tri_apsp.distributed.communicator import Communicator, Wait
 from tri_apsp.errors import InputError, RankError
 from tri_apsp.messages import shown
@@ -34,8 +33,8 @@ Group: TypeAlias = dist.ProcessGroup | DeviceMesh | None
 # ended. A rank may be silent while Python holds its interpreter, as in a long compilation; and it
 # may make the call later than others.
 _CHECK, _SILENCE, _ARRIVAL = 0.5, 30.0, 600.0
-# Seconds after which a rank without a new sign is to blame for a broken connection, and a message
-# does not come any more.
+# Seconds after which a rank without a new sign is to blame for a broken connection, and after which
+# an outstanding message counts as lost.
 _PATIENCE = 4 * _CHECK
 # Seconds between two checks of a message, at first and at most.
 _SHORT, _LONG = 2e-4, 0.02
@@ -76,7 +75,7 @@ class ProcessGroup(Communicator):
         self._error: RankError | None = None
         self._reason = ""  # of that error
         self._ended = threading.Event()
-        self._last: tuple[torch.device, dist.Work] | None = None  # the last message of a GPU
+        self._last: dist.Work | None = None  # the last message on a GPU
         self._watch = threading.Thread(target=self._watch_ranks, name="tri_apsp-watch", daemon=True)
 
     def __enter__(self) -> "ProcessGroup":
@@ -108,6 +107,7 @@ class ProcessGroup(Communicator):
             pass
         if error is not None:
             self._abort_if_stuck()
+        self._last = None  # which refers to the tensor
 
     def _record(self, error: BaseException) -> None:
         """Write why this rank ends, unless one is written."""
@@ -140,7 +140,7 @@ class ProcessGroup(Communicator):
         with self._named_failures():
             work = dist.broadcast(data, group=self._group, group_src=owner, async_op=True)
         if tensor.device.type == "cuda":
-            self._last = tensor.device, work
+            self._last = work
 
         def wait() -> None:
             with self._named_failures():
@@ -262,33 +262,35 @@ class ProcessGroup(Communicator):
         return ""
 
     def _end(self, reason: str) -> None:
-        """Let what the rank waits for fail."""
+        """Let what the rank waits for fail, until the rank leaves this context."""
         self._error, self._reason = _error_of(reason), reason
         while not self._ended.wait(_CHECK):
             self._abort_if_stuck()
 
     def _abort_if_stuck(self) -> None:
-        """Abort the group if a message never comes, which would keep the GPU busy for ever. A group
-        without one stays, since it is the caller's: all ranks may have raised the same error.
+        """Abort a group of NCCL if its last message is lost: the GPU would wait for it for ever.
+        Otherwise the group stays usable: it is the caller's, and all ranks may have raised the same
+        error.
         """
         if self._last is None or "nccl" not in dist.get_backend_config(self._group):
             return
-        if not _is_there(*self._last):
+        if not _arrives(self._last):
             self._last = None
-            self._group.abort()  # type: ignore[union-attr]
+            with suppress(RuntimeError):
+                self._group.abort()  # type: ignore[union-attr]
 
 
-def _is_there(device: torch.device, message: dist.Work) -> bool:
-    """Return whether a message of a GPU comes within _PATIENCE."""
+def _arrives(message: dist.Work) -> bool:
+    """Return whether a message on a GPU is complete within _PATIENCE."""
     begun = time.monotonic()
     try:
-        there = SideStream(device).run(message.wait, after=None)
+        while not message.is_completed():
+            if time.monotonic() - begun > _PATIENCE:
+                return False
+            time.sleep(_CHECK / 10)
+        message.wait()  # raises the error of a message that has failed
     except RuntimeError:
         return False
-    while not is_done(there):
-        if time.monotonic() - begun > _PATIENCE:
-            return False
-        time.sleep(_CHECK / 10)
     return True
 
 

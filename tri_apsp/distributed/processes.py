@@ -91,7 +91,7 @@ def shortest_paths(
             others raise RankError.
         NegativeCycleError, DistanceRangeError, TooLargeError: as `tri_apsp.shortest_paths`, on
             every rank; if an allocation fails during the solve, only on that rank.
-        RankError: another rank ended or failed, which is found within 35 seconds, or does not make
+        RankError: another rank ended or failed, which is found within 40 seconds, or does not make
             the call within ten minutes.
 
     Cost:
