@@ -417,7 +417,7 @@ def shortest_paths(
         memory: the bytes that the solve may take on a device; None: what is free. If the rows take
             more, they are streamed, which needs distances that go to the CPU or to a file.
         checkpoint: a folder in which the state of the solve is kept, and from which the same call
-            goes on after a kill; with other devices too. It is emptied at the end.
+            goes on after a kill; with other devices too. It is emptied once the solve is complete.
         every: seconds between two checkpoints; needs `checkpoint`.
         progress: show a bar on stderr.
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from distributed.ranks import counts_of
+from torch.distributed.device_mesh import init_device_mesh
 
 import tri_apsp
 from tri_apsp import distributed
@@ -119,6 +120,20 @@ def test_one_file_for_all_ranks(processes, tmp_path):
         assert found.distances.sum() == 30 * 60 - 30
 
 
+def is_out(weights, counts):
+    """Return whether the distances are the tensor that was given, and hold the right ones."""
+    rows = rows_of(weights, counts)
+    out = torch.empty_like(rows)
+    result = distributed.shortest_paths(rows, out=out)
+    return result.distances is out and torch.equal(out, distributed.shortest_paths(rows).distances)
+
+
+def test_distances_are_out(ranks):
+    count, group = ranks
+    weights = cases.tensor(cases.random_graph(N), torch.float32)
+    assert all(group.run(is_out, weights, counts_of(N, count, "uneven")))
+
+
 def wrong_rows(kind):
     """Return the error of rows that do not fit those of other ranks."""
     last = dist.get_rank() == dist.get_world_size() - 1
@@ -170,9 +185,30 @@ def test_the_same_error_on_every_rank(ranks, kind, sentence):
     assert sentence in errors[0]
 
 
+def another_call():
+    """Return the error of a rank that makes another call than the others."""
+    other = distributed.closeness, distributed.eccentricities, distributed.shortest_paths
+    calls = distributed.diameter, *other
+    try:
+        calls[dist.get_rank()](torch.ones(3, 3))
+    except tri_apsp.InputError as error:
+        return str(error)
+    return None
+
+
+def test_another_call_on_each_rank(ranks):
+    count, group = ranks
+    (error,) = set(group.run(another_call))
+    assert (error is None) == (count == 1)
+    if count > 1:
+        assert "but rank 1 calls closeness, and rank 0 diameter" in error
+
+
 def wrong_group(kind):
-    """Return the error of a group that is none, or does not have the last rank."""
+    """Return the error of a group that is none, of two dimensions, or without the last rank."""
     last = dist.get_world_size() - 1
+    if kind == "mesh":
+        kind = init_device_mesh("cpu", (1, last + 1), mesh_dim_names=("one", "all"))
     group = dist.new_group(list(range(last))) if kind == "left out" else kind
     if kind == "left out" and dist.get_rank() < last:
         return None
@@ -186,6 +222,7 @@ def wrong_group(kind):
 def test_a_wrong_group(ranks):
     count, group = ranks
     assert "but is 'gloo'" in group.run(wrong_group, "gloo")[0]
+    assert "but has 2 dimensions; give one of them" in group.run(wrong_group, "mesh")[0]
     if count > 1:
         assert "but does not have it" in group.run(wrong_group, "left out")[-1]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +18,7 @@ from tri_apsp.graphs import (
     write_distances,
     write_graph,
 )
+from tri_apsp.graphs.arrays import write_array
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -86,6 +90,13 @@ class TestReplacement:
             write_graph(erdos_renyi(20, 0.2), tmp_path / name / "g.gr.gz")
         assert (tmp_path / "a/g.gr.gz").read_bytes() == (tmp_path / "b/g.gr.gz").read_bytes()
 
+    def test_torch_names_a_full_disk(self):
+        """torch.save raises an error of its own in place of that of the stream."""
+        stream = io.BytesIO()
+        stream.write = Mock(side_effect=OSError(28, "No space left on device"))
+        with pytest.raises(OSError, match="No space left on device"):
+            write_array(torch.ones(9, 9), stream, ".pt", "distances")
+
 
 class TestCheckOutput:
     @pytest.mark.parametrize(
@@ -97,11 +108,13 @@ class TestCheckOutput:
             ("folder.npy", "is a folder, a device or a pipe; name a file"),
             ("link.csv", "is a folder, a device or a pipe; name a file"),
             ("x" * 300 + ".npy", "ame too long"),
+            ("loop.npy", "is not (Too many levels of symbolic links); choose another"),
         ],
     )
     def test_paths_that_cannot_be_written(self, tmp_path, refuses, name, part):
         (tmp_path / "folder.npy").mkdir()
         (tmp_path / "link.csv").symlink_to("/dev/full")
+        (tmp_path / "loop.npy").symlink_to(tmp_path / "loop.npy")
         for write in (check_output, lambda path: write_distances(torch.ones(2, 2), path)):
             with refuses(part):
                 write(f"{tmp_path}/{name}")

@@ -54,9 +54,11 @@ class ProcessGroup(Communicator):
 
     Args:
         group: None: the default group.
+        call: the function that all ranks call.
     """
 
-    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(self, group: dist.ProcessGroup | None = None, call: str = "") -> None:
+        self._call = call
         self._group = group if group is not None else dist.group.WORLD
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         self._name = self._group.group_name  # type: ignore[union-attr]
@@ -80,7 +82,21 @@ class ProcessGroup(Communicator):
 
     def __enter__(self) -> "ProcessGroup":
         self._watch.start()
+        try:
+            self._require_same_call()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
+
+    def _require_same_call(self) -> None:
+        first, *others = self.gather(self._call)
+        for rank, other in enumerate(others, start=1):
+            if other != first:
+                raise InputError(
+                    f"all ranks must make the same call, but rank {rank} calls {other}, and rank 0 "
+                    f"{first}; call one of them on all ranks."
+                )
 
     def __exit__(
         self,
@@ -294,8 +310,8 @@ def _arrives(message: dist.Work) -> bool:
     return True
 
 
-def group_of(group: Group) -> ProcessGroup:
-    """Return the ranks of a group that a caller gives.
+def group_of(group: Group, call: str) -> ProcessGroup:
+    """Return the ranks of a group that a caller gives to the function `call`.
 
     Raises:
         InputError: torch.distributed has not joined the processes, or not this one in the group.
@@ -309,14 +325,17 @@ def group_of(group: Group) -> ProcessGroup:
     if isinstance(group, DeviceMesh) and group.ndim == 1 and group.get_coordinate() is not None:
         group = group.get_group()
     if group is not None and not isinstance(group, dist.ProcessGroup):
-        # torch gives a number to the ranks that are not in a group.
-        is_left_out = given == dist.GroupMember.NON_GROUP_MEMBER
-        found = "does not have it" if is_left_out else f"is {shown(given)}"
+        found = f"is {shown(given)}"
+        remedy = "call this on its ranks alone, or leave `group` out"
+        if given == dist.GroupMember.NON_GROUP_MEMBER:  # a number, for ranks that are not in it
+            found = "does not have it"
+        elif isinstance(given, DeviceMesh) and given.ndim != 1:
+            found, remedy = f"has {given.ndim} dimensions", 'give one of them, as `mesh["name"]`'
         raise InputError(
             "`group` must be a process group, or a DeviceMesh of one dimension, that has this "
-            f"rank, but {found}; call this on its ranks alone, or leave `group` out."
+            f"rank, but {found}; {remedy}."
         )
-    return ProcessGroup(group)
+    return ProcessGroup(group, call)
 
 
 def _error_of(reason: str) -> RankError:

@@ -73,7 +73,8 @@ def shortest_paths(
         memory: the bytes that the solve may take on a device; None: what is free. If it differs
             between ranks, the least counts.
         checkpoint: a folder that all ranks can reach. The solve writes its state there, and goes on
-            from it if it finds one, with any number of ranks. It is emptied at the end.
+            from it if it finds one, with any number of ranks. It is emptied once the solve is
+            complete.
         every: seconds between two checkpoints; needs `checkpoint`.
         progress: show a bar on stderr, by rank 0.
 
@@ -119,7 +120,7 @@ def shortest_paths(
         tensor([0, 1, 2])
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "shortest_paths") as ranks:
 
         def checked() -> tuple[torch.Tensor | NpyFile, BlockRowRequest]:
             check_flags(progress=progress)
@@ -167,8 +168,9 @@ def shortest_paths(
         rows, target = ranks.together(opened)
         with current(request.device), progress_bar(progress and ranks.rank == 0) as report:
             result = solve_rows(ranks, rows, target, request, report)
-        if isinstance(out, torch.Tensor) and target is None:
-            return dataclasses.replace(result, distances=out.copy_(result.distances))
+        if isinstance(out, torch.Tensor):
+            distances = out if target is not None else out.copy_(result.distances)
+            return dataclasses.replace(result, distances=distances)
         return result
 
 

@@ -87,7 +87,7 @@ def distance_blocks(
         'distances.npy'
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "distance_blocks") as ranks:
         path = ranks.together(lambda: to_path(out, "out"))
         given = _agreed(
             ranks,
@@ -199,7 +199,7 @@ def hops(
                 [1, 2, 0]], dtype=torch.int16)
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "hops") as ranks:
         given = _agreed(ranks, graph, sources=sources, dtype=dtype)
         return HopRows(*ranks.together(lambda: shared_hops(given, sources, dtype, _share(ranks))))
 
@@ -241,7 +241,7 @@ def eccentricities(
         tensor([3., 3., 2.], dtype=torch.float64)
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "eccentricities") as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         found = _totals(ranks, given, weighted=weighted, from_source=True)
         return measures.eccentricities_of(found)
@@ -280,7 +280,7 @@ def diameter(graph: GraphLike, group: Group = None, *, weighted: bool = False) -
         3.0
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "diameter") as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         if measures.has_infinite_diameter(given, weighted=weighted):
             return float("inf")
@@ -323,7 +323,7 @@ def closeness(
         tensor([1.0000, 0.6667, 1.0000], dtype=torch.float64)
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "closeness") as ranks:
         given = _agreed(ranks, graph, weighted=weighted, improved=improved)
         found = _totals(ranks, given, weighted=weighted)
         return measures.closeness_of(found, improved=improved)
@@ -360,7 +360,7 @@ def mean_distance(graph: GraphLike, group: Group = None, *, weighted: bool = Fal
         2.0
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "mean_distance") as ranks:
         given = _agreed(ranks, graph, weighted=weighted)
         return measures.mean_distance_of(_totals(ranks, given, weighted=weighted))
 
@@ -409,7 +409,7 @@ def accessibility(
         tensor([3., 3., 3.], dtype=torch.float64)
         >>> dist.destroy_process_group()
     """
-    with group_of(group) as ranks:
+    with group_of(group, "accessibility") as ranks:
         given = _agreed(ranks, graph, limits=limits, values=values, to_vertex=to_vertex)
         place = ranks.joined_device(torch.device("cpu"), given.device)
         share = _share(ranks)

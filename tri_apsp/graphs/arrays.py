@@ -128,9 +128,13 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
     values = tensor.detach().cpu().contiguous()
     if extension == ".pt":
         # torch.save would write the whole storage of a view.
-        torch.save(
-            values.clone() if values.untyped_storage().nbytes() > values.nbytes else values, stream
-        )
+        is_view = values.untyped_storage().nbytes() > values.nbytes
+        try:
+            torch.save(values.clone() if is_view else values, stream)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):  # of the stream, such as a full disk
+                raise error.__context__ from None
+            raise
     elif extension == ".npz":
         named: dict[str, Any] = {key: values.numpy()}
         np.savez(stream, **named)

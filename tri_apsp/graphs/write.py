@@ -42,9 +42,11 @@ def check_output(
     """
     target = to_path(path, "path")
     try:
-        target.resolve()  # unlike exists(), it refuses names that no file can have
-        is_other = target.exists() and not target.is_file()
-    except (OSError, ValueError) as error:  # such as a name that is too long, or has a null byte
+        target.stat()  # unlike exists(), it refuses names that no file can have
+        is_other = not target.is_file()
+    except (FileNotFoundError, NotADirectoryError):  # the folder is checked below
+        is_other = False
+    except (OSError, ValueError) as error:  # a name that is too long, a null byte, a link to itself
         reason = getattr(error, "strerror", None) or error
         raise InputError(
             f"an output must be writable, but {target} is not ({reason}); choose another."
