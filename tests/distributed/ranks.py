@@ -40,7 +40,7 @@ class Ranks:
     Args:
         count: of the processes.
         folder: for the files by which they find each other.
-        backend: "gloo", or "nccl", whose ranks share GPUs if there are fewer GPUs.
+        backend: "gloo", or "nccl"; if there are fewer GPUs than ranks, they share them.
     """
 
     def __init__(self, count: int, folder: Path, backend: str = "gloo") -> None:

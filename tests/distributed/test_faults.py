@@ -17,6 +17,7 @@ from distributed.ranks import Ranks, join
 
 from tri_apsp import distributed
 from tri_apsp.distributed import block_rows, process_group
+from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.errors import RankError
 
 
@@ -28,7 +29,7 @@ def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseExcepti
     are compiled.
     """
     rank, group = dist.get_rank(), dist.new_group()
-    first, last = (n * number // dist.get_world_size() for number in (rank, rank + 1))
+    first, end = bounds(even_counts(n, dist.get_world_size()))[rank]
     lower, calls, begun = block_rows.BlockRowSolver._lower, 0, time.monotonic()
 
     def fail(self: block_rows.BlockRowSolver, *arguments: Any) -> None:
@@ -54,7 +55,7 @@ def solve_with_fault(how: str, n: int, device: str = "cpu") -> tuple[BaseExcepti
     try:
         silence = patch.object(process_group, "_SILENCE", 3.0)
         with silence, patch.object(dist, "broadcast", broadcast):
-            distributed.shortest_paths(weights[first:last].to(device), group)
+            distributed.shortest_paths(weights[first:end].to(device), group)
         raise AssertionError("there is no fault")
     except BaseException as error:
         if device == "cuda":

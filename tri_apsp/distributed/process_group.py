@@ -54,11 +54,9 @@ class ProcessGroup(Communicator):
 
     Args:
         group: None: the default group.
-        call: the function that all ranks call.
     """
 
-    def __init__(self, group: dist.ProcessGroup | None = None, call: str = "") -> None:
-        self._call = call
+    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
         self._group = group if group is not None else dist.group.WORLD
         self.rank, self.size = dist.get_rank(self._group), dist.get_world_size(self._group)
         self._name = self._group.group_name  # type: ignore[union-attr]
@@ -82,21 +80,7 @@ class ProcessGroup(Communicator):
 
     def __enter__(self) -> "ProcessGroup":
         self._watch.start()
-        try:
-            self._require_same_call()
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
         return self
-
-    def _require_same_call(self) -> None:
-        first, *others = self.gather(self._call)
-        for rank, other in enumerate(others, start=1):
-            if other != first:
-                raise InputError(
-                    f"all ranks must make the same call, but rank {rank} calls {other}, and rank 0 "
-                    f"{first}; call one of them on all ranks."
-                )
 
     def __exit__(
         self,
@@ -310,11 +294,13 @@ def _arrives(message: dist.Work) -> bool:
     return True
 
 
-def group_of(group: Group, call: str) -> ProcessGroup:
-    """Return the ranks of a group that a caller gives to the function `call`.
+@contextmanager
+def group_of(group: Group, call: str) -> Iterator[ProcessGroup]:
+    """Watch the ranks of a group that a caller gives to the function `call`, and yield them.
 
     Raises:
-        InputError: torch.distributed has not joined the processes, or not this one in the group.
+        InputError: torch.distributed has not joined the processes, or not this one in the group;
+            ranks call different functions.
     """
     if not dist.is_available() or not dist.is_initialized():
         raise InputError(
@@ -335,7 +321,15 @@ def group_of(group: Group, call: str) -> ProcessGroup:
             "`group` must be a process group, or a DeviceMesh of one dimension, that has this "
             f"rank, but {found}; {remedy}."
         )
-    return ProcessGroup(group, call)
+    with ProcessGroup(group) as ranks:
+        first, *others = ranks.gather(call)
+        for rank, other in enumerate(others, start=1):
+            if other != first:
+                raise InputError(
+                    f"all ranks must make the same call, but rank {rank} calls {other}, and rank 0 "
+                    f"{first}; call one of them on all ranks."
+                )
+        yield ranks
 
 
 def _error_of(reason: str) -> RankError:

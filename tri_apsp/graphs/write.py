@@ -4,6 +4,7 @@ at all.
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -42,8 +43,8 @@ def check_output(
     """
     target = to_path(path, "path")
     try:
-        target.stat()  # unlike exists(), it refuses names that no file can have
-        is_other = not target.is_file()
+        # Unlike is_file(), stat() refuses names that no file can have.
+        is_other = not stat.S_ISREG(target.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):  # the folder is checked below
         is_other = False
     except (OSError, ValueError) as error:  # a name that is too long, a null byte, a link to itself
