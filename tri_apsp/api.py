@@ -383,8 +383,9 @@ def shortest_paths(
             With tiles or cutoffs, "auto" takes a dense method, which need not use them all; with a
             method of sparse graphs, `config` may only name the engine.
         limit: the farthest distance of interest, a number that is not negative, in the unit of the
-            weights; vertices beyond it count as unreachable. Needs `sources`; solved by a method of
-            sparse graphs.
+            weights; vertices beyond it count as unreachable, but with negative weights keep their
+            predecessors where a path within the limit leads through them. Needs `sources`; solved
+            by a method of sparse graphs.
         min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
             a method of sparse graphs.
         no_path: what the distances hold where there is no path, and in the padding of `sizes`: a
@@ -453,7 +454,9 @@ def shortest_paths(
             `no_edge(dtype)`; if any integer weight is negative, they must lie in [-q, no_edge - 2q)
             with q = no_edge // 4, so that none is confused with a walk over a missing edge; by
             methods of sparse graphs, between -no_edge and no_edge. Floats must be at least
-            -finfo(dtype).max / (4 n), so that the sum of any path fits.
+            -finfo(dtype).max / (4 n), so that the sum of any path fits. With method="auto" only the
+            distances that are asked for count: where a dense solve does not hold them, a method of
+            sparse graphs follows.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that `config` names cannot run here.
 

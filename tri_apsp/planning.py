@@ -13,7 +13,7 @@ from tri_apsp.dense.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.dense.packed_graphs import PackedPlan, plan_packed, run_packed
 from tri_apsp.dense.plan import DensePlan, plan_dense
 from tri_apsp.elimination.prepared import PreparedGraph
-from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import SPARSE_DTYPES, SparseGraph, write_distances
 from tri_apsp.memory import fits_memory
 from tri_apsp.methods import METHODS
@@ -64,8 +64,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 def _as_asked(result: Result, request: Request) -> Result:
     """Return a result with the labels, the columns and the value for no path of a request."""
     distances, no_path = result.distances, request.no_path
-    columns = result.plan.targets if isinstance(result.plan, SparsePlan) else None
-    if request.targets is not None and columns is None:
+    if request.targets is not None and not isinstance(result.plan, SparsePlan):
         distances = distances[:, request.targets.to(distances.device)]
     if no_path is not None:
         if bool((distances == no_path).any()):
@@ -90,7 +89,14 @@ def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
         assert request.weights is not None
         return run_packed(request.weights, plan)
     assert isinstance(plan, DensePlan)
-    return dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+    try:
+        return dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+    except DistanceRangeError:
+        if not _may_fit_sparse(request):
+            raise
+    # A dense solve holds all pairs, in a range that negative weights make narrower.
+    rest = _sparse_plan(request, "a dense solve does not hold these distances")
+    return sparse.run(request.by_edges, rest, progress=progress)
 
 
 def select(request: Request, *, read_values: bool) -> Plan:
@@ -139,8 +145,7 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         reason=reason,
         choice=request.method if request.method in ROW_METHODS else "auto",
         sources=request.sources,
-        # Paths to targets lead through other vertices, so that predecessors need whole rows.
-        targets=None if request.options.predecessors else request.targets,
+        targets=request.targets,
         limit=request.limit,
         min_only=request.min_only,
         options=request.options,
@@ -214,6 +219,17 @@ def _require_sparse(request: Request) -> None:
             f"`config` may only name the engine {engine!r} with `{option}`, but sets {fields}; "
             "leave it out, or choose a dense method."
         )
+
+
+def _may_fit_sparse(request: Request) -> bool:
+    """Return whether the distances that are asked for may fit where a dense solve of all pairs, by
+    the choice of "auto", does not.
+    """
+    if request.method != "auto" or request.needs_dense or request.is_batch:
+        return False
+    if request.dtype not in SPARSE_DTYPES:
+        return False
+    return request.sources is not None or request.by_edges.lowest < 0
 
 
 def _sets_no_sweeps(config: Config) -> bool:

@@ -32,11 +32,11 @@ class Result:
             every vertex also where `targets` are given; None if they were not asked for. [i, j] is
             the vertex before j on a shortest path from i: following them from j leads to i, along
             edges whose weights add up to the distance (of floats, within rounding). -1 where there
-            is no path, and on the diagonal. Of several shortest paths, the edge (i, j) itself is
-            taken first, else the path whose vertex before j is the smallest. For a source whose
-            predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest
-            edges come first. In a sparse graph with negative weights another of several shortest
-            paths may be taken.
+            is no path, on the diagonal, and beyond a `limit` unless a path within it leads through
+            j. Of several shortest paths, the edge (i, j) itself is taken first, else the path whose
+            vertex before j is the smallest. For a source whose predecessors could otherwise form a
+            loop along a cycle of weight 0, paths of the fewest edges come first. In a sparse graph
+            with negative weights another of several shortest paths may be taken.
         negative_cycle: a cycle of negative weight; None if there is none, without
             negative_cycles="mark", and for dense weights, other than packed ones, that require a
             gradient or that torch.compile or torch.func transforms. Pairs with a walk through any

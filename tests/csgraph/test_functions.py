@@ -480,3 +480,11 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
 def test_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("min_only", [False, True])
+def test_a_path_within_the_limit_through_a_vertex_beyond_it(min_only: bool) -> None:
+    graph = scipy.sparse.csr_array(([10.0, -8.0], ([0, 1], [1, 2])), shape=(3, 3))
+    found = csgraph.dijkstra(graph, indices=0, limit=5, min_only=min_only, return_predecessors=True)
+    expected = [[0, np.inf, 2], [-9999, 0, 1], [0, -9999, 0]]
+    assert [values.tolist() for values in found] == expected[: 2 + min_only]

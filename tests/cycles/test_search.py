@@ -14,6 +14,7 @@ import torch
 import tri_apsp
 from tri_apsp import no_edge
 from tri_apsp.cycles.search import DenseCycleSearch
+from tri_apsp.errors import NegativeCycleError
 
 interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1",
@@ -97,3 +98,15 @@ def test_large_graphs_stay_on_their_gpu() -> None:
     weights, cycle = cases.negative_cycle(1100, 40)
     (found,) = DenseCycleSearch(cases.tensor(weights, torch.float32, "cuda")).run()
     assert set(found.vertices) == set(cycle)
+
+
+@pytest.mark.parametrize("options", [{}, {"min_only": True}])
+def test_a_cycle_that_reaches_the_lowest_value(options: dict[str, bool]) -> None:
+    """One that the source does not reach; from another it is found."""
+    weights = torch.full((4, 4), no_edge(torch.int64))
+    weights[3, 2], weights[2, 0], weights[2, 3] = -(2**61), 2**60, 0
+    found = tri_apsp.shortest_paths(weights, sources=[0], method="johnson", **options)
+    assert found.distances.tolist() == [[0, *[no_edge(torch.int64)] * 3]]
+    with pytest.raises(NegativeCycleError) as error:
+        tri_apsp.shortest_paths(weights, sources=[3], method="johnson", **options)
+    assert sorted(error.value.vertices) == [2, 3]

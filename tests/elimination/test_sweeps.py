@@ -320,3 +320,22 @@ def test_sums_and_paths_at_the_end_of_the_range() -> None:
     for order in ("auto", "none"):
         with pytest.raises(tri_apsp.DistanceRangeError):
             tri_apsp.shortest_paths(prepare(low, order=order), sources=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_paths_where_cycles_weigh_nothing(dtype: torch.dtype) -> None:
+    """Simple, and of about as few edges as there are, since equal shortcuts are of fewest edges."""
+    side = 20
+    grid = sparse_graph(road_grid(side), dtype=dtype)
+    potentials = torch.randint(-50, 50, (grid.n,)).to(dtype)
+    sources, targets = grid.by_source.owners(), grid.by_source.vertices.long()
+    ends = torch.randint(grid.n, (2, 200))
+    for weights in (torch.zeros(grid.edges).to(dtype), potentials[targets] - potentials[sources]):
+        graph = prepare(grid.with_weights(weights))
+        assert graph.sweeps is not None
+        paths = tri_apsp.paired_paths(graph, *ends)
+        distances = potentials[ends[1]] - potentials[ends[0]] if weights.any() else 0 * ends[0]
+        expected = torch.empty(grid.n, grid.n, dtype=dtype)
+        expected[ends[0], ends[1]] = distances.to(dtype)
+        check_paths(graph, paths, *ends, expected)
+        assert paths.offsets.diff().max() <= 4 * side

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cases
 import networkx as nx
 import numpy as np
@@ -13,7 +15,9 @@ from tri_apsp import no_edge
 from tri_apsp.errors import DistanceRangeError, InputError, InputTypeError
 from tri_apsp.graphs import generate
 from tri_apsp.graphs.sparse import sparse_graph
-from tri_apsp.sparse.plan import ROW_METHODS
+from tri_apsp.semirings import largest_distance
+from tri_apsp.sparse.plan import ROW_METHODS, plan_sparse
+from tri_apsp.sparse.run import SparseSolver
 
 SOURCES, TARGETS = [7, 0, 7], [5, 60, 5, 1]
 DENSE = "floyd_warshall"
@@ -56,14 +60,39 @@ def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_search_ends_at_its_targets() -> None:
-    """In a chain whose end is far beyond the range of the dtype, unless it must be looked at."""
+    """In a chain whose end is far beyond the range of the dtype."""
     n, dtype = 40, torch.int32
     weights = torch.full((n, n), no_edge(dtype), dtype=dtype)
     weights[range(n - 1), range(1, n)] = 1 << 27
     found = tri_apsp.shortest_paths(weights, sources=0, targets=3, limit=1 << 29, method="dijkstra")
     assert found.distances.tolist() == [[3 << 27]]
-    with pytest.raises(DistanceRangeError):
-        tri_apsp.shortest_paths(weights, sources=0, targets=3, method="dijkstra")
+    for options in {}, {"predecessors": True}:
+        found = tri_apsp.shortest_paths(weights, sources=0, targets=3, method="dijkstra", **options)
+        assert found.distances.tolist() == [[3 << 27]]
+        with pytest.raises(DistanceRangeError):
+            tri_apsp.shortest_paths(weights, sources=0, targets=39, method="dijkstra", **options)
+    pairs = tri_apsp.paired_distances(weights, [0, 36], [3, 39])
+    assert pairs.tolist() == [3 << 27, 3 << 27]  # though 39 is too far from 0
+
+
+@cases.every_sparse_dtype
+def test_columns_in_their_order(dtype: torch.dtype) -> None:
+    """As many targets as vertices, and sums that may not fit."""
+    prepared = tri_apsp.prepare(sparse_graph(generate("roads", 400, seed=1), dtype=dtype))
+    expected = tri_apsp.shortest_paths(prepared, sources=[0]).distances
+    scale = 2 ** int(math.log2(largest_distance(dtype) / expected.max()))
+    graph = prepared.with_weights(prepared.by_source.weights * torch.tensor(scale, dtype=dtype))
+    assert not graph.sums_fit
+    found = tri_apsp.shortest_paths(graph, sources=[0], targets=range(graph.n)[::-1]).distances
+    assert torch.equal(found, expected.flip(1) * torch.tensor(scale, dtype=dtype))
+
+
+def test_blocks_in_any_order() -> None:
+    """Of all vertices, solved together in another order, as processes that share them may do."""
+    graph = tri_apsp.prepare(sparse_graph(generate("roads", 300, seed=1)))
+    solver = SparseSolver(graph, plan_sparse(graph, reason="a test"))
+    whole = solver.solve(solver.sources).distances
+    assert torch.equal(solver.solve(solver.sources.flip(0)).distances, whole.flip(0))
 
 
 def test_targets_of_a_graph_with_marked_pairs() -> None:

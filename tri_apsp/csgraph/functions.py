@@ -149,7 +149,8 @@ def dijkstra(
         indices: sources, integers of any shape in [-n, n); None: all vertices.
         return_predecessors: return the predecessors too.
         unweighted: every edge weighs 1.
-        limit: a number of at least 0; a distance beyond it becomes inf, its predecessor -9999.
+        limit: a number of at least 0; a distance beyond it becomes inf, its predecessor -9999
+            unless, with negative weights, a path within the limit leads through the vertex.
         min_only: return for each vertex the distance from the nearest source in place of those from
             every source.
 

@@ -94,7 +94,7 @@ def _as_scipy(
         tensor.numpy().astype(np.int32) for tensor in (predecessors, nearest) if tensor is not None
     ]
     for array in marked:
-        array[(array < 0) | (found == np.inf)] = _NO_PREDECESSOR
+        array[array < 0] = _NO_PREDECESSOR
     return (found, *marked)
 
 

@@ -102,7 +102,8 @@ class SparseComponents:
         """
         labels = strong_components(graph)
         cycles = _SparseSearch(graph, self._allowance).run(torch.from_numpy(labels))
-        assert cycles
+        if not cycles:
+            raise_out_of_range(graph.dtype, "a path weighs too little")
         index_of = np.full(graph.n, -1)
         index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(
             len(cycles)

@@ -2,6 +2,7 @@
 elimination is known.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from tri_apsp.paths.following import Paths, find_paths, in_order
 from tri_apsp.plan import Options
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.plan import plan_sparse
-from tri_apsp.sparse.run import SparseSolver
+from tri_apsp.sparse.run import Rows, SparseSolver
 
 # Distances that are held at a time, of which only those of pairs are kept.
 _PER_BLOCK = 1 << 26
@@ -57,16 +58,13 @@ def paired_distances(
     """
     given, starts, ends = _checked(graph, sources, targets)
     limit = None if limit is None else limit_of(limit, given.dtype)
-    solver, rows, of_pair = _solver(given, starts, limit=limit)
+    solver, rows, of_pair, columns = _solver(given, starts, ends, limit=limit)
     if solver.direct_sweeps is not None:
         farthest = float("inf") if limit is None else limit
         return solver.direct_sweeps.pairs(starts, ends, farthest)
     result = torch.empty(len(starts), dtype=given.dtype, device=given.device)
-    for part, solved in solver.blocks(rows):
-        chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
-        row = (of_pair[chosen] - part.start).to(given.device)
-        found = solved.distances[row, ends[chosen].to(given.device)]
-        result[chosen.to(given.device)] = found
+    for chosen, row, column, found in _blocks(solver, rows, of_pair, columns):
+        result[chosen] = found.distances[row, column]
     return result
 
 
@@ -102,22 +100,20 @@ def paired_paths(graph: GraphLike, sources: Vertices, targets: Vertices) -> Path
     given, starts, ends = _checked(graph, sources, targets)
     # With an order, negative weights need no potentials, which predecessors of rows do.
     has_order = isinstance(given, PreparedGraph) and given.sweeps is not None
-    solver, rows, of_pair = _solver(given, starts, predecessors=not has_order)
+    solver, rows, *places = _solver(given, starts, ends, predecessors=not has_order)
     if solver.direct_sweeps is not None:
         return solver.direct_sweeps.paths(starts, ends)
     if has_order:
-        solver, rows, of_pair = _solver(given, starts, predecessors=True)
+        solver, rows, *places = _solver(given, starts, ends, predecessors=True)
     vertices, lengths, order = list[Any](), list[Any](), list[Any]()
-    for part, solved in solver.blocks(rows):
-        assert solved.predecessors is not None
-        chosen = ((of_pair >= part.start) & (of_pair < part.stop)).nonzero().flatten()
-        row = (of_pair[chosen] - part.start).to(given.device)
-        target = ends[chosen].to(given.device)
-        exists = solved.distances[row, target] < no_edge(given.dtype)
-        found = find_paths(solved.predecessors, row, target, exists)
-        vertices.append(found.vertices)
-        lengths.append(found.offsets.diff())
-        order.append(chosen.to(given.device))
+    for chosen, row, column, found in _blocks(solver, rows, *places):
+        assert found.predecessors is not None
+        exists = found.distances[row, column] < no_edge(given.dtype)
+        target = ends[chosen.cpu()].to(given.device)
+        paths = find_paths(found.predecessors, row, target, exists)
+        vertices.append(paths.vertices)
+        lengths.append(paths.offsets.diff())
+        order.append(chosen)
     return in_order(order, vertices, lengths)
 
 
@@ -137,14 +133,34 @@ def _checked(
 def _solver(
     graph: SparseGraph,
     starts: torch.Tensor,
+    ends: torch.Tensor,
     *,
     predecessors: bool = False,
     limit: float | None = None,
-) -> tuple[SparseSolver, int, torch.Tensor]:
-    """Return what solves the rows of the different starts, the rows of a block, and the row of each
-    start.
+) -> tuple[SparseSolver, int, torch.Tensor, torch.Tensor]:
+    """Return what solves the rows of the different starts, with columns for the different ends; the
+    rows of a block; and the row and the column of each pair.
     """
-    rows, of_pair = torch.unique(starts, return_inverse=True)
+    rows, of_start = torch.unique(starts, return_inverse=True)
+    columns, of_end = torch.unique(ends, return_inverse=True)
     options = Options(predecessors=predecessors)
-    plan = plan_sparse(graph, reason="pairs", sources=rows, limit=limit, options=options)
-    return SparseSolver(graph, plan), max(1, _PER_BLOCK // max(1, graph.n)), of_pair
+    plan = plan_sparse(
+        graph, reason="pairs", sources=rows, targets=columns, limit=limit, options=options
+    )
+    solver = SparseSolver(graph, plan)
+    return solver, max(1, _PER_BLOCK // max(1, graph.n)), of_start, of_end
+
+
+def _blocks(
+    solver: SparseSolver, rows: int, of_start: torch.Tensor, of_end: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, Rows]]:
+    """Yield blocks of rows, with the numbers of their pairs, and the row and the column of each, on
+    the device of the rows. Of distances that do not fit the dtype, those of pairs count alone.
+    """
+    for part, found in solver.blocks(rows, find=solver.find):
+        chosen = ((of_start >= part.start) & (of_start < part.stop)).nonzero().flatten()
+        device = found.distances.device
+        row, column = (x[chosen].to(device) for x in (of_start - part.start, of_end))
+        if found.beyond is not None:
+            solver.check_range(found.beyond[row, column])
+        yield chosen.to(device), row, column, found

@@ -27,7 +27,8 @@ class SparsePlan(Plan):
     Attributes:
         may_eliminate: solve by "elimination" in place of the method if the graph stays sparse.
         sources: (rows,) of int64 on the CPU; None: all vertices.
-        targets: the columns that are solved, (columns,) of int64 on the CPU; None: all vertices.
+        targets: the columns of the distances, (columns,) of int64 on the CPU; None: all vertices.
+            Predecessors are of all vertices, since paths lead through others.
         limit: the farthest distance of interest; None: any.
         min_only: one row, the distances from the nearest source.
         options: what the caller wants of the distances.
@@ -62,14 +63,14 @@ def plan_sparse(
     elif may_eliminate:
         reason += "; by elimination if the graph stays sparse"
     columns = graph.n if targets is None else len(targets)
-    index = torch.int32.itemsize if options.predecessors else 0
+    index = torch.int32.itemsize if options.predecessors else 0  # of every vertex
     return SparsePlan(
         way="sparse",
         method=method,
         engine=engine_name(graph.device, method),
         config=None,
         reason=reason,
-        memory=rows * columns * (graph.dtype.itemsize + index),
+        memory=rows * (columns * graph.dtype.itemsize + graph.n * index),
         may_eliminate=may_eliminate,
         sources=sources,
         targets=targets,

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from tri_apsp import engines
@@ -68,14 +69,15 @@ def _rows(
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
     whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
     if count <= most or (whole and progress is None):
-        distances, pred = solver.solve(solver.sources)
+        distances, pred, _ = solver.solve(solver.sources)
         if progress is not None:
             progress(1.0)
     else:
         with _memory_for(count, graph, plan.memory):
             distances = torch.empty(count, columns, dtype=graph.dtype, device=graph.device)
             wanted = plan.options.predecessors
-            pred = torch.empty_like(distances, dtype=torch.int32) if wanted else None
+            shape = count, graph.n
+            pred = torch.empty(shape, dtype=torch.int32, device=graph.device) if wanted else None
         for rows, block in solver.blocks(most):
             distances[rows] = block.distances
             if pred is not None:
@@ -155,10 +157,21 @@ def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tenso
 
 
 class Rows(NamedTuple):
-    """Distances (rows, n), and predecessors if the plan asks for them."""
+    """Rows of distances.
+
+    Attributes:
+        distances: (rows, n), or of the targets of the plan (rows, targets).
+        predecessors: (rows, n) of int32, if the plan asks for them.
+        beyond: of bool as the distances, which of them do not fit the dtype; None: all fit.
+    """
 
     distances: torch.Tensor
     predecessors: torch.Tensor | None
+    beyond: torch.Tensor | None = None
+
+    def part(self, rows: slice) -> "Rows":
+        """Return some of the rows."""
+        return Rows(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
 
 
 class SparseSolver:
@@ -215,7 +228,12 @@ class SparseSolver:
         return self.sweeps if self._reweighted is None and self._graph.sums_fit else None
 
     def blocks(
-        self, rows: int, parts: Iterable[slice] | None = None, most: int | None = None
+        self,
+        rows: int,
+        parts: Iterable[slice] | None = None,
+        most: int | None = None,
+        *,
+        find: Callable[[torch.Tensor], Rows] | None = None,
     ) -> Iterator[tuple[slice, Rows]]:
         """Yield `rows` rows at a time: which these are, and what solve returns.
 
@@ -223,17 +241,18 @@ class SparseSolver:
             parts: of the sources, at most `rows` each; None: all sources.
             most: the most parts that are solved together; None: as many as take about the time of
                 one.
+            find: solves sources; None: solve.
         """
+        find = self.solve if find is None else find
         many = 1 if self.sweeps is None else self.sweeps.rows_together()
         together = max(1, many // rows)
         together = together if most is None else min(together, most)
         left = iter(WHOLE.parts(len(self.sources), rows) if parts is None else parts)
         while chosen := list(islice(left, together)):
-            solved, begin = self.solve(torch.cat([self.sources[part] for part in chosen])), 0
+            solved, begin = find(torch.cat([self.sources[part] for part in chosen])), 0
             for part in chosen:
                 own = slice(begin, begin + part.stop - part.start)
-                pred = None if solved.predecessors is None else solved.predecessors[own]
-                block, begin = Rows(solved.distances[own], pred), own.stop
+                block, begin = solved.part(own), own.stop
                 yield part, block
             del solved, block  # whose memory the next rows need
 
@@ -244,27 +263,45 @@ class SparseSolver:
             DistanceRangeError: a distance does not fit the dtype.
             TooLargeError: the rows do not fit the memory.
         """
+        found = self.find(sources)
+        if found.beyond is not None:
+            self.check_range(found.beyond)
+        return found
+
+    def check_range(self, beyond: torch.Tensor) -> None:
+        """Raise DistanceRangeError if some distance does not fit the dtype."""
+        if bool(beyond.any()):
+            raise_out_of_range(self._graph.dtype, "a path weighs too much or too little")
+
+    def find(self, sources: torch.Tensor) -> Rows:
+        """Return what solve does, and which distances do not fit the dtype, without an error."""
         device, targets, solved = self._graph.device, self._plan.targets, self._solved
         # The limit applies to distances, not to distances with potentials.
         limit = self._plan.limit if self._reweighted is None else None
         largest = no_edge(solved.dtype) - 1 if limit is None else limit  # of floats inf
         with self.memory_for(len(sources)):
-            # A check that compares each vertex with its neighbours needs all distances.
-            ends_early = targets is not None and (limit is not None or solved.sums_fit)
-            columns = targets if ends_early else None
+            # Paths lead through other vertices, and a check that compares each vertex with its
+            # neighbours needs all distances.
+            needs_all = self._plan.options.predecessors or (limit is None and not solved.sums_fit)
+            columns = None if needs_all else targets
             find = self._by_engine if self.sweeps is None else self._by_sweeps
-            found, pred = find(sources, largest, columns)
-            if limit is None:
-                _check_range(solved, found)
-            if targets is not None and found.shape[1] != len(targets):
-                found = found[:, targets.to(found.device)]
+            found, pred, _ = find(sources, largest, columns)
             distances = found.to(device)
+            beyond = _beyond(solved, sources, distances) if limit is None else None
             pred = None if pred is None else pred.to(device)
             if self._reweighted is not None:
-                distances = self._subtract_potentials(self._reweighted, distances, pred, sources)
+                distances, beyond = self._subtract_potentials(
+                    self._reweighted, Rows(distances, pred, beyond), sources, columns
+                )
             if self.negative_cycle is not None:
-                self._mark(sources, distances, pred)
-        return Rows(distances, pred)
+                self._mark(sources, distances, pred, columns)
+                marked = distances == minus_infinity(distances.dtype)
+                beyond = None if beyond is None else beyond & ~marked
+            if targets is not None and columns is None:
+                chosen = targets.to(device)
+                distances = distances[:, chosen]
+                beyond = None if beyond is None else beyond[:, chosen]
+        return Rows(distances, pred, beyond)
 
     @cached_property
     def _engine(self) -> SparseEngine:
@@ -284,7 +321,7 @@ class SparseSolver:
         if columns is not None and sweeps.prefers_table(len(sources), len(columns)):
             return Rows(sweeps.table(sources, columns, limit), None)
         if not self._plan.options.predecessors:
-            whole = self._plan.sources is None and len(sources) == self._solved.n
+            whole = self._plan.sources is None and torch.equal(sources, self.sources)
             found = sweeps.all_rows() if whole else sweeps.rows(sources, limit)
             return Rows(found if columns is None else found[:, columns.to(found.device)], None)
         found, pred, again = sweeps.rows_with_predecessors(sources, limit, self._solved)
@@ -309,44 +346,52 @@ class SparseSolver:
     def _subtract_potentials(
         self,
         reweighted: Reweighted,
-        shifted: torch.Tensor,
-        pred: torch.Tensor | None,
+        shifted: Rows,
         sources: torch.Tensor,
-    ) -> torch.Tensor:
+        columns: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the distances of the graph from those with potentials, in the same memory if the
-        dtype is the same.
+        dtype is the same, and which of them do not fit; change the predecessors by the limit.
         """
+        given, pred, beyond = shifted
         dtype, potentials, limit = self._graph.dtype, reweighted.potentials, self._plan.limit
-        infinity, targets = no_edge(dtype), self._plan.targets
-        ends = potentials if targets is None else potentials[targets.to(potentials.device)]
-        distances = shifted if shifted.dtype == dtype else torch.empty_like(shifted, dtype=dtype)
-        step = max(1, _VALUES_PER_BLOCK // max(1, shifted.shape[1]))
-        for first in range(0, len(shifted), step):
-            rows = shifted[first : first + step]
-            start = potentials[sources[first : first + step].to(potentials.device), None]
+        infinity = no_edge(dtype)
+        ends = potentials if columns is None else potentials[columns.to(potentials.device)]
+        distances = given if given.dtype == dtype else torch.empty_like(given, dtype=dtype)
+        step = max(1, _VALUES_PER_BLOCK // max(1, given.shape[1]))
+        for first in range(0, len(given), step):
+            part = slice(first, first + step)
+            rows = given[part]
+            start = potentials[sources[part].to(potentials.device), None]
             exact = rows.to(potentials.dtype) + (ends - start)
             missing = rows == no_edge(rows.dtype)
-            if limit is not None:
-                missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
             found = exact.to(dtype) if dtype.is_floating_point else exact
-            if bool(((found >= infinity) | (found <= -infinity))[~missing].any()):
-                raise_out_of_range(dtype, "a path weighs too much or too little")
-            distances[first : first + step] = found.to(dtype).masked_fill_(missing, infinity)
-            if pred is not None:
-                pred[first : first + step].masked_fill_(missing, -1)
-        return distances
+            if limit is not None:
+                missing |= found > limit
+                if pred is not None:
+                    pred[part].masked_fill_(missing & ~_leads_on(pred[part], ~missing), -1)
+            too_far = ((found >= infinity) | (found <= -infinity)) & ~missing
+            if bool(too_far.any()):
+                beyond = torch.zeros_like(given, dtype=torch.bool) if beyond is None else beyond
+                beyond[part] |= too_far
+            distances[part] = found.to(dtype).masked_fill_(missing | too_far, infinity)
+        return distances, beyond
 
     def _mark(
-        self, sources: torch.Tensor, distances: torch.Tensor, pred: torch.Tensor | None
+        self,
+        sources: torch.Tensor,
+        distances: torch.Tensor,
+        pred: torch.Tensor | None,
+        columns: torch.Tensor | None,
     ) -> None:
         """Mark the vertices to which walks through negative cycles lead."""
         assert self._components is not None
         for rows, there in self._components.unbounded(sources, distances.device):
-            if self._plan.targets is not None:
-                there = there[:, self._plan.targets.to(there.device)]
-            distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
             if pred is not None:
                 pred[rows].masked_fill_(there, -1)
+            if columns is not None:
+                there = there[:, columns.to(there.device)]
+            distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
 
 
 def _memory_for(rows: int, graph: SparseGraph, size: int) -> AbstractContextManager[None]:
@@ -376,17 +421,35 @@ def _sweeps_of(graph: SparseGraph, plan: SparsePlan) -> Sweeps | None:
     return graph.sweeps
 
 
-def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
-    """Raise if a vertex is not reached because its distance does not fit the dtype."""
+def _leads_on(predecessors: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """Return which vertices are on the paths to those that are kept; all are bool (rows, n)."""
+    vertices = torch.arange(predecessors.shape[1], device=predecessors.device)
+    before = torch.where(predecessors < 0, vertices, predecessors.long())
+    found = kept.to(torch.uint8)
+    while True:  # each round follows paths twice as far
+        found = found.scatter_reduce(1, before, found, "amax")
+        if torch.equal(further := before.gather(1, before), before):
+            return found.bool()
+        before = further
+
+
+def _beyond(
+    graph: SparseGraph, sources: torch.Tensor, distances: torch.Tensor
+) -> torch.Tensor | None:
+    """Return which vertices are reached though they have no distance, since the dtype does not hold
+    it, as bool (rows, n); None: none is.
+    """
     if graph.sums_fit or not distances.numel():
-        return
+        return None
     infinity = no_edge(graph.dtype)
-    largest = largest_distance(graph.dtype)
     parts = torch.split(distances, max(1, _VALUES_PER_BLOCK // graph.n))
     farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
-    if farthest.item() + graph.heaviest <= largest:
-        return  # no edge was left out
-    sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
-    for row in distances:
-        if bool(((row[sources] < infinity) & (row[targets] == infinity)).any()):
-            raise_out_of_range(graph.dtype, "a path weighs too much")
+    if farthest.item() + graph.heaviest <= largest_distance(graph.dtype):
+        return None  # no edge was left out
+    from tri_apsp.kernels.cpu.sparse import reach
+
+    reached = np.zeros(distances.shape, np.bool_)
+    lists = graph.by_source.arrays()[:2]
+    for first in range(0, len(sources), 64):
+        reach(*lists, sources[first : first + 64].numpy(), reached[first : first + 64])
+    return torch.from_numpy(reached).to(distances.device) & (distances == infinity)

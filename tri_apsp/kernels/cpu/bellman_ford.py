@@ -96,6 +96,8 @@ def bellman_ford(  # type: ignore[no-untyped-def]
             cycles[label] = k
         if taken % capacity == 0:
             find_cycles(parents, labels, cycles)
+    # Clamped potentials stop changing on a negative cycle too.
+    find_cycles(parents, labels, cycles)
 
 
 @kernel

@@ -67,10 +67,17 @@ def middle_positions(  # type: ignore[no-untyped-def]
     """middles [2, edges] <- the descendant through which the lightest path of each edge leads,
     upward and downward; it stays where the edge of the graph weighs as little.
 
+    Of several lightest paths, one of the fewest edges counts, which passes no vertex twice also
+    where cycles weigh 0.
+
     Args:
         middles: on entry -1 where an edge of the graph has the weight, else -2.
     """
     place = np.empty(len(offsets), np.int64)
+    hops = np.full(middles.shape, len(offsets), np.int32)  # more than any path has
+    for i in range(2):
+        for e in range(middles.shape[1]):
+            hops[i, e] = 1 if middles[i, e] == -1 else hops[i, e]
     for v in range(len(offsets) - 2, -1, -1):
         for e in range(offsets[v], offsets[v + 1]):
             place[ancestors[e]] = e
@@ -78,7 +85,8 @@ def middle_positions(  # type: ignore[no-untyped-def]
             f, p = descents[d], descendants[d]
             for g in range(offsets[p], f):
                 e = place[ancestors[g]]
-                if middles[0, e] == -2 and downward[f] + upward[g] == upward[e]:
-                    middles[0, e] = p
-                if middles[1, e] == -2 and downward[g] + upward[f] == downward[e]:
-                    middles[1, e] = p
+                up, down = hops[1, f] + hops[0, g], hops[1, g] + hops[0, f]
+                if up < hops[0, e] and downward[f] + upward[g] == upward[e]:
+                    middles[0, e], hops[0, e] = p, up
+                if down < hops[1, e] and downward[g] + upward[f] == downward[e]:
+                    middles[1, e], hops[1, e] = p, down

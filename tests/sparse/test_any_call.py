@@ -1,0 +1,227 @@
+"""Random calls on random graphs, against a reference on Python's numbers: tables of every shape,
+limits, sums that may not fit the dtype, cycles that weigh 0 or less.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tri_apsp
+from tri_apsp import no_edge, prepare
+from tri_apsp.elimination.prepared import PreparedGraph
+from tri_apsp.errors import DistanceRangeError, NegativeCycleError
+from tri_apsp.graphs.sparse import SPARSE_DTYPES
+from tri_apsp.semirings import largest_distance, minus_infinity
+from tri_apsp.sparse.plan import ROW_METHODS
+
+# Of a weight that is a multiple of it, every sum of a few is exact; some multiples do not fit.
+UNITS: dict[torch.dtype, float | int] = {
+    torch.float32: 2.0**110,
+    torch.float64: 2.0**990,
+    torch.int32: 1 << 20,
+    torch.int64: 1 << 52,
+}
+CYCLE = -float("inf")
+"""The distance through a negative cycle."""
+
+
+@dataclass
+class Case:
+    """A random graph and a random call, by a seed."""
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        choice, whole = self.random.choice, self.random.randint
+        self.n, self.dtype = choice([1, 2, 3, 5, 8, 12]), choice(SPARSE_DTYPES)
+        self.unit = UNITS[self.dtype] if choice([True, False]) else 1
+        most = choice([0, 1, 3, 50, 1000]) if self.unit == 1 else self.largest // int(self.unit)
+        potentials = [whole(-most, most) // 4 for _ in range(self.n)]
+        kind = choice(["none negative", "potentials", "all cycles 0", "some negative"])
+        self.edges = dict[tuple[int, int], int]()
+        for _ in range(int(self.n * choice([0.7, 1.3, 2, 4]))):
+            u, v = whole(0, self.n - 1), whole(0, self.n - 1)
+            weight = choice([0, whole(0, most), whole(0, most // 3)])
+            if kind == "some negative" and whole(0, 6) == 0:
+                weight = -weight
+            if kind == "potentials" or kind == "all cycles 0":
+                weight = weight if kind == "potentials" else 0
+                weight = max(-most, min(most, weight + potentials[u] - potentials[v]))
+            if u != v:
+                self.edges.setdefault((u, v), weight)
+                if kind == "none negative" and choice([True, False]):
+                    self.edges.setdefault((v, u), weight)
+        self.sources = self.vertices(choice([1, 1, 2, self.n]))
+        self.targets = choice(
+            [None, self.vertices(choice([1, 2, self.n])), self.random.sample(range(self.n), self.n)]
+        )
+        self.limit = choice([None, None, choice([0, 1, 5, 30, 1000])])
+        self.predecessors, self.marks = choice([True, False]), choice([True, False])
+
+    def vertices(self, count: int) -> list[int]:
+        return [self.random.randrange(self.n) for _ in range(count)]
+
+    @property
+    def largest(self) -> int:
+        return int(largest_distance(self.dtype))
+
+    @cached_property
+    def distances(self) -> list[list[float]]:
+        """In units: inf without a path, CYCLE through a negative cycle."""
+        n, infinity = self.n, float("inf")
+        d: list[list[float]] = [[0 if i == j else infinity for j in range(n)] for i in range(n)]
+        for (u, v), weight in self.edges.items():
+            d[u][v] = min(d[u][v], weight)
+        for k, i, j in itertools.product(range(n), repeat=3):
+            if d[i][k] < infinity and d[k][j] < infinity:
+                d[i][j] = min(d[i][j], d[i][k] + d[k][j])
+        cycles = [k for k in range(n) if d[k][k] < 0]
+        for i, j in itertools.product(range(n), repeat=2):
+            if any(d[i][k] < infinity and d[k][j] < infinity for k in cycles):
+                d[i][j] = CYCLE
+        return d
+
+    def fits(self, distance: float) -> bool:
+        return abs(distance) == float("inf") or abs(distance) * int(self.unit) <= self.largest
+
+    def expected(self, distance: float, limit: float | None = None) -> float | int:
+        if distance == CYCLE:
+            return minus_infinity(self.dtype)
+        if distance == float("inf") or (limit is not None and distance > limit):
+            return no_edge(self.dtype)
+        return distance * self.unit
+
+    @property
+    def may_be_refused(self) -> bool:
+        """int64 holds no sum of a weight and a path below 0 beyond its range, see the docs."""
+        return self.dtype == torch.int64 and any(weight < 0 for weight in self.edges.values())
+
+    def graph(self) -> Any:
+        """Dense or sparse weights, or a prepared graph of an order that suits it, or of any."""
+        form = self.random.choice(["dense", "sparse", "prepared", "any order"])
+        ends = torch.tensor([*self.edges], dtype=torch.int64).reshape(-1, 2).T
+        weights = torch.tensor([w * self.unit for w in self.edges.values()], dtype=self.dtype)
+        size = self.n, self.n
+        if form == "dense":
+            matrix = torch.full(size, no_edge(self.dtype), dtype=self.dtype).fill_diagonal_(0)
+            matrix[ends[0], ends[1]] = weights
+            return matrix
+        graph = torch.sparse_coo_tensor(ends, weights, size, check_invariants=True)
+        if form == "sparse":
+            return graph
+        order = np.random.default_rng(self.seed).permutation(self.n)
+        return prepare(graph) if form == "prepared" else prepare(graph, order=order)
+
+    def check_path(self, path: list[int], source: int, target: int, distance: float) -> None:
+        if abs(distance) == float("inf"):
+            assert path == []
+            return
+        assert (path[0], path[-1]) == (source, target)
+        assert len(set(path)) == len(path)
+        assert sum(self.edges[edge] for edge in itertools.pairwise(path)) == distance
+
+    def result(self, call: Callable[[], Any], ends: Iterable[tuple[int, int]]) -> Any:
+        """Return what a call for these pairs gives; None if it raises an error that it must."""
+        d = self.distances
+        try:
+            found = call()
+        except NegativeCycleError:
+            assert any(CYCLE in d[source] for source, _ in ends)
+        except DistanceRangeError:
+            # int64 holds no path below 0, nor a weight less such a path, beyond its range.
+            negative = any(weight < 0 for weight in self.edges.values())
+            assert not all(self.fits(d[s][t]) for s, t in ends) or (
+                negative and self.dtype == torch.int64
+            )
+        else:
+            return found
+        return None
+
+
+cases = st.integers(0, 2**32 - 1).map(Case)
+
+
+@given(cases)
+@settings(max_examples=250, deadline=None)
+def test_rows(case: Case) -> None:
+    limit, graph = case.limit, case.graph()
+    of_roads = ["elimination"] if isinstance(graph, PreparedGraph) and graph.sweeps else []
+    others = [method for method in ROW_METHODS if method != "elimination"]
+    result = case.result(
+        lambda: tri_apsp.shortest_paths(
+            graph,
+            sources=case.sources,
+            targets=case.targets,
+            limit=None if limit is None else limit * case.unit,
+            method=case.random.choice(["auto", "auto", "johnson", *of_roads, *others]),
+            predecessors=case.predecessors,
+            negative_cycles="mark" if case.marks else "raise",
+        ),
+        itertools.product(case.sources, range(case.n) if case.targets is None else case.targets),
+    )
+    if result is None:
+        return
+    targets = range(case.n) if case.targets is None else case.targets
+    for (i, s), (j, t) in itertools.product(enumerate(case.sources), enumerate(targets)):
+        distance = case.distances[s][t]
+        assert result.distances[i, j].item() == case.expected(distance, limit)
+        if case.predecessors:
+            is_near = limit is None or distance <= limit
+            case.check_path(result.path(s, t), s, t, distance if is_near else float("inf"))
+
+
+@given(cases)
+@settings(max_examples=100, deadline=None)
+def test_nearest_source(case: Case) -> None:
+    limit, graph = case.limit, case.graph()
+    if any(CYCLE in row for row in case.distances):
+        return
+    result = case.result(
+        lambda: tri_apsp.shortest_paths(
+            graph,
+            sources=case.sources,
+            targets=case.targets,
+            limit=None if limit is None else limit * case.unit,
+            min_only=True,
+            predecessors=case.predecessors,
+        ),
+        itertools.product(range(case.n), repeat=2),
+    )
+    if result is None:
+        return
+    for j, t in enumerate(range(case.n) if case.targets is None else case.targets):
+        distance = min(case.distances[s][t] for s in case.sources)
+        nearest = int(result.nearest[t])
+        assert result.distances[0, j].item() == case.expected(distance, limit)
+        if distance == float("inf") or (limit is not None and distance > limit):
+            assert nearest == -1
+            continue
+        assert nearest in case.sources
+        assert case.distances[nearest][t] == distance
+        if case.predecessors:
+            case.check_path(result.path(nearest, t), nearest, t, distance)
+
+
+@given(cases)
+@settings(max_examples=100, deadline=None)
+def test_pairs(case: Case) -> None:
+    graph, targets = case.graph(), case.vertices(len(case.sources))
+    ends = [*zip(case.sources, targets, strict=True)]
+    distances = case.result(lambda: tri_apsp.paired_distances(graph, case.sources, targets), ends)
+    paths = case.result(lambda: tri_apsp.paired_paths(graph, case.sources, targets), ends)
+    for i, (s, t) in enumerate(ends):
+        if distances is not None:
+            assert distances[i].item() == case.expected(case.distances[s][t])
+        if paths is not None and case.fits(case.distances[s][t]):
+            case.check_path(paths[i].tolist(), s, t, case.distances[s][t])
