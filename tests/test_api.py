@@ -139,7 +139,6 @@ def test_true_is_an_edge_of_weight_one() -> None:
         (FIVE, {}),
         (FIVE, {"method": "kleene", "predecessors": True}),
         (FIVE, {"sources": [3, 1, 3]}),
-        (FIVE, {"sources": [3, 1], "min_only": True}),
         (FIVE, {"method": "johnson"}),
         (FIVE, {"dtype": torch.int16}),
         (FIVE.expand(2, 5, 5), {"sizes": torch.tensor([5, 3])}),
@@ -304,7 +303,6 @@ BAD_ARGUMENTS = [
         "`out` must be a tensor or a path, but is ndarray; give torch.from",
     ),
     ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
-    ({"min_only": 1, "sources": 0}, "`min_only` must be True or False"),
     ({"negative_cycles": "skip"}, "`negative_cycles` must be 'raise' or 'mark', but is 'skip'"),
     ({"negative_cycles": "mark", "overwrite": True}, "but overwrite was given; leave it out"),
     ({"negative_cycles": "mark", "check": False}, "but check=False was given; leave it out"),
@@ -329,7 +327,6 @@ BAD_ARGUMENTS = [
     ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
     # Arguments that exclude each other.
     ({"limit": 3}, "`limit` needs `sources`"),
-    ({"min_only": True}, "`min_only` needs `sources`"),
     ({"graph": BATCH, "sources": 0}, r"`sources` need one graph, \(n, n\)"),
     ({"sources": 0, "overwrite": True}, "`sources` must not be given with `overwrite`"),
     ({"dtype": torch.int32, "overwrite": True}, "`dtype` must not be given with `overwrite`"),

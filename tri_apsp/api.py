@@ -14,6 +14,7 @@ from tri_apsp.dense import packed_graphs
 from tri_apsp.dense.exponents import direct_products
 from tri_apsp.dense.product import product
 from tri_apsp.dense.warm_up import warmup
+from tri_apsp.deprecated import old_options
 from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.distributed.arguments import EVERY, BlockRows, DeviceName, Devices, Place
@@ -59,6 +60,7 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
+    "nearest",
     "pack",
     "paired_distances",
     "paired_paths",
@@ -83,7 +85,6 @@ def select(
     method: MethodChoice = "auto",
     config: Config | None = None,
     limit: float | None = None,
-    min_only: bool = False,
     dtype: torch.dtype | None = None,
     overwrite: bool = False,
     check: bool = True,
@@ -104,7 +105,7 @@ def select(
     "elimination" is only known when it runs: `Result.plan` has the method that ran.
 
     The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
-    `min_only`, `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
+    `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
     `shortest_paths`. So are `device`, `devices`, `out`, `memory` and `checkpoint`. If these lead to
     blocks of rows, the plan says how they are solved, and `expected` how long that takes and what
     bounds it, by rates that are measured here.
@@ -146,7 +147,6 @@ def select(
         "offsets": offsets,
         "method": method,
         "limit": limit,
-        "min_only": min_only,
         "dtype": dtype,
         "check": check,
     }
@@ -247,6 +247,61 @@ def prepare(
     return ordered(found if directed else found.both_ways(), order, directed=directed)
 
 
+def nearest(
+    graph: GraphLike,
+    sources: Vertices,
+    *,
+    targets: Vertices | None = None,
+    directed: bool = True,
+    method: Literal["auto", "johnson"] | RowMethod = "auto",
+    limit: float | None = None,
+    dtype: torch.dtype | None = None,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+) -> Result:
+    """Compute the distance of each vertex from the nearest of some sources, and which source that
+    is: `D[0, j] = min over sources i of W*[i, j]`.
+
+    Args:
+        graph: as for `shortest_paths`, without a batch.
+        sources: vertices, such as facilities.
+        targets, directed, method, limit, dtype, predecessors, negative_cycles: as for
+            `shortest_paths`.
+
+    Returns:
+        One row: `distances` (1, n), or (1, targets); `Result.nearest` (n,) is the source of each
+        vertex, -1 without a path. For the distances to the nearest source, give a graph whose edges
+        lead the other way.
+
+    Raises:
+        ApspError: the errors of `shortest_paths`.
+
+    Cost:
+        That of one row by a method of sparse graphs, however many sources there are.
+
+    Examples:
+        >>> import torch
+        >>> import tri_apsp
+        >>> weights = torch.tensor([[0, 3, 9], [9, 0, 1], [2, 9, 0]])
+        >>> result = tri_apsp.nearest(weights, [0, 1])
+        >>> result.distances.tolist(), result.nearest.tolist()
+        ([[0, 0, 1]], [0, 1, 1])
+    """
+    request = Request.of(
+        graph,
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        method=method,
+        limit=limit,
+        nearest=True,
+        dtype=dtype,
+        predecessors=predecessors,
+        negative_cycles=negative_cycles,
+    )
+    return planning.run(request, planning.plan_of(request))
+
+
 @overload
 def shortest_paths(
     graph: GraphLike | Place,
@@ -259,8 +314,6 @@ def shortest_paths(
     method: MethodChoice = "auto",
     config: Config | None = None,
     limit: float | None = None,
-    min_only: bool = False,
-    no_path: float | None = None,
     dtype: torch.dtype | None = None,
     out: torch.Tensor | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -309,6 +362,7 @@ def shortest_paths(
 ) -> Result: ...
 
 
+@old_options(nearest)
 def shortest_paths(
     graph: GraphLike | BlockRows,
     *,
@@ -320,8 +374,6 @@ def shortest_paths(
     method: MethodChoice = "auto",
     config: Config | None = None,
     limit: float | None = None,
-    min_only: bool = False,
-    no_path: float | None = None,
     dtype: torch.dtype | None = None,
     out: torch.Tensor | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -386,11 +438,6 @@ def shortest_paths(
             weights; vertices beyond it count as unreachable, but with negative weights keep their
             predecessors where a path within the limit leads through them. Needs `sources`; solved
             by a method of sparse graphs.
-        min_only: one row, the distance from the nearest of the sources. Needs `sources`; solved by
-            a method of sparse graphs.
-        no_path: what the distances hold where there is no path, and in the padding of `sizes`: a
-            number that no distance is, such as -1. None: `no_edge`. Not for weights that require a
-            gradient, or that torch.compile traces or torch.func transforms.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
         out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
@@ -526,8 +573,6 @@ def shortest_paths(
         "offsets": offsets,
         "method": method,
         "limit": limit,
-        "min_only": min_only,
-        "no_path": no_path,
         "dtype": dtype,
         "check": check,
     }

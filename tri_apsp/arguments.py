@@ -21,6 +21,7 @@ from tri_apsp.semirings import (
     dtype_name,
     from_bool,
     largest_distance,
+    no_edge,
     remedy_for,
     solved_dtype,
 )
@@ -505,3 +506,29 @@ def limit_of(limit: float, dtype: torch.dtype, name: str = "limit") -> float:
     if dtype.is_floating_point:
         return torch.tensor(float(limit), dtype=dtype).item()
     return min(int(min(limit, 2**62)), largest_distance(dtype))
+
+
+def fill_of(value: object, dtype: torch.dtype, name: str = "fill") -> float | int:
+    """Return what stands for no path or for padding, rounded to a dtype; None is no_edge.
+
+    Raises:
+        InputError: the dtype does not hold it.
+    """
+    if value is None:
+        if dtype not in DTYPES:
+            raise InputError(
+                f"`{name}` must be given for values of {dtype_name(dtype)}, which have no no_edge; "
+                "give one."
+            )
+        return no_edge(dtype)
+    try:
+        found = torch.tensor(value, dtype=dtype).item()
+        fits = found == value or (dtype.is_floating_point and isinstance(value, (int, float)))
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        fits = False
+    if not fits:
+        raise error_for(value, int, float)(
+            f"`{name}` must be a value of {dtype_name(dtype)}, as the others are, but is "
+            f"{shown(value)}; give one."
+        )
+    return found

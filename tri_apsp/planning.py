@@ -62,23 +62,12 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
 
 
 def _as_asked(result: Result, request: Request) -> Result:
-    """Return a result with the labels, the columns and the value for no path of a request."""
-    distances, no_path = result.distances, request.no_path
+    """Return a result with the labels and the columns of a request."""
+    distances = result.distances
     if request.targets is not None and not isinstance(result.plan, SparsePlan):
         distances = distances[:, request.targets.to(distances.device)]
-    if no_path is not None:
-        if bool((distances == no_path).any()):
-            raise InputError(
-                f"`no_path` must differ from every distance, but one is {no_path}; give another "
-                "number."
-            )
-        distances.masked_fill_(distances == no_edge(distances.dtype), no_path)
     return dataclasses.replace(
-        result,
-        distances=distances,
-        targets=request.targets,
-        no_path=no_path,
-        labels=request.labels,
+        result, distances=distances, targets=request.targets, labels=request.labels
     )
 
 
@@ -147,7 +136,7 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         sources=request.sources,
         targets=request.targets,
         limit=request.limit,
-        min_only=request.min_only,
+        nearest=request.nearest,
         options=request.options,
     )
 
@@ -195,8 +184,8 @@ def _holds_dense(graph: SparseGraph) -> bool:
 def _require_sparse(request: Request) -> None:
     """Refuse what sparse methods do not take."""
     option = f"method={request.method!r}"
-    if request.limit is not None or request.min_only:
-        option = "min_only" if request.limit is None else "limit"
+    if request.limit is not None or request.nearest:
+        option = "nearest" if request.nearest else "limit"
     if request.method in METHODS:
         raise InputError(
             f"`{option}` is for methods of sparse graphs, but method {request.method!r} is dense; "

@@ -8,7 +8,6 @@ import dataclasses
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -29,7 +28,7 @@ from tri_apsp.arguments import (
 )
 from tri_apsp.configs import Config, MethodName
 from tri_apsp.dispatch import needs_operation, operation_error
-from tri_apsp.errors import InputError, error_for
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     DenseGraph,
@@ -41,9 +40,8 @@ from tri_apsp.graphs import (
 )
 from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.labels import Labels
-from tri_apsp.messages import shown
 from tri_apsp.plan import NegativeCycles, Options
-from tri_apsp.semirings import dtype_name, no_edge, solved_dtype
+from tri_apsp.semirings import dtype_name, solved_dtype
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
@@ -66,7 +64,7 @@ class Request:
         sources: (rows,) of int64 on the CPU; None: all vertices.
         targets: (columns,) of int64 on the CPU; None: all vertices.
         limit: rounded to the dtype of the graph.
-        no_path: what the distances hold where there is no path; None: no_edge of their dtype.
+        nearest: whether one row is wanted, the distances from the nearest source.
         out: where the distances go; None: a new tensor.
         options: what the caller wants of the distances.
     """
@@ -81,8 +79,7 @@ class Request:
     method: str
     config: Config | None
     limit: float | None
-    min_only: bool
-    no_path: float | int | None
+    nearest: bool
     out: torch.Tensor | str | os.PathLike[str] | None
     options: Options
 
@@ -99,8 +96,7 @@ class Request:
         method: str = "auto",
         config: Config | None = None,
         limit: float | None = None,
-        min_only: bool = False,
-        no_path: float | None = None,
+        nearest: bool = False,
         dtype: torch.dtype | None = None,
         out: torch.Tensor | str | os.PathLike[str] | None = None,
         overwrite: bool = False,
@@ -117,7 +113,7 @@ class Request:
         check_config(config)
         options = Options(overwrite, check, predecessors, negative_cycles)
         check_options(options)
-        check_flags(min_only=min_only, directed=directed)
+        check_flags(directed=directed)
         labels = None
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels
@@ -129,7 +125,6 @@ class Request:
                 "sizes": sizes is not None,
                 "offsets": offsets is not None,
                 "limit": limit is not None,
-                "min_only": min_only,
                 "dtype": dtype is not None,
                 "out": out is not None,
                 "overwrite": overwrite,
@@ -167,24 +162,21 @@ class Request:
             method,
             config,
             limit,
-            min_only,
-            None,
+            nearest,
             out,
             options,
         )
-        if sources is not None:
+        if nearest or sources is not None:
             request = request._with_sources(sources, targets)
-        elif limit is not None or min_only or targets is not None:
-            option = "min_only" if min_only else "limit" if limit is not None else "targets"
+        elif limit is not None or targets is not None:
+            option = "limit" if limit is not None else "targets"
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
-        if no_path is not None:
-            request = dataclasses.replace(request, no_path=_no_path(no_path, request.dtype))
         # Planning refuses packed graphs that are no tensor.
         if out is not None and (sparse_graph_given or isinstance(graph, torch.Tensor)):
             request._check_out()
         return request
 
-    def _with_sources(self, sources: Vertices, targets: Vertices | None) -> Request:
+    def _with_sources(self, sources: Vertices | None, targets: Vertices | None) -> Request:
         """Return the request with checked sources, targets and limit."""
         if self.is_batch:
             raise InputError(
@@ -230,7 +222,7 @@ class Request:
     @property
     def rows(self) -> int:
         """The number of rows of distances to solve."""
-        if self.min_only:
+        if self.nearest:
             return 1
         return self.n if self.sources is None else len(self.sources)
 
@@ -259,7 +251,7 @@ class Request:
     @property
     def needs_sparse(self) -> bool:
         """Whether only a sparse plan has what was asked for."""
-        return self.method in _SPARSE_METHODS or self.limit is not None or self.min_only
+        return self.method in _SPARSE_METHODS or self.limit is not None or self.nearest
 
     @property
     def needs_dense(self) -> bool:
@@ -283,7 +275,7 @@ class Request:
         return given
 
 
-_ROWS = ("sources", "limit", "min_only")
+_ROWS = ("sources", "limit")
 # What does not go with each argument, and why.
 _EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
     "offsets": (
@@ -316,22 +308,3 @@ def _refuse_conversion(graph: torch.Tensor) -> None:
     """Refuse to convert weights in a call that torch records: values are checked, not traced."""
     if needs_operation(graph):
         raise operation_error("dtype", "convert the weights with .to().")
-
-
-def _no_path(value: float, dtype: torch.dtype) -> float | int | None:
-    """Return what stands for no path as distances hold it; None if they hold it already."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise error_for(value, int, float)(
-            f"`no_path` must be a number, but is {shown(value)}; give one that no distance is."
-        )
-    if value == no_edge(dtype):
-        return None
-    if dtype.is_floating_point:
-        return torch.tensor(float(value), dtype=dtype).item()
-    bounds = torch.iinfo(dtype)
-    if not (bounds.min <= value <= bounds.max and value == int(value)):
-        raise InputError(
-            f"`no_path` must be an integer that {dtype_name(dtype)} holds, but is {value}; give "
-            "one, such as -1."
-        )
-    return int(value)

@@ -13,6 +13,7 @@ from tri_apsp.graphs.labels import Labels
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.values import filled
 
 __all__ = ["NegativeCycle", "Result"]
 
@@ -24,8 +25,8 @@ class Result:
 
     Attributes:
         distances: of the dtype and on the device of the weights, and in their unit; `no_edge`
-            (inf), or `no_path`, where there is no path. (n, n), or of a batch (batch, n, n), from
-            every vertex; (len(sources), n) from chosen sources; (1, n) with `min_only`; with
+            (inf) where there is no path, see `filled`. (n, n), or of a batch (batch, n, n), from
+            every vertex; (len(sources), n) from chosen sources; (1, n) of `nearest`; with
             `targets`, len(targets) columns.
         plan: what ran: method, engine, configuration.
         predecessors: int32 of the shape and on the device of the distances, but with a column for
@@ -43,10 +44,9 @@ class Result:
             negative cycle then have the distance minus infinity, `-no_edge(dtype)` for integers,
             and no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
-        nearest: (n,) of int64 with `min_only`, else None: the source nearest to each vertex, -1
-            without a path; of several, any.
+        nearest: (n,) of int64 of `tri_apsp.nearest`, else None: the source nearest to each vertex,
+            -1 without a path; of several, any.
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
-        no_path: what `distances` hold where there is no path; None: `no_edge`.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
 
@@ -71,7 +71,6 @@ class Result:
     sources: torch.Tensor | None = None
     nearest: torch.Tensor | None = None
     targets: torch.Tensor | None = None
-    no_path: float | int | None = None
     labels: Labels | None = None
 
     @property
@@ -100,11 +99,33 @@ class Result:
         """
         return self.plan.exponents
 
+    def filled(self, value: float) -> torch.Tensor:
+        """Return the distances with a value where there is no path, and in the padding of `sizes`.
+
+        Args:
+            value: a number of their dtype that no distance is, such as -1.
+
+        Returns:
+            A new tensor.
+
+        Raises:
+            InputError: a value that the dtype does not hold, or that is a distance.
+
+        Examples:
+            >>> import torch
+            >>> import tri_apsp
+            >>> weights = torch.tensor([[0, 3], [torch.inf, 0]])
+            >>> tri_apsp.shortest_paths(weights).filled(-1)
+            tensor([[ 0.,  3.],
+                    [-1.,  0.]])
+        """
+        return filled(self.distances, value)
+
     def path(self, source: int, target: int, graph: int = 0) -> list[int]:
         """Return the vertices of a shortest path from `source` to `target`, both included.
 
         Args:
-            source: one of the result's sources; with `min_only` the one nearest to the target.
+            source: one of the result's sources; of `nearest` the one nearest to the target.
             target: a vertex; with `targets`, one of them.
             graph: of a batch.
 
@@ -184,8 +205,7 @@ class Result:
             )
         rows = graphs * row_count + self._rows(from_, to)
         found = self.distances.flatten(0, -2)[rows, self._columns(to)]
-        none = no_edge(found.dtype) if self.no_path is None else self.no_path
-        exists = (found > minus_infinity(found.dtype)) & (found != none)
+        exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
         return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
@@ -227,7 +247,7 @@ class Result:
             wrong = (nearest >= 0) & (nearest != sources)
             if bool(wrong.any()):
                 raise InputError(
-                    "with min_only, the source of a path must be the nearest to its target, which "
+                    "the source of a path must be the nearest to its target, which "
                     f"is {int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is "
                     f"{int(sources[wrong][0])}; give that one."
                 )

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import torch
 
-from tri_apsp.arguments import check_size_values
+from tri_apsp.arguments import check_size_values, fill_of
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
 from tri_apsp.value_range import ValueRange, padding_of, value_range
@@ -91,6 +91,16 @@ def check_values(
                     f"missing edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return found
+
+
+def filled(distances: torch.Tensor, value: float, name: str = "fill") -> torch.Tensor:
+    """Return distances with a value in place of no_edge, as a new tensor; see Result.filled."""
+    value, none = fill_of(value, distances.dtype, name), no_edge(distances.dtype)
+    if value != none and bool((distances == value).any()):
+        raise InputError(
+            f"`{name}` must differ from every distance, but one is {value}; give another number."
+        )
+    return distances.masked_fill(distances == none, value)
 
 
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:

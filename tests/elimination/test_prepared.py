@@ -299,8 +299,7 @@ def test_nearest_and_betweenness_of_a_prepared_graph() -> None:
     tenths = graph.with_weights(graph.by_source.weights.to(torch.float64) * 0.1)
     prepared, plain = prepare(tenths), prepare(tenths, order="none")
     found, expected = (
-        tri_apsp.shortest_paths(g, sources=[3, 77, 190], min_only=True, predecessors=True)
-        for g in (prepared, plain)
+        tri_apsp.nearest(g, [3, 77, 190], predecessors=True) for g in (prepared, plain)
     )
     assert found.method == expected.method == "dijkstra"
     assert torch.equal(found.predecessors, expected.predecessors)  # type: ignore[arg-type]

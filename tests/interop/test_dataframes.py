@@ -33,7 +33,7 @@ def test_a_table_of_edges_and_a_labelled_matrix():
     assert tri_apsp.to_pandas(tri_apsp.shortest_paths(both)).loc["Bari", "Rome"] == 2
     some = tri_apsp.shortest_paths(graph, sources=[2, 1], targets=[0])
     assert tri_apsp.to_pandas(some).loc["Rome"].to_dict() == {"Bari": 5.5}
-    nearest = tri_apsp.shortest_paths(graph, sources=[1, 2], min_only=True)
+    nearest = tri_apsp.nearest(graph, [1, 2])
     assert tri_apsp.to_pandas(nearest).index.tolist() == ["nearest"]
     plain = tri_apsp.to_pandas(tri_apsp.shortest_paths(torch.ones(3, 3)))
     assert list(plain.columns) == [0, 1, 2]

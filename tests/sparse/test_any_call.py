@@ -188,12 +188,11 @@ def test_nearest_source(case: Case) -> None:
     if any(CYCLE in row for row in case.distances):
         return
     result = case.result(
-        lambda: tri_apsp.shortest_paths(
+        lambda: tri_apsp.nearest(
             graph,
-            sources=case.sources,
+            case.sources,
             targets=case.targets,
             limit=None if limit is None else limit * case.unit,
-            min_only=True,
             predecessors=case.predecessors,
         ),
         itertools.product(range(case.n), repeat=2),

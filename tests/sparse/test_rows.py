@@ -144,7 +144,7 @@ def test_the_nearest_of_several_sources(method: str, name: str) -> None:
     dtype = torch.float32
     weights, sources = weights_of(name, dtype), [4, 17, 31, 4]
     alone = rows(weights, sources, method).distances
-    result = rows(weights, sources, method, min_only=True, predecessors=True)
+    result = tri_apsp.nearest(weights, sources, method=method, predecessors=True)
     assert result.distances.shape == (1, len(weights))
     assert torch.equal(result.distances[0], alone.min(0).values)
     assert result.sources.tolist() == [4, 17, 31]
@@ -169,7 +169,7 @@ def test_the_nearest_source_of_floats_with_negative_weights() -> None:
             for u in (v + 1, (v + 5) % 15):
                 weights[v, u] = float(potentials[v] - potentials[u])
                 weights[u, v] = float(potentials[u] - potentials[v])
-        result = rows(weights, [0, 5, 9], min_only=True, predecessors=True)
+        result = tri_apsp.nearest(weights, [0, 5, 9], predecessors=True)
         assert set(result.nearest.tolist()) <= {0, 5, 9}
         for target, nearest in enumerate(result.nearest.tolist()):
             assert result.path(nearest, target)[0] == nearest
@@ -178,7 +178,7 @@ def test_the_nearest_source_of_floats_with_negative_weights() -> None:
 def test_the_nearest_source_beside_a_negative_cycle() -> None:
     weights = torch.full((6, 6), INF)
     weights[0, 1], weights[1, 2], weights[2, 1], weights[4, 5] = 1, -2, 1, 3
-    result = rows(weights, [0, 4], min_only=True, predecessors=True, negative_cycles="mark")
+    result = tri_apsp.nearest(weights, [0, 4], predecessors=True, negative_cycles="mark")
     assert result.distances.tolist() == [[0, -INF, -INF, INF, 0, 3]]
     assert result.nearest.tolist() == [0, -1, -1, -1, 4, 4]
     assert result.path(0, 1) == []
@@ -293,7 +293,7 @@ def test_paths_from_chosen_sources() -> None:
         found.next_hops()
     paths = found.paths([3, 5], [7, 8])
     assert [paths[0].tolist(), paths[1].tolist()] == [found.path(3, 7), found.path(5, 8)]
-    nearest = rows(weights, [5, 3], predecessors=True, min_only=True)
+    nearest = tri_apsp.nearest(weights, [5, 3], predecessors=True)
     with pytest.raises(InputError, match="the nearest to its target, which is 5 for 5, but is 3"):
         nearest.path(3, 5)
 

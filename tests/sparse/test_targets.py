@@ -52,7 +52,7 @@ def test_targets_of_many_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     sources, targets = torch.arange(0, 400, 3), torch.arange(399, 0, -5)
     found = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, method="johnson")
     assert torch.equal(found.distances, expected[sources][:, targets])
-    nearest = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, min_only=True)
+    nearest = tri_apsp.nearest(graph, sources, targets=targets)
     assert torch.equal(nearest.distances[0], expected[sources].amin(0)[targets])
     limited = tri_apsp.shortest_paths(graph, sources=sources, targets=targets, limit=9)
     beyond = expected[sources][:, targets] > 9
@@ -125,9 +125,8 @@ def test_paths_to_targets(name: str, method: str) -> None:
 
 def test_paths_to_targets_from_the_nearest_source() -> None:
     weights = graph_of(torch.int32)
-    options = {"sources": SOURCES, "min_only": True, "predecessors": True}
-    whole = tri_apsp.shortest_paths(weights, **options)
-    found = tri_apsp.shortest_paths(weights, targets=TARGETS, **options)
+    whole = tri_apsp.nearest(weights, SOURCES, predecessors=True)
+    found = tri_apsp.nearest(weights, SOURCES, targets=TARGETS, predecessors=True)
     for target in TARGETS:
         source = int(whole.nearest[target])
         assert found.path(source, target) == whole.path(source, target)
@@ -174,28 +173,23 @@ def test_a_value_for_no_path(dtype: torch.dtype, tmp_path: object) -> None:
     weights = cases.tensor(cases.CASES["disconnected"](20), dtype)
     plain = tri_apsp.shortest_paths(weights, predecessors=True)
     missing = plain.distances == no_edge(dtype)
-    result = tri_apsp.shortest_paths(weights, no_path=-1, predecessors=True)
-    assert torch.equal(result.distances, plain.distances.masked_fill(missing, -1))
-    source, target = missing.nonzero()[0].tolist()
-    assert result.path(source, target) == []
-    assert result.path(source, source) == [source]
-    out = torch.empty_like(weights)
-    tri_apsp.shortest_paths(weights, no_path=-1, out=out)
-    assert torch.equal(out, result.distances)
+    expected = plain.distances.masked_fill(missing, -1)
+    assert torch.equal(plain.filled(-1), expected)
+    assert torch.equal(plain.distances == no_edge(dtype), missing)  # unchanged
     path = tmp_path / "d.npy"  # type: ignore[operator]
-    tri_apsp.shortest_paths(weights, no_path=-1, out=path)
-    assert np.array_equal(np.load(path), result.distances.numpy())
+    tri_apsp.write_distances(plain.distances, path, no_path=-1)
+    assert np.array_equal(np.load(path), expected.numpy())
+    tri_apsp.write_distances(plain.distances, path.with_suffix(".csv"), no_path=-1)
+    assert np.array_equal(np.loadtxt(path.with_suffix(".csv"), delimiter=","), expected.numpy())
 
 
 def test_a_value_for_no_path_is_refused() -> None:
-    weights = graph_of(torch.int16)
+    result = tri_apsp.shortest_paths(graph_of(torch.int16))
     for value, error, message in (
         (0, InputError, "must differ from every distance, but one is 0"),
-        (1 << 15, InputError, "an integer that int16 holds, but is 32768"),
-        (0.5, InputError, "an integer that int16 holds, but is 0.5"),
-        ("none", InputTypeError, "must be a number, but is 'none'"),
+        (1 << 15, InputError, "must be a value of int16, as the others are, but is 32768"),
+        (0.5, InputError, "must be a value of int16, as the others are, but is 0.5"),
+        ("none", InputTypeError, "must be a value of int16, as the others are, but is 'none'"),
     ):
         with pytest.raises(error, match=message):
-            tri_apsp.shortest_paths(weights, no_path=value)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="`no_path` must not be given with weights that require"):
-        tri_apsp.shortest_paths(graph_of(torch.float32).requires_grad_(), no_path=-1)
+            result.filled(value)  # type: ignore[arg-type]

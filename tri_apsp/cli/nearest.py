@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from tri_apsp.api import shortest_paths
+from tri_apsp.api import nearest
 from tri_apsp.bench.timing import timed_once
 from tri_apsp.cli.graph import (
     add_file,
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
     if args.to_sources:
         graph = graph.reversed()
     with labelled(given.labels):
-        solve = partial(shortest_paths, graph, sources=sources, min_only=True, limit=args.limit)
+        solve = partial(nearest, graph, sources, limit=args.limit)
         result, seconds = timed_once(solve, device)
     assert result.nearest is not None
     if args.out is not None or not args.json:

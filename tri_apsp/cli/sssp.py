@@ -3,7 +3,7 @@
 import argparse
 from functools import partial
 
-from tri_apsp.api import shortest_paths
+from tri_apsp.api import nearest, shortest_paths
 from tri_apsp.bench.timing import SECONDS, timed_warm
 from tri_apsp.cli.graph import (
     MARK,
@@ -89,12 +89,11 @@ def run(args: argparse.Namespace) -> None:
     targets = [vertex_of(given.labels, number, "--target") for number in args.targets or []]
     graph = sparse_of(given, args, device)
     call = partial(
-        shortest_paths,
+        nearest if args.min_only else shortest_paths,
         graph,
         sources=sources,
         targets=targets or None,
         limit=args.limit,
-        min_only=args.min_only,
         negative_cycles=args.negative_cycles,
         predecessors=args.predecessors is not None,
     )

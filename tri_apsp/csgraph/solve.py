@@ -11,7 +11,7 @@ import torch
 from scipy.sparse.csgraph import NegativeCycleError
 
 from tri_apsp import errors
-from tri_apsp.api import distance_blocks, shortest_paths
+from tri_apsp.api import distance_blocks, nearest, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
 from tri_apsp.graphs.sparse import SparseGraph
 
@@ -55,10 +55,10 @@ def solve(
         distances = torch.full(shape, np.inf, dtype=torch.float64)
         return _as_scipy(distances, none, none if min_only else None)
     with _errors():
-        result = shortest_paths(
+        call = nearest if min_only else shortest_paths
+        result = call(
             weights,
             sources=torch.from_numpy(sources.ravel()),
-            min_only=min_only,
             predecessors=predecessors,
             limit=limit if limit < np.inf else None,
         )
@@ -84,14 +84,14 @@ def _all_pairs(
 def _as_scipy(
     distances: torch.Tensor,
     predecessors: torch.Tensor | None,
-    nearest: torch.Tensor | None,
+    sources: torch.Tensor | None,
 ) -> Any:
     """Return distances, and predecessors and sources if they are given, in SciPy's form."""
     found = distances.numpy()
     if predecessors is None:
         return found
     marked = [
-        tensor.numpy().astype(np.int32) for tensor in (predecessors, nearest) if tensor is not None
+        tensor.numpy().astype(np.int32) for tensor in (predecessors, sources) if tensor is not None
     ]
     for array in marked:
         array[array < 0] = _NO_PREDECESSOR

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.arguments import SIZE_DTYPES, check_size_values, check_weights
+from tri_apsp.arguments import SIZE_DTYPES, check_size_values, check_weights, fill_of
 from tri_apsp.configs import Config
 from tri_apsp.dense.plan import DensePlan, plan_dense, plan_with
 from tri_apsp.dense.run import run
@@ -28,7 +28,7 @@ from tri_apsp.messages import shown
 from tri_apsp.paths.gradient import weights_gradient
 from tri_apsp.plan import Options, Plan
 from tri_apsp.result import Result
-from tri_apsp.semirings import DTYPES, dtype_name, no_edge, solved_dtype
+from tri_apsp.semirings import no_edge, solved_dtype
 
 # Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at
 # most a quarter.
@@ -100,7 +100,7 @@ def unpack(
     """See tri_apsp.unpack."""
     starts, sizes = _checked(values, offsets, "values")
     engines.choose(values.device)  # which raises if no kernel can run
-    fill = _checked_fill(fill, values.dtype)
+    fill = fill_of(fill, values.dtype)
     n = int(sizes.max(initial=0))
     device = values.device
     size = len(sizes) * n * n * values.itemsize
@@ -111,28 +111,6 @@ def unpack(
             torch.from_numpy(array).to(device) for array in (starts, sizes)
         )
         return unpacked(values, starts_there, sizes_there, n, fill), sizes_there
-
-
-def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
-    """Return the value of padding; None is no_edge."""
-    if fill is None:
-        if dtype not in DTYPES:
-            raise InputError(
-                f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; "
-                "give one."
-            )
-        return no_edge(dtype)
-    try:
-        found = torch.tensor(fill, dtype=dtype).item()
-        fits = found == fill or (dtype.is_floating_point and isinstance(fill, (int, float)))
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        fits = False
-    if not fits:
-        raise error_for(fill, int, float)(
-            f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is "
-            f"{shown(fill)}; give one."
-        )
-    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

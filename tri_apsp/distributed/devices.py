@@ -43,7 +43,7 @@ from tri_apsp.semirings import dtype_name
 T = TypeVar("T")
 
 # The defaults of other arguments of shortest_paths that are not None.
-_DEFAULTS = {"directed": True, "method": "auto", "min_only": False, "check": True}
+_DEFAULTS = {"directed": True, "method": "auto", "check": True}
 
 
 def refuse_others(**given: Any) -> None:

@@ -19,6 +19,7 @@ from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.formats import FILE_FORMATS, GRAPH_FORMATS
 from tri_apsp.graphs.labels import Label, Labels
 from tri_apsp.semirings import DTYPES, no_edge
+from tri_apsp.values import filled
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
@@ -66,7 +67,11 @@ def check_output(
 
 
 def write_distances(
-    distances: torch.Tensor, path: str | os.PathLike[str], labels: Labels | None = None
+    distances: torch.Tensor,
+    path: str | os.PathLike[str],
+    labels: Labels | None = None,
+    *,
+    no_path: float | None = None,
 ) -> None:
     """Write a distance matrix to a file, which appears complete or not at all.
 
@@ -79,10 +84,11 @@ def write_distances(
             unreachable pair is `inf` in every dtype, and one through a negative cycle `-inf`.
         labels: of the vertices; those that are not just a range of numbers stand in the first row
             and the first column of a `.csv`, which read_graph reads.
+        no_path: what stands for an unreachable pair, such as -1; None: as above.
 
     Raises:
-        InputError: another extension, dtype or shape; a folder that does not exist or is not
-            writable; a batch in `.csv`; the disk is full.
+        InputError: another extension, dtype or shape; a `no_path` that is a distance; a folder that
+            does not exist or is not writable; a batch in `.csv`; the disk is full.
 
     Cost:
         O(n^2).
@@ -105,6 +111,8 @@ def write_distances(
             "`distances` must have shape (n, n) or (batch, n, n), but have "
             f"{tuple(distances.shape)}; reshape them."
         )
+    if no_path is not None:
+        distances = filled(distances, no_path, "no_path")
     write_values(distances, path, "distances", _matrix_rows(csv_fields(distances), labels))
 
 

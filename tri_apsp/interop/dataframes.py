@@ -113,7 +113,7 @@ def to_pandas(result: Result) -> pd.DataFrame:
     target or vertex, with the labels of the graph, or with the numbers of its vertices.
 
     Args:
-        result: of `shortest_paths`, for one graph; on any device. The row of `min_only=True` is
+        result: of `shortest_paths`, for one graph; on any device. The row of `nearest` is
             called "nearest".
 
     Returns:
@@ -146,11 +146,12 @@ def to_pandas(result: Result) -> pd.DataFrame:
             f"`result` must be of one graph, but its distances have shape "
             f"{tuple(result.distances.shape)}; take one of the batch."
         )
-    rows, count = result.distances.shape
+    count = result.distances.shape[1]
     labels: Labels = range(count) if result.labels is None else result.labels
     sources = range(count) if result.sources is None else result.sources.tolist()
     targets = range(count) if result.targets is None else result.targets.tolist()
-    index = [labels[source] for source in sources] if rows == len(sources) else ["nearest"]
+    is_row = result.nearest is not None
+    index = ["nearest"] if is_row else [labels[source] for source in sources]
     columns = [labels[target] for target in targets]
     return pd.DataFrame(result.distances.cpu().numpy(), index=index, columns=columns)
 

@@ -44,7 +44,6 @@ def shortest_paths(request: Request) -> Result:
     refuse_hidden_derivatives(weights)
     refused = {
         "sources": request.sources is not None,
-        "no_path": request.no_path is not None,
         "out": request.out is not None,
         "overwrite": options.overwrite,
         f"method={request.method!r}": request.needs_sparse,

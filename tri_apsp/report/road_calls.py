@@ -15,7 +15,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import Delaunay
 
-from tri_apsp.api import accessibility, closeness, paired_distances, prepare, shortest_paths
+from tri_apsp.api import (
+    accessibility,
+    closeness,
+    nearest,
+    paired_distances,
+    prepare,
+    shortest_paths,
+)
 from tri_apsp.elimination.dissection import nested_dissection
 from tri_apsp.elimination.prepared import PreparedGraph
 from tri_apsp.elimination.tree import EliminationTree, elimination_tree, symmetric_structure
@@ -219,7 +226,7 @@ def _with_new_weights(case: RoadCase, sources: torch.Tensor) -> _Work:
 
 def _nearest(case: RoadCase) -> _Work:
     places = case.n - 1 - case.spread(100)
-    return lambda: shortest_paths(case.graph, sources=places, min_only=True).distances[0]
+    return lambda: nearest(case.graph, places).distances[0]
 
 
 def _by_scipy(case: RoadCase, sources: torch.Tensor) -> _Work:

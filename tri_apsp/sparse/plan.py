@@ -30,7 +30,7 @@ class SparsePlan(Plan):
         targets: the columns of the distances, (columns,) of int64 on the CPU; None: all vertices.
             Predecessors are of all vertices, since paths lead through others.
         limit: the farthest distance of interest; None: any.
-        min_only: one row, the distances from the nearest source.
+        nearest: whether one row is solved, the distances from the nearest source.
         options: what the caller wants of the distances.
     """
 
@@ -38,7 +38,7 @@ class SparsePlan(Plan):
     sources: torch.Tensor | None
     targets: torch.Tensor | None
     limit: float | None
-    min_only: bool
+    nearest: bool
     options: Options = field(repr=False)
 
 
@@ -50,11 +50,11 @@ def plan_sparse(
     sources: torch.Tensor | None = None,
     targets: torch.Tensor | None = None,
     limit: float | None = None,
-    min_only: bool = False,
+    nearest: bool = False,
     options: Options = Options(),
 ) -> SparsePlan:
     """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
-    rows = 1 if min_only else graph.n if sources is None else len(sources)
+    rows = 1 if nearest else graph.n if sources is None else len(sources)
     method, may_eliminate = choice, False
     if choice == "auto":
         method, may_eliminate = choose(graph, rows, sources, limit)
@@ -75,7 +75,7 @@ def plan_sparse(
         sources=sources,
         targets=targets,
         limit=limit,
-        min_only=min_only,
+        nearest=nearest,
         options=options,
     )
 

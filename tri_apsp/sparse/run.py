@@ -55,7 +55,7 @@ def run(
 
     Cost and source: see shortest_paths in tri_apsp.api.
     """
-    return _from_nearest(graph, plan) if plan.min_only else _rows(graph, plan, progress)
+    return _from_nearest(graph, plan) if plan.nearest else _rows(graph, plan, progress)
 
 
 def _rows(
@@ -124,7 +124,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         engine=engine_name(graph.device, method),
         sources=torch.tensor([n]),
         targets=None,
-        min_only=False,
+        nearest=False,
         options=options,
     )
     result = _rows(with_source, further)
