@@ -65,7 +65,6 @@ BY_NAME, LARGE_PRODUCTS = "asked for by name", RULES[-1].reason
         ({}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"method": "squaring"}, ("dense", "squaring", BY_NAME)),
         ({"dtype": torch.float64, "predecessors": True}, ("dense", "kleene", LARGE_PRODUCTS)),
-        ({"overwrite": True}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"check": False}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"negative_cycles": "mark"}, ("dense", "kleene", LARGE_PRODUCTS)),
         ({"config": Config(method="squaring")}, ("dense", "squaring", BY_NAME)),
@@ -100,7 +99,7 @@ def test_select_returns_the_plan_of_a_call(
     [
         ({"method": "kleene"}, 1.05),
         ({"method": "squaring"}, 2),
-        ({"method": "kleene", "overwrite": True}, 0.05),
+        ({"method": "kleene", "out": LARGE}, 0.05),
         ({"method": "kleene", "negative_cycles": "mark"}, 1.05 + 1 + 5 / 4),
     ],
 )
@@ -238,8 +237,11 @@ BAD_GRAPHS = [
     (torch.zeros(2, 2, device="meta"), "on the CPU or a CUDA device, but is on meta"),
     (torch.zeros(1, 4).expand(4, 4), "must not overlap itself"),
     (torch.zeros(7).as_strided((4, 4), (1, 1)), "must not overlap itself"),
-    (torch.eye(3) > 0, "of bool must not be overwritten"),
-    (torch.eye(3).to_sparse(), "`overwrite`.*sparse graph|sparse graph.*`overwrite`"),
+    (torch.eye(3) > 0, "`out` must not be weights of bool"),
+    (
+        torch.eye(3).to_sparse(),
+        "`out=graph`.*sparse graph|sparse graph.*`out=graph`|`out` must be a dense tensor",
+    ),
 ]
 
 
@@ -247,7 +249,7 @@ BAD_GRAPHS = [
 def test_bad_graphs(graph: object, message: str) -> None:
     for method in ("auto", "kleene"):
         with pytest.raises(InputError, match=message) as caught:
-            tri_apsp.shortest_paths(graph, method=method, overwrite=True)
+            tri_apsp.shortest_paths(graph, method=method, out=graph)
         assert str(caught.value).endswith(".")
         assert "\n" not in str(caught.value)
 
@@ -282,7 +284,8 @@ def test_a_wrong_type_is_also_a_type_error(call: Callable[[], object]) -> None:
 
 BATCH = torch.zeros(2, 4, 4)
 INT16_GRAPH = torch.zeros(4, 4, dtype=torch.int16)
-# The arguments beside a graph of four vertices, and part of the message.
+GRAPH = torch.full((4, 4), 2.0)
+# The arguments beside it, and part of the message.
 BAD_ARGUMENTS = [
     ({"graph": torch.tensor([[[0.0]], [[NAN]]])}, r"NaN at \(1, 0, 0\)"),
     ({"method": "bfs"}, re.escape(", ".join(("auto", *METHODS, "johnson", *ROW_METHODS)))),
@@ -296,7 +299,6 @@ BAD_ARGUMENTS = [
         "must be CpuTiles for the cpu engine, but is GpuTiles",
     ),
     ({"config": {"cutoff": 3}}, "must be a tri_apsp.Config, but is dict"),
-    ({"overwrite": 1}, "`overwrite` must be True or False"),
     ({"check": "no"}, "`check` must be True or False, but is 'no'"),
     (
         {"out": np.zeros((4, 4))},
@@ -304,9 +306,9 @@ BAD_ARGUMENTS = [
     ),
     ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
     ({"negative_cycles": "skip"}, "`negative_cycles` must be 'raise' or 'mark', but is 'skip'"),
-    ({"negative_cycles": "mark", "overwrite": True}, "but overwrite was given; leave it out"),
+    ({"negative_cycles": "mark", "out": GRAPH}, "but they are `out`; give another tensor"),
     ({"negative_cycles": "mark", "check": False}, "but check=False was given; leave it out"),
-    ({"predecessors": True, "overwrite": True}, "but overwrite=True was given; leave it out"),
+    ({"predecessors": True, "out": GRAPH}, "but they are `out`; give another tensor"),
     # Sources.
     ({"sources": []}, "`sources` must name at least one vertex"),
     ({"sources": [0, 4]}, r"`sources` must lie in \[0, 4\), but one is 4"),
@@ -328,8 +330,8 @@ BAD_ARGUMENTS = [
     # Arguments that exclude each other.
     ({"limit": 3}, "`limit` needs `sources`"),
     ({"graph": BATCH, "sources": 0}, r"`sources` need one graph, \(n, n\)"),
-    ({"sources": 0, "overwrite": True}, "`sources` must not be given with `overwrite`"),
-    ({"dtype": torch.int32, "overwrite": True}, "`dtype` must not be given with `overwrite`"),
+    ({"sources": 0, "out": GRAPH}, "`sources` must not be given with `out=graph`"),
+    ({"dtype": torch.int32, "out": GRAPH}, "`dtype` must not be given with `out=graph`"),
     ({"sources": 0, "check": False}, "`sources` must not be given with `check=False`"),
     ({"method": "johnson", "check": False}, "must not be given with `check=False`"),
     ({"method": "johnson", "sizes": torch.ones(2).int()}, "must not be given with `sizes`"),
@@ -342,14 +344,14 @@ BAD_ARGUMENTS = [
     ({"method": "johnson", "config": Config(engine="nvidia")}, "'cpu' .*{'engine': 'nvidia'}"),
     ({"method": "johnson", "config": Config(block_size=32)}, "but sets {'block_size': 32}; leave"),
     # Where the distances go.
-    ({"out": torch.empty(4, 3)}, r"`out` must be a dense tensor \(4, 4\) of float32 on cpu"),
-    ({"out": torch.empty(4, 4).double()}, "but is .* of float64 on cpu; make one"),
-    ({"out": torch.empty(4, 4, device="meta")}, "on meta; make one"),
+    ({"out": torch.empty(4, 3)}, r"`out` must be a dense tensor \(4, 4\) of float32 in memory"),
+    ({"out": torch.empty(4, 4).double()}, "but is .* of float64; make one"),
+    ({"out": torch.empty(4, 4, device="meta")}, "on the device meta; make one"),
     ({"out": torch.empty(4, 4, requires_grad=True)}, "without a gradient"),
     ({"out": torch.eye(4).to_sparse()}, "must be a dense tensor"),
     ({"sources": [0], "out": torch.empty(4, 4)}, r"dense tensor \(1, 4\)"),
     ({"out": torch.empty(1, 4).expand(4, 4)}, "`out` must not overlap itself"),
-    ({"out": torch.empty(4, 4), "overwrite": True}, "`out` must not be given with `overwrite`"),
+    ({"out": GRAPH.T}, "`out` must be the weights, which it replaces, or share no memory"),
     ({"out": "distances.gr"}, r"\.npy"),
     ({"out": "/no/such/folder/d.npy"}, "folder of an output must exist"),
     ({"out": 3}, "path"),
@@ -367,11 +369,10 @@ BAD_ARGUMENTS = [
 )
 @pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
-    graph = torch.full((4, 4), 2.0)
     with pytest.raises(InputError, match=message) as caught:
-        tri_apsp.shortest_paths(**{"graph": graph} | arguments)
+        tri_apsp.shortest_paths(**{"graph": GRAPH} | arguments)
     assert str(caught.value).endswith(".")
-    assert (graph == 2).all()
+    assert (GRAPH == 2).all()
 
 
 @pytest.mark.parametrize("function", [tri_apsp.select, tri_apsp.hops])
@@ -438,7 +439,7 @@ def test_a_graph_too_large_for_the_memory(
 def test_what_needs_no_memory_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.memory.free_memory", lambda device: 1 << 20)
     weights = torch.zeros(1000, 1000)
-    found = tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True)
+    found = tri_apsp.shortest_paths(weights, method="floyd_warshall", out=weights)
     assert found.distances is weights
     with pytest.raises(TooLargeError, match=r"needs 3\.8 MiB.*; multiply fewer rows of `a`"):
         tri_apsp.min_plus(weights, weights)
@@ -601,7 +602,7 @@ LOST = "The weights were overwritten: restore them first"
     [
         (tri_apsp.shortest_paths, MARK),
         (partial(tri_apsp.shortest_paths, method="johnson"), MARK),
-        (partial(tri_apsp.shortest_paths, overwrite=True), f"{MARK} without overwrite. {LOST}"),
+        (lambda w: tri_apsp.shortest_paths(w, out=w), f"{MARK} and another `out`. {LOST}"),
         (partial(tri_apsp.shortest_paths, sources=0), MARK),
         (tri_apsp.distance_blocks, MARK),
         (partial(tri_apsp.closeness, weighted=True), REMOVE),

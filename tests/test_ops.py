@@ -352,7 +352,6 @@ class TestGradients:
         ("options", "message"),
         [
             ({"sources": [0]}, "`sources` must not be given with weights that require a gradient"),
-            ({"overwrite": True}, "`overwrite` must not be given with weights that require"),
             ({"method": "johnson"}, "`method='johnson'` must not be given with weights that"),
             ({"method": "dijkstra"}, "`method='dijkstra'` must not be given with weights that"),
             ({"out": torch.empty(4, 4).double()}, "`out` must not be given with weights that"),

@@ -2,6 +2,7 @@
 
 from . import csgraph, distributed, graphs, papers, tuned
 from .api import (
+    Checkpoint,
     NegativeCycle,
     Plan,
     PreparedGraph,
@@ -73,6 +74,7 @@ from .semirings import (
 __all__ = [
     "ApspError",
     "ApspWarning",
+    "Checkpoint",
     "Config",
     "CpuTiles",
     "DistanceRangeError",

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import torch
 
@@ -17,12 +17,11 @@ from tri_apsp.dense.warm_up import warmup
 from tri_apsp.deprecated import old_options
 from tri_apsp.device import resolve
 from tri_apsp.dispatch import needs_operation
-from tri_apsp.distributed.arguments import EVERY, BlockRows, DeviceName, Devices, Place
 from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
-from tri_apsp.plan import NegativeCycles, Options, Plan
+from tri_apsp.plan import Checkpoint, NegativeCycles, Plan
 from tri_apsp.progress import progress_bar
-from tri_apsp.request import MethodChoice, Request
+from tri_apsp.request import BlockRows, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
 from tri_apsp.sparse.betweenness import betweenness
@@ -42,6 +41,7 @@ from tri_apsp.sparse.simple_paths import SimplePath, all_shortest_paths, shortes
 from tri_apsp.transitive_closure import reachability_of
 
 __all__ = [
+    "Checkpoint",
     "NegativeCycle",
     "Plan",
     "PreparedGraph",
@@ -86,16 +86,14 @@ def select(
     config: Config | None = None,
     limit: float | None = None,
     dtype: torch.dtype | None = None,
-    overwrite: bool = False,
+    out: Place | Sequence[torch.Tensor] | None = None,
     check: bool = True,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
-    read_values: bool = False,
-    device: DeviceName | None = None,
-    devices: Devices | None = None,
-    out: Place | None = None,
+    device: Devices | None = None,
     memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    read_values: bool = False,
 ) -> Plan:
     """Return the plan of `shortest_paths(graph)` without running it: method, engine, configuration,
     reason and memory.
@@ -104,11 +102,9 @@ def select(
     methods of sparse graphs and for the choice between both. Whether a graph stays sparse under
     "elimination" is only known when it runs: `Result.plan` has the method that ran.
 
-    The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
-    `dtype`, `overwrite`, `check`, `predecessors` and `negative_cycles` are those of
-    `shortest_paths`. So are `device`, `devices`, `out`, `memory` and `checkpoint`. If these lead to
-    blocks of rows, the plan says how they are solved, and `expected` how long that takes and what
-    bounds it, by rates that are measured here.
+    The options are those of `shortest_paths`, and `read_values`. The plan of blocks of rows also
+    says how they are solved; its `expected` is the predicted time and its bottleneck, by rates that
+    are measured here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -139,52 +135,26 @@ def select(
         'dijkstra'
     """
     check_flags(read_values=read_values)
-    others: dict[str, Any] = {
-        "sources": sources,
-        "targets": targets,
-        "directed": directed,
-        "sizes": sizes,
-        "offsets": offsets,
-        "method": method,
-        "limit": limit,
-        "dtype": dtype,
-        "check": check,
-    }
-    if _is_in_rows(graph, device, devices, memory, checkpoint):
-        from tri_apsp.distributed import devices as block_rows  # which few calls need
-
-        block_rows.refuse_others(**others)
-        return block_rows.select(
-            graph,
-            device,
-            devices,
-            out=out,
-            config=config,
-            options=Options(overwrite, check, predecessors, negative_cycles),
-            memory=memory,
-            checkpoint=checkpoint,
-        )
     request = Request.of(
         graph,
-        **others,
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        sizes=sizes,
+        offsets=offsets,
+        method=method,
         config=config,
+        limit=limit,
+        dtype=dtype,
         out=out,
-        overwrite=overwrite,
+        check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        device=device,
+        memory=memory,
+        checkpoint=checkpoint,
     )
     return planning.select(request, read_values=read_values)
-
-
-def _is_in_rows(graph: Any, *given: object) -> bool:
-    """Return whether a graph is solved in blocks of rows: one of its arguments is given, or it is a
-    file or such blocks.
-    """
-    are_blocks = isinstance(graph, (list, tuple)) and any(
-        isinstance(block, torch.Tensor) for block in graph
-    )
-    is_file = isinstance(graph, (str, os.PathLike))
-    return are_blocks or is_file or any(each is not None for each in given)
 
 
 def prepare(
@@ -302,66 +272,6 @@ def nearest(
     return planning.run(request, planning.plan_of(request))
 
 
-@overload
-def shortest_paths(
-    graph: GraphLike | Place,
-    *,
-    sources: Vertices | None = None,
-    targets: Vertices | None = None,
-    directed: bool = True,
-    sizes: torch.Tensor | None = None,
-    offsets: torch.Tensor | None = None,
-    method: MethodChoice = "auto",
-    config: Config | None = None,
-    limit: float | None = None,
-    dtype: torch.dtype | None = None,
-    out: torch.Tensor | str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    check: bool = True,
-    predecessors: bool = False,
-    negative_cycles: NegativeCycles = "raise",
-    device: DeviceName | None = None,
-    memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    every: float = EVERY,
-    progress: bool = False,
-) -> Result: ...
-
-
-@overload
-def shortest_paths(
-    graph: BlockRows,
-    *,
-    devices: Devices,
-    out: None = None,
-    config: Config | None = None,
-    overwrite: bool = False,
-    predecessors: bool = False,
-    negative_cycles: NegativeCycles = "raise",
-    memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    every: float = EVERY,
-    progress: bool = False,
-) -> tuple[Result, ...]: ...
-
-
-@overload
-def shortest_paths(
-    graph: BlockRows,
-    *,
-    devices: Devices,
-    out: Place,
-    config: Config | None = None,
-    overwrite: bool = False,
-    predecessors: bool = False,
-    negative_cycles: NegativeCycles = "raise",
-    memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    every: float = EVERY,
-    progress: bool = False,
-) -> Result: ...
-
-
 @old_options(nearest)
 def shortest_paths(
     graph: GraphLike | BlockRows,
@@ -375,18 +285,15 @@ def shortest_paths(
     config: Config | None = None,
     limit: float | None = None,
     dtype: torch.dtype | None = None,
-    out: torch.Tensor | str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
+    out: Place | Sequence[torch.Tensor] | None = None,
     check: bool = True,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
-    device: DeviceName | None = None,
-    devices: Devices | None = None,
+    device: Devices | None = None,
     memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    every: float = EVERY,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
-) -> Result | tuple[Result, ...]:
+) -> Result:
     """Compute the distances `D = W*`: D[i, j] is the weight of the lightest path from i to j, over
     paths of any number of edges.
 
@@ -403,14 +310,14 @@ def shortest_paths(
               entries are edges, a stored 0 too, except in SciPy's formats bsr and dia, which pad
               with zeros. Of several at one place the smallest counts.
         sources: the vertices whose rows of the distances are wanted, an integer, a list or a
-            tensor; one may occur more than once. None: all. Not with a batch, `overwrite` or
+            tensor; one may occur more than once. None: all. Not with a batch, out=graph or
             check=False.
         targets: the vertices whose columns of the distances are wanted, as `sources`. None: all.
             Needs `sources`. Memory is that of these columns, and "dijkstra" ends a row when it
             knows them; with `predecessors` whole rows are solved, since paths lead through other
             vertices.
         directed: False: each edge counts in both directions, the lighter one of (i, j) and (j, i).
-            Not with `overwrite` or `offsets`.
+            Not with out=graph or `offsets`.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of
             the weights, with 0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block
             of graph[i]. The values outside that block are ignored, and the result is `no_edge`
@@ -440,59 +347,48 @@ def shortest_paths(
             by a method of sparse graphs.
         dtype: to convert the weights to; None: that of the graph. Not for weights that require a
             gradient, or that torch.compile traces or torch.func transforms.
-        out: where the distances go: a tensor of their shape, dtype and device; or a file that ends
-            in .npy, .npz, .pt, .csv, .npy.gz or .csv.gz, which is written once they are known (a
-            batch not as .csv, packed graphs only into a tensor). None: a new tensor. Not with
-            `overwrite`.
-        overwrite: solve in the memory of dense weights, which then hold the distances (undefined
-            values after an error). A cycle of floats that rounding makes lighter than 0 then
-            raises, since the original weights were overwritten.
+        out: where the distances go: a tensor of their shape and dtype; or a file that ends in .npy,
+            .npz, .pt, .csv, .npy.gz or .csv.gz, which is written once they are known (a batch not
+            as .csv, packed graphs only into a tensor). `graph` itself: solve in the memory of dense
+            weights, which hold undefined values after an error; a cycle of floats that rounding
+            makes lighter than 0 then raises. None: a new tensor.
         check: check for invalid values, negative cycles and integer distances out of range. False:
             the call reads no value and does not block until the GPU is done, a dense method runs,
             the result for NaN is undefined, a negative cycle is not reported, integer weights must
             not be negative, and a size out of range counts as the nearest one in range. The shape,
             dtype and device of `sizes` are always checked.
         predecessors: also find the vertex before the last on a shortest path of each pair; see
-            `Result`. Not with `overwrite`, which destroys the weights.
+            `Result`. Not with out=graph, which destroys the weights.
         negative_cycles: "raise" an error if a source leads to a negative cycle; or "mark" the pairs
             (i, j) with a walk from i through one to j: their distance is minus infinity (-inf, or
             `-no_edge(dtype)` for integers), they have no predecessor, and all other pairs keep
             their exact distance.
-        device: where to solve, "cpu", "cuda" or "cuda:N"; None: where the weights are. See "Several
-            devices".
-        devices: "all" GPUs, or devices of one kind, which solve one matrix together: a list, or
-            names with commas, such as "cuda" or "cuda:0,cuda:1".
-        memory: the bytes that the solve may take on a device; None: what is free. If the rows take
-            more, they are streamed, which needs distances that go to the CPU or to a file.
-        checkpoint: a folder in which the state of the solve is kept, and from which the same call
-            goes on after a kill; with other devices too. It is emptied once the solve is complete.
-        every: seconds between two checkpoints; needs `checkpoint`.
+        device: where to solve: "auto", "cpu", "cuda", "cuda:1", a list of GPUs, or "all" of them.
+            None: where the graph is. The distances are there too, unless `out` is elsewhere.
+        memory: the bytes that the solve may take on a device; None: what is free. Rows that take
+            more are streamed, which needs distances that go to the CPU or to a file.
+        checkpoint: a folder in which the state of the solve is kept, every ten minutes or as a
+            `Checkpoint` says, and from which the same call goes on after a kill, with other devices
+            too. It is emptied once the solve is complete.
         progress: show a bar on stderr.
 
-    Several devices:
-        With `device`, `devices`, `memory` or `checkpoint`, one dense matrix (n, n) is solved in
-        blocks of rows. `graph` is then a tensor, the path of a `.npy` file, or with `devices` a
-        block of rows on each of them; only `config`, `out`, `overwrite`, `predecessors` and
-        `negative_cycles` go with it. `out` is a tensor on any device that shares no memory with
-        the weights, or a `.npy` file, which replaces one of its name once it is complete. If the
-        weights are on the CPU or in a file, and `out` too, rows that are more than `memory` are
-        streamed through the devices: such a matrix may be larger than their memory, and in files
-        larger than that of the CPU. See docs/how-to/several-gpus.md, and `tri_apsp.distributed` for
-        several machines.
+    Blocks of rows:
+        One dense matrix (n, n) is solved in blocks of rows on several devices; with `memory` or
+        `checkpoint`; if `graph` is the path of a `.npy` file or a list of blocks, one on each
+        device; and if a GPU does not hold it and `out` is on the host. `config`, `out`,
+        `predecessors` and `negative_cycles` go with it. See docs/how-to/several-gpus.md, and
+        `tri_apsp.distributed` for several machines.
 
     Returns:
-        The distances, in the unit of the weights, and what ran. `distances` is `graph` itself with
-        `overwrite`, and a tensor given as `out`; else a new contiguous tensor. With `devices` and
-        without `out`, a tuple with a result for each device, also if there is one: `distances` are
-        its rows on that device, and `sources` their vertices. In all other cases there is one
-        result; in blocks of rows its `sources` are None, and with a file as `out` its `distances`
-        are mapped from that.
+        The distances, in the unit of the weights, and what ran. `distances` is `out` if that is a
+        tensor, mapped from the file that blocks of rows write, else a new contiguous tensor.
+        Several devices without `out` keep their rows: see `Result.blocks`.
 
     Raises:
         InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16
             hold too few digits for sums), NaN or minus infinity, sizes that do not fit the weights,
             an unknown method or engine, options that exclude each other. The weights are then
-            unchanged, with `overwrite` too.
+            unchanged, also if they are `out`.
         InputTypeError: a graph, a configuration or a flag of another type. It is an InputError and
             a TypeError.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its
@@ -523,8 +419,8 @@ def shortest_paths(
 
         - Distances: n^3 min-plus operations ("squaring": up to log2 n times as many). Workspace: at
           most 5% of the matrix, or 1% of a GPU's memory ("squaring": one more matrix). If 16 does
-          not divide n, a GPU takes one more matrix, whose rows are aligned; not with `overwrite`,
-          or if memory is short.
+          not divide n, a GPU takes one more matrix, whose rows are aligned; not with out=graph, or
+          if memory is short.
         - `predecessors`: at most n^3 / 4 further operations, mostly far fewer; where cycles weigh
           0, as many for each further edge of the paths, or a breadth-first search for each source.
           Workspace: 8 bytes and a weight for each edge that is a shortest path; on a GPU, for n^2 /
@@ -565,42 +461,24 @@ def shortest_paths(
         [1, 2, 0]
     """
     check_flags(progress=progress)
-    others: dict[str, Any] = {
-        "sources": sources,
-        "targets": targets,
-        "directed": directed,
-        "sizes": sizes,
-        "offsets": offsets,
-        "method": method,
-        "limit": limit,
-        "dtype": dtype,
-        "check": check,
-    }
-    interval = None if every == EVERY else every
-    if _is_in_rows(graph, device, devices, memory, checkpoint, interval):
-        from tri_apsp.distributed import devices as block_rows  # which few calls need
-
-        block_rows.refuse_others(**others)
-        return block_rows.shortest_paths(
-            graph,
-            device,
-            devices,
-            out=out,
-            config=config,
-            options=Options(overwrite, check, predecessors, negative_cycles),
-            memory=memory,
-            checkpoint=checkpoint,
-            every=every,
-            progress=progress,
-        )
     request = Request.of(
         graph,
-        **others,
+        sources=sources,
+        targets=targets,
+        directed=directed,
+        sizes=sizes,
+        offsets=offsets,
+        method=method,
         config=config,
+        limit=limit,
+        dtype=dtype,
         out=out,
-        overwrite=overwrite,
+        check=check,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        device=device,
+        memory=memory,
+        checkpoint=checkpoint,
     )
     if request.weights is not None and needs_operation(request.weights, sizes):
         from tri_apsp import ops  # which imports the compiler of torch

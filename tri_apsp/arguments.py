@@ -268,8 +268,7 @@ def check_overwrite(weights: torch.Tensor) -> None:
     """
     if weights.dtype == torch.bool:
         raise InputError(
-            "`graph` of bool must not be overwritten, since distances are float32; leave overwrite "
-            "out."
+            "`out` must not be weights of bool, since distances are float32; give another tensor."
         )
     check_writable(weights, "graph")
 
@@ -375,7 +374,7 @@ def check_options(options: Options) -> None:
         InputError: a flag that is no bool; `negative_cycles` that is neither "raise" nor "mark";
             predecessors or "mark" with overwrite, or "mark" without check.
     """
-    check_flags(overwrite=options.overwrite, check=options.check, predecessors=options.predecessors)
+    check_flags(check=options.check, predecessors=options.predecessors)
     if options.negative_cycles not in ("raise", "mark"):
         raise error_for(options.negative_cycles, str)(
             "`negative_cycles` must be 'raise' or 'mark', but is "
@@ -383,14 +382,15 @@ def check_options(options: Options) -> None:
         )
     if options.overwrite and options.predecessors:
         raise InputError(
-            "`predecessors` needs weights that stay unchanged, but overwrite=True was given; leave "
-            "it out."
+            "`predecessors` needs weights that stay unchanged, but they are `out`; give another "
+            "tensor."
         )
     if options.negative_cycles == "mark" and (options.overwrite or not options.check):
-        left_out = "overwrite" if options.overwrite else "check=False"
+        given = "they are `out`; give another tensor"
+        if not options.check:
+            given = "check=False was given; leave it out"
         raise InputError(
-            '`negative_cycles="mark"` needs checked weights that stay unchanged, but '
-            f"{left_out} was given; leave it out."
+            f'`negative_cycles="mark"` needs checked weights that stay unchanged, but {given}.'
         )
 
 

@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _INSTEAD = {
     "min_only": "call tri_apsp.nearest",
     "no_path": "call .filled(value) of the result",
+    "overwrite": "give the weights as `out`",
 }
 
 
@@ -43,6 +44,8 @@ def old_options(nearest: Callable[..., Result]) -> Callable[[F], F]:
                         f"`{name}` is deprecated, and goes with version 0.4; {_INSTEAD[name]}.",
                         DeprecationWarning,
                     )
+            if values.get("overwrite"):
+                options["out"] = graph[0]
             solve = nearest if values.get("min_only") else shortest_paths
             no_path = values.get("no_path")
             if no_path is None:

@@ -9,18 +9,18 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import psutil
 import torch
 
-from tri_apsp.errors import InputError
-from tri_apsp.messages import counted
+from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.messages import counted, shown
 
 # The control group of this process, and the folder of all.
 _OWN_GROUP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
@@ -71,7 +71,7 @@ def resolve(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
         raise InputError(
-            f"device must be auto, cpu, cuda or cuda:N, but is {name!r}; choose one of these."
+            f"device must be auto, cpu, cuda or cuda:N, but is {shown(name)}; choose one of these."
         )
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
@@ -81,6 +81,47 @@ def resolve(name: str) -> torch.device:
             f"{counted(found, 'usable CUDA device')}; use cpu or auto."
         )
     return device
+
+
+def resolve_all(devices: Any) -> tuple[torch.device, ...]:
+    """Return the devices that a caller names: "auto"; "all" GPUs, or the CPU where there is none;
+    one, or several with commas; or a list.
+
+    Raises:
+        InputError: one is not there, or they are of different kinds.
+    """
+    if isinstance(devices, str) and devices == "all":
+        count = cuda_count()
+        return tuple(torch.device("cuda", index) for index in range(count)) or (
+            torch.device("cpu"),
+        )
+    names = devices
+    if isinstance(devices, (str, torch.device)):
+        names = [name.strip() for name in str(devices).split(",")]
+    if (
+        not isinstance(names, Sequence)
+        or not names
+        or not all(isinstance(name, (str, torch.device)) for name in names)
+        or (len(names) > 1 and any(str(name) in ("all", "auto") for name in names))
+    ):
+        raise InputTypeError(
+            f'`device` must be "auto", "all" or names of devices, but is {shown(devices)}; give '
+            'names such as "cuda:0,cuda:1".'
+        )
+    found = tuple(resolve(str(name)) for name in names)
+    if len(found) == 1:
+        return found
+    found = tuple(
+        current_gpu() if device.type == "cuda" and device.index is None else device
+        for device in found
+    )
+    gpus = [device for device in found if device.type == "cuda"]
+    if gpus and (len(gpus) < len(found) or len(set(gpus)) < len(gpus)):
+        raise InputError(
+            "`device` must name different devices of one kind, but names "
+            f"{', '.join(map(str, found))}; leave some of them out."
+        )
+    return found
 
 
 def describe(device: torch.device) -> Device:

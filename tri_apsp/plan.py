@@ -2,6 +2,7 @@
 out.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -18,8 +19,29 @@ Progress = Callable[[float], None]
 """Receives the fraction of a solve that is done; each call synchronizes with the device."""
 
 
+class Checkpoint(NamedTuple):
+    """Where the state of a solve is kept, and how often.
+
+    Attributes:
+        folder: made if it is not there, and emptied once the solve is complete.
+        every: seconds between two checkpoints.
+
+    Examples:
+        >>> import tri_apsp
+        >>> tri_apsp.Checkpoint("state", every=60)
+        Checkpoint(folder='state', every=60)
+    """
+
+    folder: "str | os.PathLike[str]"
+    every: float = 600.0
+
+
 class Options(NamedTuple):
-    """What a caller wants of the distances; tri_apsp.shortest_paths documents each."""
+    """What a caller wants of the distances; tri_apsp.shortest_paths documents each.
+
+    Attributes:
+        overwrite: solve in the memory of the weights, which are `out`.
+    """
 
     overwrite: bool = False
     check: bool = True

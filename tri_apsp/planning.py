@@ -36,6 +36,10 @@ def plan_of(request: Request) -> Plan:
     Raises:
         As shortest_paths; other values are not checked.
     """
+    if request.in_rows:
+        from tri_apsp.distributed import devices  # which few calls need
+
+        return devices.plan(request)
     if request.offsets is not None:
         return plan_packed(
             request.weights, request.offsets, request.method, request.config, request.options
@@ -50,6 +54,8 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
         result = _run(request, plan, progress)
     except NegativeCycleError as error:
         raise error.reworded(error.mark, request.labels) from None
+    if request.in_rows:
+        return result
     result = _as_asked(result, request)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
@@ -74,6 +80,10 @@ def _as_asked(result: Result, request: Request) -> Result:
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
     if isinstance(plan, SparsePlan):
         return sparse.run(request.by_edges, plan, progress=progress)
+    if request.in_rows:
+        from tri_apsp.distributed import devices
+
+        return devices.run(request, plan, progress)  # type: ignore[arg-type]
     if isinstance(plan, PackedPlan):
         assert request.weights is not None
         return run_packed(request.weights, plan)
@@ -92,6 +102,10 @@ def select(request: Request, *, read_values: bool) -> Plan:
     """Return what solves a request: without `read_values`, dense weights are taken to have many
     edges and no negative weight.
     """
+    if request.in_rows:
+        from tri_apsp.distributed import devices
+
+        return devices.predicted(request, devices.plan(request))
     graph, is_dense = request.graph, request.batch is not None
     if is_dense and not (read_values or request.needs_sparse):
         return _dense_plan(request)

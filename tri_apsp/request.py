@@ -6,20 +6,25 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, Union, get_args
 
 import torch
 
 from tri_apsp.arguments import (
     DenseBatch,
     Vertices,
+    as_integer,
     check_config,
+    check_dtype,
     check_flags,
     check_method,
     check_options,
     check_overwrite,
+    check_tensor,
     check_weights,
     check_writable,
     limit_of,
@@ -27,8 +32,9 @@ from tri_apsp.arguments import (
     with_sizes,
 )
 from tri_apsp.configs import Config, MethodName
+from tri_apsp.device import resolve_all
 from tri_apsp.dispatch import needs_operation, operation_error
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, InputTypeError, error_for
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
     DenseGraph,
@@ -40,8 +46,12 @@ from tri_apsp.graphs import (
 )
 from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.labels import Labels
-from tri_apsp.plan import NegativeCycles, Options
-from tri_apsp.semirings import dtype_name, solved_dtype
+from tri_apsp.graphs.npy_file import NpyFile, weights_file
+from tri_apsp.memory import fits_memory
+from tri_apsp.messages import shown
+from tri_apsp.plan import Checkpoint, NegativeCycles, Options
+from tri_apsp.semirings import DTYPES, dtype_name, solved_dtype
+from tri_apsp.shared_memory import overlaps
 from tri_apsp.sparse.plan import JOHNSON, ROW_METHODS, RowMethod
 
 MethodChoice: TypeAlias = Literal["auto", MethodName, "johnson", RowMethod]
@@ -51,27 +61,47 @@ _SPARSE_METHODS = (JOHNSON, *ROW_METHODS)
 METHOD_CHOICES: tuple[str, ...] = ("auto", *get_args(MethodName), *_SPARSE_METHODS)
 
 
+Place: TypeAlias = Union[torch.Tensor, str, "os.PathLike[str]"]
+"""A tensor, or the path of a file."""
+DeviceName: TypeAlias = str | torch.device
+Devices: TypeAlias = DeviceName | Sequence[DeviceName]
+BlockRows: TypeAlias = Place | Sequence[torch.Tensor]
+"""Weights (n, n) in memory or in a `.npy` file, or in blocks of rows."""
+Matrix: TypeAlias = "torch.Tensor | NpyFile | tuple[torch.Tensor, ...]"
+"""The same, checked."""
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """The arguments of shortest_paths, which documents them, checked except for values of weights.
 
     Attributes:
-        weights: dense weights as they were given; None of a sparse graph.
+        weights: dense weights on the device where they are solved; None of a sparse graph, and in
+            blocks of rows.
         batch: the dense weights, unless they are packed.
-        graph: the sparse graph.
+        graph: the sparse graph, on that device.
+        matrix: what is solved in blocks of rows, where it was given; else None.
+        in_rows: why it is; "" if it is not.
+        devices: where it is solved; several only in blocks of rows.
         labels: of the vertices of a graph that was read from a file.
         offsets: of packed weights.
         sources: (rows,) of int64 on the CPU; None: all vertices.
         targets: (columns,) of int64 on the CPU; None: all vertices.
         limit: rounded to the dtype of the graph.
         nearest: whether one row is wanted, the distances from the nearest source.
-        out: where the distances go; None: a new tensor.
+        out: where the distances go; None: a new tensor, or with options.overwrite the weights.
         options: what the caller wants of the distances.
+        memory: the bytes that blocks of rows may take on a device; None: what is free.
+        checkpoint: where the state of such a solve is kept; None: nowhere.
+        name: of the argument that is the graph, for messages.
     """
 
     weights: torch.Tensor | None
     batch: DenseBatch | None
     graph: SparseGraph | None
+    matrix: Matrix | None
+    in_rows: str
+    devices: tuple[torch.device, ...]
     labels: Labels | None
     offsets: torch.Tensor | None
     sources: torch.Tensor | None
@@ -80,8 +110,11 @@ class Request:
     config: Config | None
     limit: float | None
     nearest: bool
-    out: torch.Tensor | str | os.PathLike[str] | None
+    out: Place | None
     options: Options
+    memory: int | None
+    checkpoint: Checkpoint | None
+    name: str
 
     @classmethod
     def of(
@@ -98,27 +131,49 @@ class Request:
         limit: float | None = None,
         nearest: bool = False,
         dtype: torch.dtype | None = None,
-        out: torch.Tensor | str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
+        out: Place | Sequence[torch.Tensor] | None = None,
         check: bool = True,
         predecessors: bool = False,
         negative_cycles: NegativeCycles = "raise",
+        device: Devices | None = None,
+        memory: int | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        in_rows: str = "",
+        name: str = "graph",
     ) -> Request:
         """Check the arguments of shortest_paths.
+
+        Args:
+            in_rows: why the graph is rows of a matrix, in this process or in others; "": the
+                arguments decide.
+            name: of the argument `graph`.
 
         Raises:
             InputError: an argument breaks a rule, or does not go with another.
         """
         check_method(method, METHOD_CHOICES)
         check_config(config)
-        options = Options(overwrite, check, predecessors, negative_cycles)
-        check_options(options)
         check_flags(directed=directed)
+        kept, budget = _checkpoint_of(checkpoint), None
+        if memory is not None:
+            budget = as_integer(memory, "memory", 1, "give bytes, such as 2**30")
         labels = None
         if isinstance(graph, DenseGraph):
             graph, labels = graph.weights, graph.labels
-        sparse_graph_given = is_sparse(graph)
-        if offsets is not None or sizes is not None or overwrite or not check:  # see _EXCLUSIVE
+        if isinstance(graph, (str, os.PathLike)):
+            graph = weights_file(graph, name)
+        elif _are_blocks(graph):
+            graph = tuple(graph)
+        is_tensor, is_sparse_graph = isinstance(graph, torch.Tensor), is_sparse(graph)
+        devices = _home_of(graph) if device is None else resolve_all(device)
+        if not in_rows:
+            in_rows = _in_rows_because(graph, devices, out, budget, kept)
+        overwrite = _is_in_place(out, graph)
+        if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
+            to_path(out, "out", or_tensor=True)
+        options = Options(overwrite, check, predecessors, negative_cycles)
+        check_options(options)
+        if in_rows or offsets is not None or sizes is not None or overwrite or not check:
             given = {
                 "sources": sources is not None,
                 "directed=False": not directed,
@@ -126,53 +181,70 @@ class Request:
                 "offsets": offsets is not None,
                 "limit": limit is not None,
                 "dtype": dtype is not None,
-                "out": out is not None,
-                "overwrite": overwrite,
+                "out=graph": overwrite,
                 "check=False": not check,
                 f"method={method!r}": method in _SPARSE_METHODS,
-                "a sparse graph": sparse_graph_given,
+                "a sparse graph": is_sparse_graph,
             }
-            _refuse_combinations({name for name, is_given in given.items() if is_given})
-        batch = sparse = None
-        if sparse_graph_given:
-            sparse = sparse_graph(graph, dtype=dtype)
+            names = {name for name, is_given in given.items() if is_given}
+            if in_rows:
+                _refuse_in_rows(names, method, in_rows)
+            else:
+                _refuse_combinations(names)
+        batch = sparse = matrix = None
+        if in_rows:
+            matrix = graph if isinstance(graph, NpyFile) else _rows_tensors(graph, name)
+        elif is_sparse_graph:
+            sparse = sparse_graph(graph, dtype=dtype, device=None if device is None else devices[0])
             sparse = sparse if directed else sparse.both_ways()
             labels = sparse.labels
         elif offsets is None:
-            if dtype is not None and isinstance(graph, torch.Tensor) and graph.dtype != dtype:
+            if dtype is not None and is_tensor and graph.dtype != dtype:
                 _refuse_conversion(graph)
                 graph = cast_weights(graph, dtype)
             batch = check_weights(graph)
+            if graph.device != devices[0]:
+                graph = graph.to(devices[0])
+                sizes = sizes.to(devices[0]) if isinstance(sizes, torch.Tensor) else sizes
             if not directed:
                 graph = torch.minimum(graph, graph.mT)
-                batch = check_weights(graph)
+            batch = check_weights(graph)
             if overwrite:
                 check_overwrite(graph)
             if sizes is not None:
                 batch = with_sizes(batch, sizes, check=check)
-        weights = None if sparse_graph_given else graph
+        elif is_tensor:
+            graph = graph.to(devices[0])
+            if isinstance(offsets, torch.Tensor) and offsets.device.type != "cpu":
+                offsets = offsets.to(devices[0])
         request = cls(
-            weights,
-            batch,
-            sparse,
-            labels,
-            offsets,
-            None,
-            None,
-            method,
-            config,
-            limit,
-            nearest,
-            out,
-            options,
+            weights=None if is_sparse_graph or in_rows else graph,
+            batch=batch,
+            graph=sparse,
+            matrix=matrix,
+            in_rows=in_rows,
+            devices=devices,
+            labels=labels,
+            offsets=offsets,
+            sources=None,
+            targets=None,
+            method=method,
+            config=config,
+            limit=limit,
+            nearest=nearest,
+            out=None if overwrite else out,  # type: ignore[arg-type]  # a list is the weights
+            options=options,
+            memory=budget,
+            checkpoint=kept,
+            name=name,
         )
         if nearest or sources is not None:
             request = request._with_sources(sources, targets)
         elif limit is not None or targets is not None:
             option = "limit" if limit is not None else "targets"
             raise InputError(f"`{option}` needs `sources`, but there are none; name them.")
-        # Planning refuses packed graphs that are no tensor.
-        if out is not None and (sparse_graph_given or isinstance(graph, torch.Tensor)):
+        # Planning refuses packed graphs that are no tensor, and what blocks of rows do not take.
+        if request.out is not None and not in_rows and (is_sparse_graph or is_tensor):
             request._check_out()
         return request
 
@@ -188,7 +260,7 @@ class Request:
         return dataclasses.replace(self, sources=vertices, targets=columns, limit=limit)
 
     def _check_out(self) -> None:
-        """Refuse a tensor of another shape, dtype or device, and a file that cannot be written."""
+        """Refuse a tensor of another shape or dtype, and a file that cannot be written."""
         if not isinstance(self.out, torch.Tensor):
             path, extension = check_output(
                 to_path(self.out, "out", or_tensor=True), DISTANCE_FORMATS
@@ -200,14 +272,14 @@ class Request:
                     f"{path.name}; give a tensor{', or write .npy' if dimensions == 3 else ''}."
                 )
             return
-        expected = self.shape, self.dtype, self.device
-        given = tuple(self.out.shape), self.out.dtype, self.out.device
-        if given != expected or self.out.layout != torch.strided or self.out.requires_grad:
-            shape, dtype, device = expected
+        expected = self.shape, self.dtype
+        given, has = (tuple(self.out.shape), self.out.dtype), " with a gradient"
+        has = has * self.out.requires_grad + " on the device meta" * self.out.is_meta
+        if given != expected or self.out.layout != torch.strided or has:
             raise InputError(
-                f"`out` must be a dense tensor {shape} of {dtype_name(dtype)} on {device} without "
-                f"a gradient, but is {given[0]} of {dtype_name(given[1])} on {given[2]}; make one "
-                "with torch.empty."
+                f"`out` must be a dense tensor {expected[0]} of {dtype_name(expected[1])} in "
+                f"memory without a gradient, but is {shown(self.out)}{has}; make one with "
+                "torch.empty."
             )
         check_writable(self.out, "out")
 
@@ -279,16 +351,18 @@ _ROWS = ("sources", "limit")
 # What does not go with each argument, and why.
 _EXCLUSIVE: dict[str, tuple[tuple[str, ...], str]] = {
     "offsets": (
-        (*_ROWS, "sizes", "directed", "dtype", "overwrite", "method", "a sparse graph"),
+        (*_ROWS, "sizes", "directed", "dtype", "out=graph", "method", "a sparse graph"),
         "which are those of packed graphs, solved whole by dense methods",
     ),
     "sizes": ((*_ROWS, "method", "a sparse graph"), "which are those of dense graphs"),
-    "overwrite": (
-        (*_ROWS, "directed", "dtype", "out", "method", "a sparse graph"),
+    "out=graph": (
+        (*_ROWS, "directed", "dtype", "method", "a sparse graph"),
         "which solves all rows in the memory of dense weights",
     ),
     "check=False": ((*_ROWS, "method", "a sparse graph"), "which is for dense methods"),
 }
+# What does not go with blocks of rows.
+_NOT_IN_ROWS = (*_ROWS, "sizes", "offsets", "directed", "dtype", "check")
 
 
 def _refuse_combinations(given: set[str]) -> None:
@@ -297,11 +371,143 @@ def _refuse_combinations(given: set[str]) -> None:
         if option not in given:
             continue
         for other in sorted(given):
-            if other.split("=")[0] in others:
+            if other in others or other.split("=")[0] in others:
                 raise InputError(
                     f"`{other}` must not be given with `{option}`, {because}; leave one of them "
                     "out."
                 )
+
+
+def _refuse_in_rows(given: set[str], method: str, in_rows: str) -> None:
+    """Refuse what blocks of rows do not take."""
+    wrong = sorted(name for name in given if name.split("=")[0] in _NOT_IN_ROWS)
+    if method != "auto":
+        wrong.append("method")
+    if wrong:
+        raise InputError(
+            f"`{wrong[0]}` must not be given with {in_rows}, where one whole dense matrix is "
+            "solved in blocks of rows; leave one of them out."
+        )
+
+
+def _in_rows_because(
+    graph: Any,
+    devices: tuple[torch.device, ...],
+    out: object,
+    memory: int | None,
+    checkpoint: Checkpoint | None,
+) -> str:
+    """Return why a graph is solved in blocks of rows, as the end of a sentence; "" if it is not."""
+    reasons = {
+        "weights in a file": isinstance(graph, NpyFile),
+        "weights in blocks": isinstance(graph, tuple),
+        "several devices": len(devices) > 1,
+        "`memory`": memory is not None,
+        "`checkpoint`": checkpoint is not None,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            return reason
+    if (
+        isinstance(graph, torch.Tensor)
+        and graph.dim() == 2
+        and devices[0].type != "cpu"
+        and (isinstance(out, (str, os.PathLike)) or getattr(out, "is_cpu", False))
+        and not fits_memory(graph.numel() * graph.itemsize, devices[0])
+    ):
+        return "a matrix that its device does not hold"
+    return ""
+
+
+def _home_of(graph: Any) -> tuple[torch.device, ...]:
+    """Return where a graph is, a device for each of several blocks of rows."""
+    parts = graph if isinstance(graph, tuple) else (graph,)
+    return tuple(getattr(part, "device", torch.device("cpu")) for part in parts)
+
+
+def _are_blocks(graph: object) -> bool:
+    """Return whether a graph is a matrix in blocks of rows."""
+    return isinstance(graph, (list, tuple)) and any(isinstance(x, torch.Tensor) for x in graph)
+
+
+def _is_in_place(out: object, graph: Any) -> bool:
+    """Return whether distances are to replace the weights.
+
+    Raises:
+        InputError: they share memory, but are not the same tensor.
+    """
+    if isinstance(graph, NpyFile):
+        is_path = isinstance(out, (str, os.PathLike)) and bool(str(out))
+        return is_path and Path(out).exists() and Path(out).samefile(graph.path)  # type: ignore[arg-type]
+    if isinstance(graph, tuple) and isinstance(out, (list, tuple)):
+        return len(out) == len(graph) and all(map(_is_in_place, out, graph))
+    tensors = [x for x in (out, graph) if isinstance(x, torch.Tensor)]
+    if len(tensors) < 2 or any(x.layout != torch.strided for x in tensors):
+        return False
+    if out is graph:
+        return True
+    facts = [(x.data_ptr(), x.shape, x.stride(), x.dtype, x.device) for x in tensors]
+    if facts[0] == facts[1]:
+        return True
+    if overlaps(*tensors):
+        raise InputError(
+            "`out` must be the weights, which it replaces, or share no memory with them, but does; "
+            "give `out` the weights themselves, or another tensor."
+        )
+    return False
+
+
+def _checkpoint_of(value: object) -> Checkpoint | None:
+    """Return where checkpoints go, with an absolute path."""
+    if value is None:
+        return None
+    folder, every = value if isinstance(value, tuple) else Checkpoint(value)  # type: ignore[arg-type]
+    if isinstance(every, bool) or not isinstance(every, (int, float)) or not every >= 0:
+        raise error_for(every, int, float)(
+            "`every` must be a number of seconds that is not negative, but is "
+            f"{shown(every)}; give one."
+        )
+    return Checkpoint(to_path(folder, "checkpoint").absolute(), float(every))
+
+
+def _rows_tensors(graph: Any, name: str) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """Return rows of a matrix, or blocks of them, checked."""
+    if isinstance(graph, tuple):
+        return tuple(_rows_tensor(block, name) for block in graph)
+    return _rows_tensor(graph, name)
+
+
+def _rows_tensor(value: object, name: str) -> torch.Tensor:
+    """Return an argument that is rows (rows, n) of weights.
+
+    Raises:
+        InputError: it is something else, or of a dtype or kind that block rows do not solve.
+    """
+    if is_sparse(value):
+        raise InputTypeError(
+            f"`{name}` must be dense weights to be solved in blocks of rows, but is "
+            f"{shown(value)}; give rows of prepare(graph, order='none').dense()."
+        )
+    tensor = check_tensor(value, name)
+    is_bool = tensor.dtype == torch.bool
+    remedy = f"give torch.where({name}, 1.0, torch.inf)" if is_bool else None
+    check_dtype(tensor, name, DTYPES, remedy)
+    if tensor.dim() != 2:
+        raise InputError(
+            f"`{name}` must be rows of one matrix, (rows, n), but has shape "
+            f"{tuple(tensor.shape)}; give a tensor of two dimensions."
+        )
+    if tensor.requires_grad:
+        raise InputError(
+            f"`{name}` must not require a gradient, which a solve of block rows does not compute; "
+            "give its .detach()."
+        )
+    if tensor.is_neg():
+        raise InputError(
+            f"`{name}` must hold its values, but is a view with torch's negative bit; give its "
+            ".resolve_neg()."
+        )
+    return tensor
 
 
 def _refuse_conversion(graph: torch.Tensor) -> None:

@@ -1,7 +1,9 @@
 """What a solve returns."""
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -10,6 +12,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.cycles.search import NegativeCycle
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.labels import Labels
+from tri_apsp.messages import shown
 from tri_apsp.paths.following import Paths, find_next_hops, find_paths
 from tri_apsp.plan import Plan
 from tri_apsp.semirings import minus_infinity, no_edge
@@ -49,6 +52,8 @@ class Result:
         targets: (len(targets),) of int64 on the CPU, the vertices of the columns; None: every one.
         labels: what the graph calls each vertex, if it was read from a file; None: it is dense
             weights, or packed.
+        blocks: of several devices without `out`, the results of the rows on each, whose `sources`
+            are its vertices; `distances` then raises. Else ().
 
     Source:
         Predecessors: Malison, Graph Algorithms on Graphical Processing Units, section 5.2.2.
@@ -72,6 +77,30 @@ class Result:
     nearest: torch.Tensor | None = None
     targets: torch.Tensor | None = None
     labels: Labels | None = None
+    blocks: tuple["Result", ...] = ()
+
+    @classmethod
+    def in_blocks(cls, blocks: Sequence["Result"]) -> "Result":
+        """Return the result of the rows of several devices, which keep them."""
+        first = dataclasses.replace(
+            blocks[0], predecessors=None, sources=None, blocks=tuple(blocks)
+        )
+        object.__delattr__(first, "distances")
+        return first
+
+    def __getattr__(self, name: str) -> Any:
+        """Say where distances in blocks are."""
+        if name == "distances":
+            raise AttributeError(
+                "the distances are in blocks, on several devices; read those of each of `blocks`, "
+                "or give `out`."
+            )
+        raise AttributeError(f"a result has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        """Show the plan and the shape, not the values."""
+        what = f"{len(self.blocks)} blocks" if self.blocks else shown(self.distances)
+        return f"Result({what}, {self.plan!r})"
 
     @property
     def method(self) -> str:

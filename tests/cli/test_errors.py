@@ -37,7 +37,7 @@ ARRAY = "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n"
         ("g.gr", FIVE, "--dtype int8", BAD_INPUT, ["int8", "float32", "int16"]),
         ("g.gr", FIVE, "--engine fpga", BAD_INPUT, ["fpga", "cpu", "portable"]),
         ("g.gr", FIVE, "--device tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
-        ("g.gr", FIVE, "--devices cpu,tpu", BAD_INPUT, ["names of devices", "'tpu'; give"]),
+        ("g.gr", FIVE, "--devices cpu,tpu", BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
         ("g.gr", FIVE, "--every 3", BAD_INPUT, ["--every needs --checkpoint"]),
         ("g.gr", FIVE, "--checkpoint state --every -3", BAD_INPUT, ["--every must be a number"]),
         ("g.gr", FIVE, "--memory 1", FAILED, ["may take 1 byte; raise --memory"]),

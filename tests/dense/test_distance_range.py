@@ -51,7 +51,7 @@ def test_the_longest_distance_that_fits(dtype: torch.dtype, method: str, extra: 
     assert torch.equal(too_long, before)
     with pytest.raises(DistanceRangeError):
         tri_apsp.shortest_paths(
-            too_long, method=method, config=cases.config_for(method, SMALL), overwrite=True
+            too_long, method=method, config=cases.config_for(method, SMALL), out=too_long
         )
 
 
@@ -160,7 +160,7 @@ def test_a_negative_cycle_is_found_where_integers_would_have_wrapped(
     cycle = caught.value.vertices
     assert len(set(cycle)) == len(cycle) >= 1
     with pytest.raises(NegativeCycleError):
-        tri_apsp.shortest_paths(weights, method=method, overwrite=True)
+        tri_apsp.shortest_paths(weights, method=method, out=weights)
 
 
 def test_a_path_too_negative_is_no_negative_cycle() -> None:
@@ -186,7 +186,7 @@ def test_a_float_distance_that_overflows_is_not_passed_off_as_unreachable(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize(
     "options", [{}, {"method": "squaring"}, {"negative_cycles": "mark"}], ids=str
-)
+)  # a dense method refuses; "auto" goes on with one of sparse graphs
 def test_a_float_that_paths_may_take_below_the_range_is_refused(
     dtype: torch.dtype, options: Any
 ) -> None:
@@ -194,10 +194,15 @@ def test_a_float_that_paths_may_take_below_the_range_is_refused(
     assert (
         tri_apsp.shortest_paths(path(dtype, least, least), **options).distances[0, 2] == 2 * least
     )
+    weights = path(dtype, 1.1 * least, 1)
     with pytest.raises(
         DistanceRangeError, match=r"weights must be at least -.* for n = 3, .* but one is -"
     ):
-        tri_apsp.shortest_paths(path(dtype, 1.1 * least, 1), **options)
+        tri_apsp.shortest_paths(weights, **{"method": "kleene"} | options)
+    if "method" not in options:
+        found = tri_apsp.shortest_paths(weights, **options)
+        assert found.distances[0, 2] == weights[0, 1] + 1
+        assert found.plan.way == "sparse"
 
 
 class TestMinPlus:

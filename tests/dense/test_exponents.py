@@ -279,7 +279,7 @@ class TestCalls:
         last.clamp_(min=0)
         sums = found.distances.gather(1, last) + weights.gather(0, last)
         assert torch.equal(sums[other], found.distances[other])
-        overwritten = tri_apsp.shortest_paths(weights, overwrite=True)
+        overwritten = tri_apsp.shortest_paths(weights, out=weights)
         assert overwritten.exponents
         assert torch.equal(overwritten.distances, found.distances)
 

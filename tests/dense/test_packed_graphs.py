@@ -217,7 +217,6 @@ class TestErrors:
         [
             ({"sizes": torch.tensor([2, 3])}, "`sizes` must not be given with `offsets`"),
             ({"sources": [0]}, "`sources` must not be given with `offsets`"),
-            ({"overwrite": True}, "must not be given with"),
             ({"dtype": torch.float64}, "`dtype` must not be given with `offsets`"),
             ({"method": "johnson"}, "must not be given with `offsets`"),
             ({"negative_cycles": "mark", "check": False}, "check=False was given"),

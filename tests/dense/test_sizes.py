@@ -88,7 +88,9 @@ def test_each_graph_is_solved_as_if_alone(
     expected = solved_alone(weights, sizes)
     for check in (True,) if negative else (True, False):
         given = weights.clone()
-        result = tri_apsp.shortest_paths(given, sizes=sizes, overwrite=overwrite, check=check)
+        result = tri_apsp.shortest_paths(
+            given, sizes=sizes, out=given if overwrite else None, check=check
+        )
         assert torch.equal(result.distances, expected)
         assert (result.distances is given) == overwrite
         assert overwrite or same_bits(given, weights)
@@ -117,7 +119,7 @@ def test_any_strides(layout: Callable[[torch.Tensor], torch.Tensor], overwrite: 
     plain, sizes = pad(graphs(negative=True), N, torch.float32, NAN)
     weights = layout(plain)
     assert same_bits(weights, plain)
-    result = tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite)
+    result = tri_apsp.shortest_paths(weights, sizes=sizes, out=weights if overwrite else None)
     assert torch.equal(result.distances, solved_alone(plain, sizes))
     assert (result.distances is weights) == overwrite
     assert overwrite or same_bits(weights, plain)
@@ -139,7 +141,9 @@ def test_sizes_of_either_dtype_with_any_stride(dtype: torch.dtype, check: bool) 
 def test_no_vertices(shape: tuple[int, int], overwrite: bool) -> None:
     batch, n = shape
     weights, sizes = torch.full((batch, n, n), NAN), torch.zeros(batch, dtype=torch.int32)
-    found = tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite).distances
+    found = tri_apsp.shortest_paths(
+        weights, sizes=sizes, out=weights if overwrite else None
+    ).distances
     assert torch.equal(found, torch.full((batch, n, n), INF))
 
 
@@ -173,7 +177,8 @@ def test_large_batches(
     weights, sizes = mostly_garbage(shape, dtype, garbage)
     expected = solved_alone(weights, sizes)
     assert torch.equal(
-        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite).distances, expected
+        tri_apsp.shortest_paths(weights, sizes=sizes, out=weights if overwrite else None).distances,
+        expected,
     )
 
 
@@ -226,7 +231,7 @@ def test_bad_values_in_a_graph(
     weights[1, 2, column] = value
     before = weights.clone()
     with pytest.raises(error, match=message):
-        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite)
+        tri_apsp.shortest_paths(weights, sizes=sizes, out=weights if overwrite else None)
     assert same_bits(weights, before)
 
 
@@ -241,10 +246,11 @@ def test_a_long_edge_beside_a_negative_one(overwrite: bool, shape: tuple[int, in
     weights[1, :size, :size] = 8192
     weights[1, 0, 1] = -1
     before = weights.clone()
-    tri_apsp.shortest_paths(weights.clone(), sizes=sizes, overwrite=overwrite)
+    copy = weights.clone()
+    tri_apsp.shortest_paths(copy, sizes=sizes, out=copy if overwrite else None)
     weights[1, 1, 2] = before[1, 1, 2] = 8193
     with pytest.raises(DistanceRangeError, match="but one is 8193"):
-        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite)
+        tri_apsp.shortest_paths(weights, sizes=sizes, out=weights if overwrite else None)
     assert torch.equal(weights, before)
 
 
@@ -265,7 +271,9 @@ def test_a_negative_cycle_says_which_graph(
     padded, sizes = pad(parts, 20, dtype, garbage)
     before = padded.clone()
     with pytest.raises(NegativeCycleError, match="graph 3") as caught:
-        tri_apsp.shortest_paths(padded, sizes=sizes, overwrite=overwrite, config=SMALL)
+        tri_apsp.shortest_paths(
+            padded, sizes=sizes, out=padded if overwrite else None, config=SMALL
+        )
     assert caught.value.batch == 3
     assert max(caught.value.vertices) < 12
     if not overwrite:
@@ -295,7 +303,7 @@ def test_distances_out_of_range(overwrite: bool, method: str, steps: list[int]) 
     config = cases.config_for(method, SMALL)
     with pytest.raises(errors):
         tri_apsp.shortest_paths(
-            weights, sizes=sizes, method=method, config=config, overwrite=overwrite
+            weights, sizes=sizes, method=method, config=config, out=weights if overwrite else None
         )
 
 
@@ -356,7 +364,9 @@ def refused(
 ) -> None:
     before = weights.clone()
     with pytest.raises(InputError, match=message) as caught:
-        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite, check=check)  # type: ignore[arg-type]
+        tri_apsp.shortest_paths(
+            weights, sizes=sizes, out=weights if overwrite else None, check=check
+        )  # type: ignore[arg-type]
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
     assert torch.equal(weights, before)
@@ -370,7 +380,10 @@ class TestOnTheGpu:
         self, dtype: torch.dtype, garbage: float, overwrite: bool
     ) -> None:
         weights, sizes = pad(graphs(negative=True), N, dtype, garbage)
-        result = tri_apsp.shortest_paths(weights.cuda(), sizes=sizes.cuda(), overwrite=overwrite)
+        given = weights.cuda()
+        result = tri_apsp.shortest_paths(
+            given, sizes=sizes.cuda(), out=given if overwrite else None
+        )
         assert torch.equal(result.distances.cpu(), solved_alone(weights, sizes))
 
     @pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
@@ -395,8 +408,9 @@ class TestOnTheGpu:
             tri_apsp.Config(engine=engine),
             tri_apsp.Config(engine=engine, block_size=2, cutoff=2),
         ):
+            given = weights.clone()
             found = tri_apsp.shortest_paths(
-                weights.clone(), sizes=many, config=config, overwrite=overwrite
+                given, sizes=many, config=config, out=given if overwrite else None
             )
             assert torch.equal(found.distances.cpu(), expected)
 

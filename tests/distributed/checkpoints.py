@@ -7,7 +7,9 @@ from concurrent.futures import wait
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from tri_apsp import planning
 from tri_apsp.distributed.checkpoint import Checkpoints
+from tri_apsp.request import Request
 
 poll = Checkpoints.poll
 
@@ -31,3 +33,9 @@ def interrupted(count: int) -> Iterator[None]:
 
     with patch.object(Checkpoints, "poll", poll_until):
         yield
+
+
+def solve(weights, progress=None, **options):
+    """As shortest_paths, with a function that receives the share that is done."""
+    request = Request.of(weights, **options)
+    return planning.run(request, planning.plan_of(request), progress=progress)

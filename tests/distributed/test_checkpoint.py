@@ -11,13 +11,13 @@ import cases
 import numpy as np
 import pytest
 import torch
-from distributed.checkpoints import at_each_block, interrupted
+from distributed.checkpoints import at_each_block, interrupted, solve
 from distributed.ranks import FORKSERVER, use_one_thread
 
 import tri_apsp
+from tri_apsp import Checkpoint
 from tri_apsp.distributed.checkpoint import Checkpoints
 from tri_apsp.distributed.device_rows import ResidentRows
-from tri_apsp.distributed.devices import solve_on_devices
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.graphs.npy_file import FileLock, NpyFile
 
@@ -41,14 +41,13 @@ def solve_until_killed(weights, folder, ranks, steps, memory):
             os.kill(os.getpid(), signal.SIGKILL)
 
     Checkpoints.poll = at_each_block
-    solve_on_devices(
+    solve(
         weights,
-        [torch.device("cpu")] * ranks,
+        progress,
+        device=["cpu"] * ranks,
         out=torch.empty_like(weights) if memory else None,
         memory=memory,
-        checkpoint=folder,
-        every=0,
-        progress=progress,
+        checkpoint=Checkpoint(folder, every=0),
     )
 
 
@@ -70,14 +69,16 @@ def begun(tmp_path):
     def begin(weights):
         folder = tmp_path / "state"
         with interrupted(2), pytest.raises(KeyboardInterrupt):
-            tri_apsp.shortest_paths(weights, device="cpu", checkpoint=folder, every=0)
+            tri_apsp.shortest_paths(weights, checkpoint=Checkpoint(folder, every=0))
         return folder
 
     return begin
 
 
 def resumed(weights, folder, ranks):
-    return tri_apsp.shortest_paths(weights, devices=["cpu"] * ranks, checkpoint=folder, every=1e6)
+    checkpoint = Checkpoint(folder, every=1e6)
+    found = tri_apsp.shortest_paths(weights, device=["cpu"] * ranks, checkpoint=checkpoint)
+    return found.blocks or (found,)
 
 
 def check_killed(graph, folder, seed):
@@ -129,7 +130,7 @@ def test_a_negative_cycle_is_found_again(tmp_path, monkeypatch, vertex):
     weights[vertex, vertex + 1], weights[vertex + 1, vertex] = 1, -2
     for _ in range(2):
         with pytest.raises(tri_apsp.NegativeCycleError):
-            tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
+            tri_apsp.shortest_paths(weights, checkpoint=Checkpoint(tmp_path, every=0))
 
 
 def damage(path, place=None):
@@ -221,7 +222,7 @@ def test_files_of_others(graph, tmp_path):
     np.save(other, weights.numpy())
     for given in (weights, other):
         with pytest.raises(tri_apsp.InputError, match=r"files are of checkpoints, but .*state-0"):
-            tri_apsp.shortest_paths(given, device="cpu", checkpoint=tmp_path, every=0)
+            tri_apsp.shortest_paths(given, checkpoint=Checkpoint(tmp_path, every=0))
     assert np.array_equal(np.load(other), weights.numpy())
     out = tmp_path / "state" / "state-0.npy"
     out.parent.mkdir()
@@ -263,7 +264,7 @@ def test_overwritten_files_have_no_checkpoint(graph, tmp_path):
     path = tmp_path / "weights.npy"
     np.save(path, graph[0].numpy())
     with pytest.raises(tri_apsp.InputError, match="`checkpoint` needs weights"):
-        tri_apsp.shortest_paths(str(path), checkpoint=tmp_path, overwrite=True)
+        tri_apsp.shortest_paths(str(path), checkpoint=tmp_path, out=path)
 
 
 def test_two_solves(graph, tmp_path):
@@ -271,15 +272,15 @@ def test_two_solves(graph, tmp_path):
     weights, out, state = graph[0], tmp_path / "d.npy", tmp_path / "state"
     held = FileLock("out", tmp_path / "d.npy.part", "")
     with pytest.raises(tri_apsp.InputError, match=r"`out` must be a path that no other solve wri"):
-        tri_apsp.shortest_paths(weights, device="cpu", out=out)
+        tri_apsp.shortest_paths(weights, memory=1 << 30, out=out)
     assert (tmp_path / "d.npy.part").exists()
     held.release()
     state.mkdir()
     held = FileLock("checkpoint", state, "")
     with pytest.raises(tri_apsp.InputError, match=r"`checkpoint` must be a path that no other sol"):
-        tri_apsp.shortest_paths(weights, device="cpu", checkpoint=state, out=out)
+        tri_apsp.shortest_paths(weights, checkpoint=state, out=out)
     held.release()
-    tri_apsp.shortest_paths(weights, device="cpu", checkpoint=state, out=out)
+    tri_apsp.shortest_paths(weights, checkpoint=state, out=out)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npy", "state"]
 
 
@@ -293,7 +294,7 @@ def test_a_solve_does_not_wait_for_its_last_checkpoint(graph, tmp_path, monkeypa
 
     monkeypatch.setattr(NpyFile, "sync", sync)
     weights, expected = graph
-    found = tri_apsp.shortest_paths(weights, device="cpu", checkpoint=tmp_path, every=0)
+    found = tri_apsp.shortest_paths(weights, checkpoint=Checkpoint(tmp_path, every=0))
     assert begun.wait(60)
     assert not ended.is_set()
     may_end.set()
@@ -305,7 +306,7 @@ def test_marking_goes_on_from_a_checkpoint(graph, tmp_path):
     """The solve that finds the cycle is the first of two."""
     weights = graph[0].clone()
     weights[-2, -1], weights[-1, -2] = 1, -2
-    call = {"negative_cycles": "mark", "checkpoint": tmp_path, "every": 0}
+    call = {"negative_cycles": "mark", "checkpoint": Checkpoint(tmp_path, every=0)}
     with interrupted(2), pytest.raises(KeyboardInterrupt):
         tri_apsp.shortest_paths(weights, device="cpu", **call)
     found = tri_apsp.shortest_paths(weights, device="cpu", **call)

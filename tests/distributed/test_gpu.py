@@ -13,7 +13,7 @@ from distributed.ranks import Ranks
 import tri_apsp
 from tri_apsp import distributed
 from tri_apsp.dense.exponents import with_exponents_threshold
-from tri_apsp.distributed import run
+from tri_apsp.distributed import plan, run
 
 N = 1531  # not a multiple of anything
 DTYPES = [torch.float32, torch.int16]
@@ -70,8 +70,7 @@ def test_marking_and_checkpoints_on_one_gpu(tmp_path):
             weights,
             device="cuda",
             negative_cycles="mark",
-            checkpoint=tmp_path,
-            every=0,
+            checkpoint=tri_apsp.Checkpoint(tmp_path, every=0),
             **options,
         )
         assert torch.equal(result.distances.cpu(), expected)
@@ -81,11 +80,12 @@ def test_marking_and_checkpoints_on_one_gpu(tmp_path):
 @pytest.mark.parametrize(("spare", "of_host"), [(1 << 30, 0), (0, 1 << 30), (0, 0)])
 def test_goes_on_from_a_checkpoint_on_one_gpu(spare, of_host, tmp_path, monkeypatch):
     """Which is copied on the GPU first, or to the host, or written while the solve waits."""
-    monkeypatch.setattr(run, "spare_memory", lambda device, ranks: of_host)
+    for module in plan, run:
+        monkeypatch.setattr(module, "spare_memory", lambda device, ranks: of_host)
     weights, expected = graph_of(cases.random_graph, torch.float32, 2 * N)  # of six pivot blocks
     rows = weights.cuda()
     memory = tri_apsp.select(rows, device="cuda", checkpoint=tmp_path).memory + spare
-    call = {"device": "cuda", "memory": memory, "checkpoint": tmp_path, "every": 0}
+    call = {"device": "cuda", "memory": memory, "checkpoint": tri_apsp.Checkpoint(tmp_path, 0)}
     with interrupted(1), pytest.raises(KeyboardInterrupt):
         tri_apsp.shortest_paths(rows, **call)
     result = tri_apsp.shortest_paths(weights, **call)  # the same graph, on the CPU
@@ -98,19 +98,20 @@ def test_goes_on_from_a_checkpoint_on_one_gpu(spare, of_host, tmp_path, monkeypa
 def test_on_two_gpus(dtype):
     weights, expected = graph_of(cases.negative_graph, dtype)
     devices = ["cuda:0", "cuda:1"]
-    results = tri_apsp.shortest_paths(weights, devices=devices)
+    results = tri_apsp.shortest_paths(weights, device=devices).blocks
     assert [str(result.distances.device) for result in results] == devices
     assert torch.equal(torch.cat([result.distances.cpu() for result in results]), expected)
     out = torch.empty_like(weights)
-    tri_apsp.shortest_paths(weights, devices="all", out=out, memory=MEMORY)
+    tri_apsp.shortest_paths(weights, device="all", out=out, memory=MEMORY)
     assert torch.equal(out, expected)
-    plan = tri_apsp.select(weights, devices=devices, out=out, memory=MEMORY)
+    plan = tri_apsp.select(weights, device=devices, out=out, memory=MEMORY)
     assert min(plan.expected.shares.values()) > 0
     blocks = [part.to(device) for part, device in zip(weights.split(800), devices, strict=True)]
-    tri_apsp.shortest_paths(blocks, devices=devices, overwrite=True)
+    tri_apsp.shortest_paths(blocks, device=devices, out=blocks)
     assert torch.equal(torch.cat([block.cpu() for block in blocks]), expected)
-    with pytest.raises(tri_apsp.InputError, match="`overwrite` needs weights that are where they"):
-        tri_apsp.shortest_paths(weights.cuda(), devices=devices, overwrite=True)
+    rows = weights.cuda()
+    with pytest.raises(tri_apsp.InputError, match="`out` must not be weights that lie elsewhere"):
+        tri_apsp.shortest_paths(rows, device=devices, out=rows)
 
 
 def solved(weights, cuts):

@@ -17,13 +17,12 @@ from tri_apsp.arguments import DenseBatch
 from tri_apsp.configs import default_config
 from tri_apsp.distributed import predecessors as module
 from tri_apsp.distributed import run
-from tri_apsp.distributed.devices import solve_on_devices
 from tri_apsp.distributed.process_group import ProcessGroup
 from tri_apsp.distributed.rows import TensorRows
 from tri_apsp.distributed.threads import run_ranks
 from tri_apsp.engines import MatrixSpec
 from tri_apsp.paths.predecessors import find_predecessors
-from tri_apsp.plan import Options
+from tri_apsp.request import Request
 from tri_apsp.value_range import ValueRange, value_range
 
 SPLITS = {
@@ -139,11 +138,11 @@ def solved(
 ) -> tuple[tri_apsp.Result, ...]:
     """Return the results of ranks with so many rows."""
     parts = weights.split(list(counts))
-    options = Options(predecessors=True, **options)
 
     def solve(ranks):
-        request = run.BlockRowRequest(weights.device, options=options)
-        return run.solve_rows(ranks, TensorRows(parts[ranks.rank]), None, request)
+        own = parts[ranks.rank]
+        request = Request.of(own, predecessors=True, in_rows="a test", **options)
+        return run.solve_rows(ranks, TensorRows(own), None, request, own.device)
 
     return run_ranks([weights.device] * len(counts), solve)
 
@@ -209,21 +208,19 @@ def test_devices_and_files(tmp_path):
     weights = cases.tensor(cases.random_graph(300, low=0), torch.int32)
     expected = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
     for out in (None, tmp_path / "distances.npy"):
-        found = solve_on_devices(
-            weights.T.contiguous().T,
-            [torch.device("cpu")] * 3,
-            out=out,
-            options=Options(predecessors=True),
+        found = tri_apsp.shortest_paths(
+            weights.T.contiguous().T, device=["cpu"] * 3, out=out, predecessors=True
         )
-        assert torch.equal(torch.cat([each.predecessors for each in found]), expected)
+        parts = [each.predecessors for each in found.blocks or [found]]
+        assert torch.equal(torch.cat(parts), expected)
 
 
 def solved_by_processes(weights: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
     """Return the predecessors of this process."""
     with ProcessGroup() as ranks:
-        request = run.BlockRowRequest(weights.device, options=Options(predecessors=True))
-        rows = TensorRows(weights.split(list(counts))[ranks.rank])
-        return run.solve_rows(ranks, rows, None, request).predecessors
+        own = weights.split(list(counts))[ranks.rank]
+        request = Request.of(own, predecessors=True, in_rows="a test")
+        return run.solve_rows(ranks, TensorRows(own), None, request, own.device).predecessors
 
 
 def test_processes(ranks):
@@ -241,12 +238,8 @@ def test_processes(ranks):
 def test_streamed_rows_are_refused():
     weights = torch.rand(300, 300)
     with pytest.raises(InputError, match="needs rows that stay on their devices, but 300 rows"):
-        solve_on_devices(
-            weights,
-            [torch.device("cpu")],
-            out=torch.empty(300, 300),
-            memory=200_000,
-            options=Options(predecessors=True),
+        tri_apsp.shortest_paths(
+            weights, out=torch.empty(300, 300), memory=200_000, predecessors=True
         )
 
 

@@ -242,7 +242,7 @@ class TestStridesBeyondInt32:
             )
             expected = tri_apsp.shortest_paths(graph).distances
             assert torch.equal(tri_apsp.shortest_paths(view).distances, expected)
-            assert tri_apsp.shortest_paths(view, overwrite=True).distances is view
+            assert tri_apsp.shortest_paths(view, out=view).distances is view
         assert torch.equal(view, expected)
         assert (wide[:, :3] == no_edge(torch.int16)).all()
         assert (wide[:, 73:] == no_edge(torch.int16)).all()

@@ -277,7 +277,7 @@ class TestOnTheGpu:
             assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout)) == 1
             assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout, check=False)) == 0
         copy = weights.clone()
-        assert waits(lambda: tri_apsp.shortest_paths(copy, overwrite=True)) == 2
+        assert waits(lambda: tri_apsp.shortest_paths(copy, out=copy)) == 2
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
     @pytest.mark.parametrize("connected", [True, False], ids=["connected", "two components"])

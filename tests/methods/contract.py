@@ -170,11 +170,11 @@ class MethodContract(SolveContract):
         plain = cases.tensor(weights, dtype, self.device)
         padded = plain.new_full((n, n + 7), -9)[:, 3 : n + 3].copy_(plain)
         for tensor in (plain, plain.T.contiguous().T, padded):
-            assert self.solve(tensor, method, overwrite=True).distances is tensor
+            assert self.solve(tensor, method, out=tensor).distances is tensor
             cases.assert_distances(tensor, weights)
         cyclic = cases.tensor(cases.negative_cycle(n, 2)[0], dtype, self.device)
         with pytest.raises(NegativeCycleError) as caught:
-            self.solve(cyclic, method, overwrite=True)
+            self.solve(cyclic, method, out=cyclic)
         assert caught.value.vertices
 
     def test_predecessors_lead_to_every_source(self, method: str) -> None:

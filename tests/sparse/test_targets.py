@@ -164,8 +164,8 @@ def test_both_directions(dtype: torch.dtype) -> None:
     assert torch.equal(weights, given)
     hops = tri_apsp.hops(tri_apsp.prepare(weights, directed=False))
     assert torch.equal(hops, hops.T)
-    with pytest.raises(InputError, match="`directed=False` must not be given with `overwrite`"):
-        tri_apsp.shortest_paths(weights, directed=False, overwrite=True)
+    with pytest.raises(InputError, match="`directed=False` must not be given with `out=graph`"):
+        tri_apsp.shortest_paths(weights, directed=False, out=weights)
 
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)

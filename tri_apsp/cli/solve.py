@@ -32,15 +32,13 @@ from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json, byte_count
 from tri_apsp.console.output import amount, print_result
 from tri_apsp.dense.plan import DensePlan
-from tri_apsp.device import resolve
-from tri_apsp.distributed.arguments import EVERY
-from tri_apsp.distributed.devices import as_one, devices_of, solve_on_devices
+from tri_apsp.device import resolve, resolve_all
 from tri_apsp.distributed.plan import BlockRowPlan
 from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import DenseGraph, SparseGraph, integer_limit, warn_of_rounding
 from tri_apsp.memory import fits_memory, require_memory
 from tri_apsp.messages import counted
-from tri_apsp.plan import Options, Progress
+from tri_apsp.plan import Checkpoint, Progress
 from tri_apsp.planning import plan_of
 from tri_apsp.planning import run as solve
 from tri_apsp.progress import progress_bar
@@ -91,9 +89,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     several.add_argument(
         "--every",
         type=float,
-        default=EVERY,
         metavar="S",
-        help=f"seconds between two checkpoints, which needs --checkpoint; default: {EVERY:g}",
+        help="seconds between two checkpoints, which needs --checkpoint; default: 600",
     )
 
 
@@ -110,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
             "--method must not be given with --devices, --memory or --checkpoint, which solve in "
             "blocks of rows; leave it out."
         )
-    if args.checkpoint is None and args.every != EVERY:
+    if args.checkpoint is None and args.every is not None:
         raise InputError("--every needs --checkpoint, but it is not given; name a folder.")
     graph = read(args)
     n, labels = graph.n, graph.labels
@@ -186,13 +183,13 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
-def _devices(args: argparse.Namespace) -> list[torch.device]:
+def _devices(args: argparse.Namespace) -> tuple[torch.device, ...]:
     """Return the devices that the arguments name."""
     if args.devices is None:
-        return [resolve(args.device)]
+        return (resolve(args.device),)
     if args.device != "auto":
         raise InputError("--device must not be given with --devices; leave one of them out.")
-    return devices_of(args.devices)
+    return resolve_all(args.devices)
 
 
 def _dense(graph: AnyGraph, args: argparse.Namespace) -> torch.Tensor:
@@ -218,27 +215,24 @@ def _is_file_of_rows(args: argparse.Namespace) -> bool:
 
 
 def _solve_in_rows(
-    weights: torch.Tensor | SparseGraph, args: argparse.Namespace, devices: list[torch.device]
+    weights: torch.Tensor | SparseGraph, args: argparse.Namespace, devices: tuple[torch.device, ...]
 ) -> Result:
     """Solve in blocks of rows, with the distances on the CPU or in a .npy file."""
     assert isinstance(weights, torch.Tensor)
     out = args.out if _is_file_of_rows(args) else torch.empty_like(weights)
-    options = Options(
-        predecessors=args.predecessors is not None, negative_cycles=args.negative_cycles
+    every = {} if args.every is None else {"every": args.every}
+    request = Request.of(
+        weights,
+        out=out,
+        config=Config(engine=args.engine),
+        predecessors=args.predecessors is not None,
+        negative_cycles=args.negative_cycles,
+        device=devices,
+        memory=args.memory,
+        checkpoint=None if args.checkpoint is None else Checkpoint(args.checkpoint, **every),
     )
     with progress_bar(not args.json) as report:
-        found = solve_on_devices(
-            weights,
-            devices,
-            out=out,
-            config=Config(engine=args.engine),
-            options=options,
-            memory=args.memory,
-            checkpoint=args.checkpoint,
-            every=args.every,
-            progress=report,
-        )
-    return as_one(found, out)
+        return solve(request, plan_of(request), progress=report)
 
 
 def _needs_blocks(weights: torch.Tensor | SparseGraph, args: argparse.Namespace) -> bool:
@@ -299,8 +293,10 @@ def _solve(
         request = Request.of(weights, **options)
         return solve(request, plan_of(request), progress=progress)
     except TooLargeError as error:
+        if not isinstance(weights, torch.Tensor):
+            raise
         try:
-            request = Request.of(weights, overwrite=True, **options)
+            request = Request.of(weights, out=weights, **options)
         except InputError:  # the weights must stay as they are
             raise error from None
         return solve(request, plan_of(request), progress=progress)

@@ -75,7 +75,8 @@ def _all_pairs(
     # memory of the weights.
     in_place = dense and not predecessors and not _has_negative(weights)
     with _errors():
-        result = shortest_paths(weights, overwrite=in_place, predecessors=predecessors)
+        out = weights if in_place else None
+        result = shortest_paths(weights, out=out, predecessors=predecessors)  # type: ignore[arg-type]
     if isinstance(weights, torch.Tensor) and overwrite and not in_place:
         return weights.copy_(result.distances), result.predecessors
     return result.distances, result.predecessors

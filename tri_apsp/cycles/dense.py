@@ -102,7 +102,7 @@ class DenseCycles:
         vertices = (diagonal < 0).nonzero().flatten().tolist()
         if not vertices:  # clamped integers, at padded vertices
             raise_out_of_range(distances.dtype, "a path weighs too little")
-        mark = 'negative_cycles="mark" without overwrite'
+        mark = 'negative_cycles="mark" and another `out`'
         raise NegativeCycleError(
             vertices, self._shown(graphs[0]), graphs=graphs, mark=mark, overwritten=True
         )

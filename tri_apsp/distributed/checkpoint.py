@@ -27,6 +27,7 @@ from tri_apsp.errors import ApspWarning, InputError
 from tri_apsp.graphs.npy_file import LOADING, FileLock, NpyFile
 from tri_apsp.memory import require_disk
 from tri_apsp.messages import file_errors, warn_caller
+from tri_apsp.plan import Checkpoint
 from tri_apsp.semirings import dtype_name
 
 T = TypeVar("T")
@@ -95,8 +96,7 @@ class Checkpoints:
 
     Args:
         ranks: this one and the others, which make the same calls.
-        folder: made if it is not there.
-        every: seconds between two checkpoints.
+        given: the folder, which is made if it is not there, and the seconds between two.
         weights: the rows of this rank.
         first: the vertex of the first of them.
 
@@ -105,10 +105,8 @@ class Checkpoints:
             another solve.
     """
 
-    def __init__(
-        self, ranks: Communicator, folder: Path, every: float, weights: Rows, first: int
-    ) -> None:
-        self._ranks, self._folder, self._every = ranks, folder, every
+    def __init__(self, ranks: Communicator, given: Checkpoint, weights: Rows, first: int) -> None:
+        self._ranks, self._folder, self._every = ranks, Path(given.folder), given.every
         self._first, self._shape, self._dtype = first, weights.shape, weights.dtype
         self._generation, self._number = 0, 0
         self._lock: FileLock | None = None

@@ -1,7 +1,7 @@
 """The rates of this machine that a prediction needs, measured in a part of a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -23,7 +23,7 @@ _CALLS, _LONGEST = 5, 0.05
 
 
 def measure_rates(
-    devices: list[torch.device],
+    devices: Sequence[torch.device],
     weights: Rows,
     config: CompleteConfig,
     *,
@@ -76,7 +76,7 @@ def measure_rates(
 
 
 def measure_host(
-    devices: list[torch.device], weights: HostRows, strip: int, *, in_memory: bool = False
+    devices: Sequence[torch.device], weights: HostRows, strip: int, *, in_memory: bool = False
 ) -> float:
     """Return the bytes of rows per second that a rank reads and writes on the host while all ranks
     do: they, and the copies of their devices, share the bandwidth of its memory.

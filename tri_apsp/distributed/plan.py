@@ -11,18 +11,21 @@ matrix: the memory of the host, or a file, may be much slower than the link to t
 """
 
 import bisect
+import dataclasses
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
-from tri_apsp.configs import CompleteConfig
+from tri_apsp import engines, tuned
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import free_memory
 from tri_apsp.distributed.layout import ROW_MULTIPLE
 from tri_apsp.distributed.model import Prediction
-from tri_apsp.errors import TooLargeError
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.memory import byte_size
-from tri_apsp.plan import Plan
+from tri_apsp.plan import Options, Plan
 
 # Of a pivot block of rows that stay on a device: its share of the rows of a rank, the least and the
 # most rows. On two H200 in float32, 32768 vertices take 1.12 s by 2048, 1.16 by 1024 and 1.21 by
@@ -51,10 +54,93 @@ _ENCODED = 2
 _CLOSED = 1 << 25
 
 
+class RowFacts(NamedTuple):
+    """What a plan of block rows is made from, besides the values of the weights.
+
+    Attributes:
+        counts: the rows of each rank.
+        dtype: of the weights.
+        device: that of a rank.
+        source, target: where the rows are and go: "device", "memory" (of the host) or "file".
+        options: as for shortest_paths.
+        config: fields that replace those of tri_apsp.tuned.
+        memory: the bytes that the solve may take on each device.
+        sharers: the ranks that share the memory of the host.
+        checkpoints: whether they are written.
+        reason: why the rows are in blocks.
+    """
+
+    counts: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    source: str
+    target: str
+    options: Options
+    config: Config | None
+    memory: int
+    sharers: int
+    checkpoints: bool
+    reason: str
+
+    def plan(self, *, nonnegative: bool = True, threshold: int | None = None) -> "BlockRowPlan":
+        """Return the plan for weights of which none is negative, or for any; see BlockRowSolver.
+
+        Raises:
+            TooLargeError: the memory is too small.
+            InputError: predecessors of rows that are streamed.
+        """
+        n, rows, options, on_cpu = (
+            sum(self.counts),
+            max(self.counts),
+            self.options,
+            self.device.type == "cpu",
+        )
+        on_host, has_target = self.source != "device", self.target != "device"
+        is_padded, is_overwritten = (
+            columns_of(n, self.device) != n,
+            options.overwrite and not has_target,
+        )
+        copies = 0  # of the rows of a rank, besides those that are solved
+        if options.predecessors:
+            is_there = self.source != "file" if on_cpu else not on_host
+            # With negative weights, they may be searched in a copy: without the vertices of
+            # negative cycles, or with potentials.
+            copies += not (is_there and nonnegative)
+        if is_padded and (options.predecessors or not (has_target or is_overwritten)):
+            copies += 1
+        if self.checkpoints and on_cpu:
+            copies += 1
+        reserved = copies * self.dtype.itemsize + options.predecessors * torch.int32.itemsize
+        engine = engines.choose(self.device, self.config, self.dtype)
+        call = tuned.call_of(engine, self.device, self.dtype, n=n, nonnegative=nonnegative)
+        plan = plan_block_rows(
+            self.counts,
+            self.dtype,
+            self.device,
+            tuned.config_for_call(call, self.config),
+            memory=self.memory,
+            may_stream=on_host and has_target,
+            in_place=is_overwritten and not is_padded,
+            reserved=reserved * rows * n,
+            nonnegative=nonnegative,
+            threshold=threshold,
+        )
+        if plan.is_streamed and options.predecessors:
+            raise InputError(
+                f"`predecessors` needs rows that stay on their devices, but {rows} rows of {n} "
+                "vertices are streamed; raise `memory`, use more devices, or leave predecessors "
+                "out."
+            )
+        in_memory = plan.is_streamed and self.target == "file"
+        in_memory &= rows * n * self.dtype.itemsize <= spare_memory(self.device, self.sharers)
+        reason = f"{self.reason}; {plan.reason}"
+        return dataclasses.replace(plan, reason=reason, in_memory=in_memory, facts=self)
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlockRowPlan(Plan):
-    """How a matrix is solved in blocks of rows. `tri_apsp.select` returns it with `device`,
-    `devices`, `memory` or `checkpoint`, and for files.
+    """How a matrix is solved in blocks of rows. `tri_apsp.select` returns it for several
+    devices, with `memory` or `checkpoint`, and for files.
 
     Attributes:
         block: the most vertices of a pivot block.
@@ -66,12 +152,13 @@ class BlockRowPlan(Plan):
             measured them, and for no vertices.
         nonnegative: whether no weight is negative.
         threshold: of products by exponents, None: there are none.
+        facts: what it was made from.
         resumed: how many vertices had been pivots in the checkpoint from which the solve went on.
 
     Examples:
         >>> import torch
         >>> import tri_apsp
-        >>> plan = tri_apsp.select(torch.ones(300, 300), devices=["cpu", "cpu"])
+        >>> plan = tri_apsp.select(torch.ones(300, 300), device=["cpu", "cpu"])
         >>> plan.way, plan.block, plan.is_streamed
         ('block rows', 64, False)
     """
@@ -85,6 +172,7 @@ class BlockRowPlan(Plan):
     resumed: int = 0
     nonnegative: bool = field(default=True, repr=False)
     threshold: int | None = field(default=None, repr=False)
+    facts: RowFacts | None = field(default=None, repr=False)
 
     @property
     def is_streamed(self) -> bool:

@@ -8,27 +8,18 @@ import torch
 
 from tri_apsp.arguments import check_flags
 from tri_apsp.configs import Config
-from tri_apsp.device import current, current_gpu, resolve
-from tri_apsp.distributed.arguments import (
-    EVERY,
-    BlockRowRequest,
-    Place,
-    request_of,
-    rows_tensor,
-    target_of,
-    weights_file,
-)
+from tri_apsp.device import current, current_gpu
 from tri_apsp.distributed.communicator import Communicator
 from tri_apsp.distributed.layout import bounds, even_counts
 from tri_apsp.distributed.process_group import Group, group_of
 from tri_apsp.distributed.rows import FileRows, Rows, rows_of_tensor
 from tri_apsp.distributed.run import solve_rows
-from tri_apsp.distributed.target import Target
+from tri_apsp.distributed.target import Target, target_of
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.npy_file import NpyFile
-from tri_apsp.plan import NegativeCycles, Options
+from tri_apsp.plan import Checkpoint, NegativeCycles
 from tri_apsp.progress import progress_bar
+from tri_apsp.request import Place, Request
 from tri_apsp.result import Result
 
 
@@ -39,12 +30,10 @@ def shortest_paths(
     out: Place | None = None,
     device: torch.device | str | None = None,
     config: Config | None = None,
-    overwrite: bool = False,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
     memory: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    every: float = EVERY,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     progress: bool = False,
 ) -> Result:
     """Compute the distances of one graph whose rows are divided among the processes of
@@ -61,27 +50,24 @@ def shortest_paths(
         group: the ranks, a process group or a DeviceMesh of one dimension; None: the default group.
         out: where the distances go: a tensor like `local_rows`, which shares no memory with them;
             or a `.npy` file (n, n), of which each rank writes its rows. While it is not complete it
-            is called NAME.npy.part; then it replaces a file of its name. None: a new tensor on the
-            device.
+            is called NAME.npy.part; then it replaces a file of its name. `local_rows` themselves,
+            or their file: solve in their memory. None: a new tensor on the device.
         device: where this rank computes, "cpu", "cuda" or "cuda:N"; None: where `local_rows` are.
             Rows on the CPU, or in a file, may be solved on a GPU: with `out`, they are streamed
             through it where they are larger than `memory`.
         config: as for `tri_apsp.shortest_paths`; that of rank 0 counts.
-        overwrite: solve in the memory of `local_rows`, or in their file.
         predecessors: as for `tri_apsp.shortest_paths`.
         negative_cycles: as for `tri_apsp.shortest_paths`.
         memory: the bytes that the solve may take on a device; None: what is free. If it differs
             between ranks, the least counts.
-        checkpoint: a folder that all ranks can reach. The solve writes its state there, and goes on
-            from it if it finds one, with any number of ranks. It is emptied once the solve is
-            complete.
-        every: seconds between two checkpoints; needs `checkpoint`.
+        checkpoint: a folder that all ranks can reach, or a `Checkpoint`. The solve writes its state
+            there, and goes on from it if it finds one, with any number of ranks. It is emptied once
+            the solve is complete.
         progress: show a bar on stderr, by rank 0.
 
     Returns:
         The rows of this rank: `Result.sources` are its vertices, and `distances` (rows, n) is `out`
-            if that is a tensor, the rows in its file, `local_rows` with `overwrite`, or a new
-            tensor on the device.
+            if that is a tensor, the rows in its file, or a new tensor on the device.
 
     Raises:
         InputError: rows that do not add up to a square; ranks that differ in n, dtype or kind of
@@ -122,53 +108,49 @@ def shortest_paths(
     """
     with group_of(group, "shortest_paths") as ranks:
 
-        def checked() -> tuple[torch.Tensor | NpyFile, BlockRowRequest]:
+        def checked() -> tuple[Request, torch.device]:
             check_flags(progress=progress)
-            weights: torch.Tensor | NpyFile
-            if isinstance(local_rows, torch.Tensor):
-                weights = rows_tensor(local_rows, "local_rows")
-                place = weights.device
-            else:
-                weights, place = weights_file(local_rows, "local_rows"), torch.device("cpu")
-            if out is not None and not isinstance(out, torch.Tensor):
-                to_path(out, "out", or_tensor=True)
-            options = Options(overwrite, True, predecessors, negative_cycles)
-            own = _device(ranks, device, place)
-            request = request_of(own, config, options, memory, checkpoint, every)
-            return weights, dataclasses.replace(request, name="local_rows")
+            request = Request.of(
+                local_rows,
+                config=config,
+                out=out,
+                predecessors=predecessors,
+                negative_cycles=negative_cycles,
+                device=device,
+                memory=memory,
+                checkpoint=checkpoint,
+                in_rows="rows of several processes",
+                name="local_rows",
+            )
+            home = local_rows.device if isinstance(local_rows, torch.Tensor) else None
+            return request, _device(ranks, request.devices, home)
 
-        weights, request = ranks.together(checked)
+        request, own = ranks.together(checked)
         ranks.require_same(
             {"local_rows": _file_of(local_rows), "out": _file_of(out)},
             rule="the same file on all ranks, or a tensor on each",
             remedy="give all the same absolute path",
         )
+        weights = request.matrix
         if isinstance(weights, NpyFile):
-            counts: Sequence[int] = even_counts(weights.shape[0], ranks.size, request.device.type)
+            counts: Sequence[int] = even_counts(weights.shape[0], ranks.size, own.type)
         else:
+            assert isinstance(weights, torch.Tensor)
             counts = ranks.gather(len(weights))
         first, end = bounds(counts)[ranks.rank]
 
         def opened() -> tuple[Rows, Target | None]:
-            if isinstance(weights, NpyFile):
-                rows: Rows = FileRows(weights, first, end, "local_rows")
-            else:
-                rows = rows_of_tensor(weights)
-            target = target_of(
-                weights,
-                out,
-                rows.shape,
-                rows.dtype,
-                overwrite=overwrite,
-                checkpoint=request.checkpoint,
-                first=first,
+            rows = (
+                FileRows(weights, first, end, request.name)
+                if isinstance(weights, NpyFile)
+                else rows_of_tensor(weights)
             )
-            return rows, target
+            return rows, target_of(request, rows.shape, rows.dtype, first)
 
         rows, target = ranks.together(opened)
-        with current(request.device), progress_bar(progress and ranks.rank == 0) as report:
-            result = solve_rows(ranks, rows, target, request, report)
-        if isinstance(out, torch.Tensor):
+        with current(own), progress_bar(progress and ranks.rank == 0) as report:
+            result = solve_rows(ranks, rows, target, request, own, progress=report)
+        if isinstance(out, torch.Tensor) and not request.options.overwrite:
             distances = out if target is not None else out.copy_(result.distances)
             return dataclasses.replace(result, distances=distances)
         return result
@@ -183,17 +165,25 @@ def _file_of(value: Place | None) -> str:
 
 
 def _device(
-    ranks: Communicator, wanted: torch.device | str | None, given: torch.device
+    ranks: Communicator, named: Sequence[torch.device], given: torch.device | None
 ) -> torch.device:
     """Return the device of this rank.
 
+    Args:
+        named: by the caller.
+        given: that of its rows; None: they are in a file.
+
     Raises:
-        InputError: it does not exist, or the group does not join such devices.
+        InputError: it is not one device, or the group does not join such devices.
     """
-    device = given if wanted is None else resolve(str(wanted))
+    device = named[0]
+    if len(named) > 1:
+        raise InputError(
+            f"`device` must be that of this rank, but names {len(named)}; name one on each rank."
+        )
     if device.type == "cuda" and device.index is None:
         device = current_gpu()
-    if given.type == "cuda" and given != device:
+    if given is not None and given.type == "cuda" and given != device:
         raise InputError(
             f"`device` must be that of rows on a GPU, {given}, but is {device}; leave it out."
         )

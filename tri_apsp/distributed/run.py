@@ -11,7 +11,6 @@ from tri_apsp import engines, tuned
 from tri_apsp.dense.exponents import are_supported, do_values_decide, solve_threshold
 from tri_apsp.dense.verification import check_reachability, may_be_too_far
 from tri_apsp.device import describe
-from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.block_rows import BlockRowSolver
 from tri_apsp.distributed.changed_weights import ChangedWeights
 from tri_apsp.distributed.checkpoint import Checkpoints, State
@@ -29,21 +28,22 @@ from tri_apsp.distributed.device_rows import (
 from tri_apsp.distributed.layout import Layout, bounds
 from tri_apsp.distributed.plan import (
     BlockRowPlan,
+    RowFacts,
     columns_of,
-    plan_block_rows,
     spare_memory,
     usable_memory,
 )
 from tri_apsp.distributed.predecessors import find_row_predecessors
 from tri_apsp.distributed.rows import FileRows, HostRows, Rows, TensorOnDevice, TensorRows
-from tri_apsp.distributed.shared_memory import shares_memory
 from tri_apsp.distributed.target import FileTarget, Target
 from tri_apsp.engines import Block
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.memory import empty, memory_for
 from tri_apsp.plan import Progress
+from tri_apsp.request import Request
 from tri_apsp.result import Result
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
+from tri_apsp.shared_memory import shares_memory
 from tri_apsp.value_range import ValueRange, union
 from tri_apsp.values import check_negative, check_values, raise_out_of_range
 
@@ -55,7 +55,10 @@ def solve_rows(
     ranks: Communicator,
     weights: Rows,
     target: Target | None,
-    request: BlockRowRequest,
+    request: Request,
+    device: torch.device,
+    *,
+    plan: BlockRowPlan | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Return the distances of the rows of this rank.
@@ -66,76 +69,42 @@ def solve_rows(
         target: where the distances go; None: to a new tensor on the device, or with
             options.overwrite to that of the weights.
         request: of the caller.
+        device: of this rank.
+        plan: before the values are read; None: ranks agree on one.
         progress: receives the share of the solve that is done.
 
     Raises:
         As shortest_paths in tri_apsp.api, the same on every rank; RankError if one ends.
     """
-    return _Solve(ranks, weights, target, request, progress).run()
+    return _Solve(ranks, weights, target, request, device, plan, progress).run()
 
 
-def plan_rows(
+def row_facts(
     counts: tuple[int, ...],
     weights: Rows,
-    request: BlockRowRequest,
+    target: Target | None,
+    request: Request,
+    device: torch.device,
     *,
     memory: int,
-    target: Target | None,
     sharers: int,
-    nonnegative: bool = True,
-    threshold: int | None = None,
-) -> BlockRowPlan:
-    """Return the plan of a solve.
-
-    Args:
-        counts: the rows of each rank.
-        weights: the rows of one of them.
-        request: of the caller; fields of its configuration replace those of tri_apsp.tuned.
-        memory: the bytes that the solve may take on each device.
-        target: where the distances go; None: to the device.
-        sharers: the ranks that share the memory of the host.
-        nonnegative, threshold: see BlockRowSolver.
-
-    Raises:
-        TooLargeError: the memory is too small.
-        InputError: predecessors of rows that are streamed.
-    """
-    n, dtype, device, options = sum(counts), weights.dtype, request.device, request.options
-    on_host, has_target = isinstance(weights, HostRows), target is not None
-    is_padded, is_overwritten = columns_of(n, device) != n, options.overwrite and not has_target
-    copies = 0  # of the rows of a rank, besides those that are solved
-    if options.predecessors:
-        is_there = not isinstance(weights, FileRows) if device.type == "cpu" else not on_host
-        # With negative weights, they may be searched in a copy: without the vertices of negative
-        # cycles, or with potentials.
-        copies += not (is_there and nonnegative)
-    if is_padded and (options.predecessors or not (has_target or is_overwritten)):
-        copies += 1
-    if request.checkpoint is not None and device.type == "cpu":
-        copies += 1
-    reserved = copies * dtype.itemsize + options.predecessors * torch.int32.itemsize
-    engine = engines.choose(device, request.config, dtype)
-    call = tuned.call_of(engine, device, dtype, n=n, nonnegative=nonnegative)
-    plan = plan_block_rows(
+) -> RowFacts:
+    """Return what a plan is made from, for the rows of one rank; see RowFacts."""
+    in_memory = "memory" if isinstance(weights, HostRows) else "device"
+    to = "file" if isinstance(target, FileTarget) else "memory" if target else "device"
+    return RowFacts(
         counts,
-        dtype,
+        weights.dtype,
         device,
-        tuned.config_for_call(call, request.config),
-        memory=memory,
-        may_stream=on_host and has_target,
-        in_place=is_overwritten and not is_padded,
-        reserved=reserved * max(counts) * n,
-        nonnegative=nonnegative,
-        threshold=threshold,
+        "file" if isinstance(weights, FileRows) else in_memory,
+        to,
+        request.options,
+        tuned.with_forced(request.config),
+        memory,
+        sharers,
+        request.checkpoint is not None,
+        request.in_rows,
     )
-    if plan.is_streamed and options.predecessors:
-        raise InputError(
-            f"`predecessors` needs rows that stay on their devices, but {max(counts)} rows of {n} "
-            "vertices are streamed; raise `memory`, use more devices, or leave predecessors out."
-        )
-    in_memory = plan.is_streamed and isinstance(target, FileTarget)
-    size = max(counts) * n * dtype.itemsize
-    return dataclasses.replace(plan, in_memory=in_memory and size <= spare_memory(device, sharers))
 
 
 class _Sample(NamedTuple):
@@ -154,23 +123,27 @@ class _Solve:
         ranks: Communicator,
         weights: Rows,
         target: Target | None,
-        request: BlockRowRequest,
+        request: Request,
+        device: torch.device,
+        plan: BlockRowPlan | None,
         progress: Progress | None,
     ) -> None:
         self.ranks, self.weights, self.target, self.request = ranks, weights, target, request
         self.progress = progress
-        self.device, self.dtype = request.device, weights.dtype
-        self.counts = _agreed_counts(ranks, weights, request.device)
+        self.device, self.dtype = device, weights.dtype
+        self.counts = _agreed_counts(ranks, weights, device)
         given = {"checkpoint": request.checkpoint, "out": target is not None}
         ranks.require_same(request.options._asdict() | given)
         self.n, self.count = sum(self.counts), self.counts[ranks.rank]
         self.first, _ = bounds(self.counts)[ranks.rank]
-        self.config = ranks.from_first(lambda: tuned.with_forced(request.config))
-        self.engine = ranks.together(lambda: engines.choose(self.device, self.config, self.dtype))
+        found = None if plan is None else plan.facts
+        self.facts = self._agreed_facts() if found is None else found
+        config = self.facts.config
+        self.engine = ranks.together(lambda: engines.choose(self.device, config, self.dtype))
         own_range, samples = ranks.together(self._checked_range)
         self.range = union(ranks.gather(own_range))
         check_negative(self.dtype, self.n, self.range)
-        self.plan = self._agreed_plan(samples)
+        self.plan = self._final_plan(samples)
         ranks.connect(self.device)
         self.target_rows: HostRows | None = None
         self.checkpoints: Checkpoints | None = None
@@ -187,7 +160,7 @@ class _Solve:
                     self.target_rows = self._opened(self.target)
                 if request.checkpoint is not None:
                     self.checkpoints = Checkpoints(
-                        self.ranks, request.checkpoint, request.every, self.weights, self.first
+                        self.ranks, request.checkpoint, self.weights, self.first
                     )
                 return self._solved()
         except BaseException:
@@ -248,24 +221,29 @@ class _Solve:
     def _like(self) -> torch.Tensor:
         return torch.empty(0, dtype=self.dtype, device=self.device)
 
-    def _agreed_plan(self, samples: list[_Sample]) -> BlockRowPlan:
-        """Return what rank 0 decides, for all ranks."""
-        ranks, request, nonnegative = self.ranks, self.request, self.range.lowest >= 0
-        host = platform.node()
-        self.sharers = ranks.gather(host).count(host)
-        self.memory = min(ranks.gather(usable_memory(request.memory, self.device, self.sharers)))
-        threshold = self._threshold(samples) if nonnegative else None
+    def _agreed_facts(self) -> RowFacts:
+        """Return what rank 0 plans from, for all ranks."""
+        ranks, host = self.ranks, platform.node()
+        sharers = ranks.gather(host).count(host)
+        memory = min(ranks.gather(usable_memory(self.request.memory, self.device, sharers)))
         return ranks.from_first(
-            lambda: plan_rows(
+            lambda: row_facts(
                 self.counts,
                 self.weights,
-                dataclasses.replace(request, config=self.config),
-                memory=self.memory,
-                target=self.target,
-                sharers=self.sharers,
-                nonnegative=nonnegative,
-                threshold=threshold,
+                self.target,
+                self.request,
+                self.device,
+                memory=memory,
+                sharers=sharers,
             )
+        )
+
+    def _final_plan(self, samples: list[_Sample]) -> BlockRowPlan:
+        """Return the plan for the values of the weights, the same on all ranks."""
+        nonnegative = self.range.lowest >= 0
+        threshold = self._threshold(samples) if nonnegative else None
+        return self.ranks.from_first(
+            lambda: self.facts.plan(nonnegative=nonnegative, threshold=threshold)
         )
 
     def _threshold(self, samples: list[_Sample]) -> int | None:
@@ -332,8 +310,8 @@ class _Solve:
             self.resident = self._rows_memory(columns)
         self._load(weights, initialize, self.resident)
         # The plan of a CPU has room for a copy.
-        spare = plan.memory if self.device.type == "cpu" else self.memory - plan.memory
-        host_spare = spare_memory(self.device, self.sharers)
+        spare = plan.memory if self.device.type == "cpu" else self.facts.memory - plan.memory
+        host_spare = spare_memory(self.device, self.facts.sharers)
         return ResidentRows(self.resident, self.n, spare, host_spare)
 
     def _intermediate_rows(self) -> HostRows:
@@ -488,8 +466,8 @@ class _Solve:
 
     def _mark(self) -> str:
         """Return what marks pairs with a negative cycle, for messages."""
-        without = " without overwrite" if self.request.options.overwrite else ""
-        return f'negative_cycles="mark"{without}'
+        other = " and another `out`" if self.request.options.overwrite else ""
+        return f'negative_cycles="mark"{other}'
 
     def _distances(self) -> torch.Tensor:
         """Return the distances of this rank, where they were wanted."""

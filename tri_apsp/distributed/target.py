@@ -1,17 +1,25 @@
 """Where the distances of a solve go on the host."""
 
 import contextlib
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from tri_apsp.arguments import check_writable
 from tri_apsp.distributed.rows import FileRows, HostRows, TensorRows
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import check_output
+from tri_apsp.graphs.files import to_path
 from tri_apsp.graphs.npy_file import FileLock, NpyFile, map_file
 from tri_apsp.memory import require_disk
-from tri_apsp.messages import file_errors
+from tri_apsp.messages import file_errors, shown
+from tri_apsp.request import Request
 from tri_apsp.semirings import dtype_name
+from tri_apsp.shared_memory import is_mapped_from, shares_memory
 
 
 class Target(ABC):
@@ -105,3 +113,72 @@ class FileTarget(Target):
 
     def distances(self, first: int, end: int) -> torch.Tensor:
         return torch.from_numpy(map_file(self._path, "r+"))[first:end]
+
+
+def target_of(
+    request: Request, shape: Sequence[int], dtype: torch.dtype, first: int = 0
+) -> Target | None:
+    """Return where distances go on the host; None: to the device.
+
+    Args:
+        request: of block rows.
+        shape, dtype: of the distances that a tensor `out` holds.
+        first: the vertex of the first row of tensors.
+
+    Raises:
+        InputError: `out` cannot take the distances, or shares memory or a file with the weights;
+            `checkpoint` does not go with it.
+    """
+    weights, out, checkpoint = request.matrix, request.out, request.checkpoint
+    assert weights is not None
+    file = weights if isinstance(weights, NpyFile) else None
+    if request.options.overwrite:
+        if file is None:
+            for tensor in weights if isinstance(weights, tuple) else (weights,):
+                assert isinstance(tensor, torch.Tensor)
+                check_writable(tensor, request.name)
+            is_host = isinstance(weights, torch.Tensor) and weights.is_cpu
+            return TensorTarget(weights, first) if is_host else None  # type: ignore[arg-type]
+        if not os.access(file.path, os.W_OK):
+            raise InputError(
+                f"`out` must be a file that can be written, but {str(file.path)!r} cannot; change "
+                "its rights, or name another file."
+            )
+        if checkpoint is not None:
+            raise InputError(
+                "`checkpoint` needs weights that a later run can read, but `out` replaces their "
+                "file; name another file."
+            )
+        return FileTarget(file.path, file)
+    if out is None:
+        return None
+    if isinstance(out, torch.Tensor):
+        _check_tensor(out, shape, dtype)
+        tensors = () if file is not None else weights if isinstance(weights, tuple) else (weights,)
+        is_mapped = file is not None and out.is_cpu and is_mapped_from(out, file.path)
+        if is_mapped or any(shares_memory(out, tensor) for tensor in tensors):  # type: ignore[arg-type]
+            raise InputError(
+                "`out` must not share memory with the weights, but does; give `out` the weights "
+                "themselves to replace them, or another tensor."
+            )
+        return TensorTarget(out, first) if out.is_cpu else None
+    path, _ = check_output(to_path(out, "out", or_tensor=True), (".npy",))
+    if checkpoint is not None and path.resolve().parent == Path(checkpoint.folder).resolve():
+        raise InputError(
+            "`out` must not be in the folder of `checkpoint`, whose files are removed, but is "
+            f"{path}; name another folder."
+        )
+    return FileTarget(path)
+
+
+def _check_tensor(out: torch.Tensor, shape: Sequence[int], dtype: torch.dtype) -> None:
+    is_dense = out.layout == torch.strided
+    has = " with a gradient" * out.requires_grad + " with the negative bit" * out.is_neg()
+    has += " on the device meta" * out.is_meta
+    if tuple(out.shape) != tuple(shape) or out.dtype != dtype or not is_dense or has:
+        raise InputError(
+            f"`out` must be a dense tensor {tuple(shape)} of {dtype_name(dtype)} in memory, "
+            f"without a gradient or the negative bit, but is {shown(out)}{has}; make one with "
+            "torch.empty."
+        )
+    check_writable(out, "out")

@@ -13,6 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.files import file_format, to_path
+from tri_apsp.messages import file_errors
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 LOADING = threading.Lock()
 """Held while NumPy loads a file. It parses a header as Python, which some versions cannot do in
@@ -151,3 +154,41 @@ class NpyFile:
     def sync(self) -> None:
         """Block until the disk has what was written."""
         os.fsync(self._file)
+
+
+def weights_file(path: "str | os.PathLike[str]", name: str) -> NpyFile:
+    """Return the weights (n, n) in a `.npy` file.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
+    target = to_path(path, name, or_tensor=True)
+    file_format(target, (".npy",), "load another format with read_graph, and give its dense tensor")
+    with file_errors(name, target, "read", "give a .npy file of numbers"):
+        try:
+            file = NpyFile(target)
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"`{name}` must be a .npy file of numbers, but {str(target)!r} is not, or is cut "
+                "off; save a matrix of numbers by numpy.save."
+            ) from None
+    rows, columns = file.shape
+    if rows != columns or file.dtype.name not in DTYPES_BY_NAME:
+        remedy = "save a square matrix" if rows != columns else _conversion(file.dtype)
+        raise InputError(
+            f"`{name}` must hold weights (n, n) of {', '.join(DTYPES_BY_NAME)}, but {target} holds "
+            f"({rows}, {columns}) of {file.dtype.name}; {remedy}."
+        )
+    return file
+
+
+def _conversion(dtype: np.dtype[Any]) -> str:
+    """Return what makes weights of a matrix of another dtype, for messages."""
+    if dtype.kind == "b":
+        return "save numpy.where(matrix, 1.0, numpy.inf)"
+    if dtype.kind in "iuf":
+        wider = np.promote_types(dtype, np.float32 if dtype.kind == "f" else np.int16).name
+        return f"save matrix.astype({wider if wider in DTYPES_BY_NAME else 'float64'!r})"
+    return "save real numbers"

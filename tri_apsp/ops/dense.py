@@ -44,8 +44,7 @@ def shortest_paths(request: Request) -> Result:
     refuse_hidden_derivatives(weights)
     refused = {
         "sources": request.sources is not None,
-        "out": request.out is not None,
-        "overwrite": options.overwrite,
+        "out": request.out is not None or options.overwrite,
         f"method={request.method!r}": request.needs_sparse,
     }
     for option in [name for name, is_given in refused.items() if is_given]:

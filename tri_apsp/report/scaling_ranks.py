@@ -25,7 +25,6 @@ from tqdm import tqdm
 
 from tri_apsp.api import direct_products, prepare
 from tri_apsp.device import cpu_count, current, synchronize
-from tri_apsp.distributed.arguments import BlockRowRequest
 from tri_apsp.distributed.communicator import Wait
 from tri_apsp.distributed.layout import even_counts
 from tri_apsp.distributed.measurement import STRIPS, measure_host, measure_rates
@@ -37,7 +36,7 @@ from tri_apsp.distributed.sparse_rows import closeness
 from tri_apsp.distributed.target import TensorTarget
 from tri_apsp.errors import EngineError
 from tri_apsp.graphs.generators import roads
-from tri_apsp.plan import Options
+from tri_apsp.request import Request
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.workloads import WrongResultError
 
@@ -300,10 +299,10 @@ class _Rank:
         target = TensorTarget(rows, self._first) if rows.device.type == "cpu" else None
         size = self._problem.n**2 * self._dtype.itemsize
         memory = int(STREAMED_SHARE * size) if workload == Workload.STREAMED else None
-        request = BlockRowRequest(device, options=Options(overwrite=True), memory=memory)
+        request = Request.of(rows, out=rows, memory=memory, in_rows="a study")
         ranks = _TimedGroup(self._group, device)
         with ranks, nullcontext() if workload == Workload.EXPONENTS else direct_products():
-            result = solve_rows(ranks, rows_of_tensor(rows), target, request)
+            result = solve_rows(ranks, rows_of_tensor(rows), target, request, device)
         assert isinstance(result.plan, BlockRowPlan)
         return result.plan, ranks
 

@@ -95,7 +95,7 @@ def _call_of(task: TuningTask, values: Values, graph: SparseGraph) -> SolveCall:
 
         relax = partial(TritonSparseEngine(graph).distances, "output_parallel", torch.tensor([0]))
         return lambda: (relax(float("inf"), early_stop=False), None)
-    some_rows = partial(shortest_paths, graph, sources=rows, method=method)
+    some_rows = partial(shortest_paths, graph, sources=rows, method=method)  # type: ignore[arg-type]
     return lambda: (some_rows().distances[:1], None)
 
 

@@ -127,7 +127,7 @@ def _call(task: TuningTask, values: Values, weights: torch.Tensor) -> SolveCall:
     if name in SYSTEMS:
         value = int(parameter) if parameter else None
         return lambda: (solve_by(name, weights, config, value).distances, None)
-    return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[call-overload]
+    return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
 
 
 def _solve_by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:

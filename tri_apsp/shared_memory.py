@@ -26,14 +26,33 @@ class _FilePart(NamedTuple):
 _NO_FILE = _FilePart("", "", 0, 0)
 
 
+class _Addresses:
+    """The addresses of the elements of a tensor, for NumPy, which does not read them."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        size = tensor.itemsize
+        self.__array_interface__ = {
+            "data": (tensor.data_ptr(), True),
+            "shape": tuple(tensor.shape),
+            "strides": tuple(size * stride for stride in tensor.stride()),
+            "typestr": f"|V{size}",
+            "version": 3,
+        }
+
+
+def overlaps(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether elements of two dense tensors lie at one address of one device."""
+    if one.device != other.device or not (one.numel() and other.numel()):
+        return False
+    return np.shares_memory(np.asarray(_Addresses(one)), np.asarray(_Addresses(other)))
+
+
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors share memory, or may share bytes of a file that is mapped twice;
-    on a GPU, whether they begin at one place.
-    """
-    if not one.device.type == other.device.type == "cpu":
-        return one.data_ptr() == other.data_ptr() != 0
-    if np.shares_memory(one.numpy(), other.numpy()):
+    """Return whether two tensors overlap, or may share bytes of a file that is mapped twice."""
+    if overlaps(one, other):
         return True
+    if not one.device.type == other.device.type == "cpu":
+        return False
     a, b = _file_part(one), _file_part(other)
     is_mapped_twice = a.name != "" and a.name == b.name and a.mapping != b.mapping
     return is_mapped_twice and a.first < b.end and b.first < a.end
