@@ -100,6 +100,7 @@ def test_select_returns_the_plan_of_a_call(
         ({"method": "kleene"}, 1.05),
         ({"method": "squaring"}, 2),
         ({"method": "kleene", "out": LARGE}, 0.05),
+        ({"method": "kleene", "out": torch.empty_like(LARGE)}, 0.05),
         ({"method": "kleene", "negative_cycles": "mark"}, 1.05 + 1 + 5 / 4),
     ],
 )

@@ -59,7 +59,7 @@ def run(request: Request, plan: Plan, *, progress: Callable[[float], None] | Non
     result = _as_asked(result, request)
     out = request.weights if request.options.overwrite else request.out
     if isinstance(out, torch.Tensor):
-        if not request.options.overwrite:
+        if out.data_ptr() != result.distances.data_ptr():
             out.copy_(result.distances)
         return dataclasses.replace(result, distances=out)
     if out is not None:
@@ -79,7 +79,7 @@ def _as_asked(result: Result, request: Request) -> Result:
 
 def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
     if isinstance(plan, SparsePlan):
-        return sparse.run(request.by_edges, plan, progress=progress)
+        return sparse.run(request.by_edges, plan, out=request.out_there, progress=progress)
     if request.in_rows:
         from tri_apsp.distributed import devices
 
@@ -89,13 +89,19 @@ def _run(request: Request, plan: Plan, progress: Progress | None) -> Result:
         return run_packed(request.weights, plan)
     assert isinstance(plan, DensePlan)
     try:
-        return dense.run(request.as_batch(), plan, sources=request.sources, progress=progress)
+        return dense.run(
+            request.as_batch(),
+            plan,
+            sources=request.sources,
+            out=_matrices(request),
+            progress=progress,
+        )
     except DistanceRangeError:
         if not _may_fit_sparse(request):
             raise
     # A dense solve holds all pairs, in a range that negative weights make narrower.
     rest = _sparse_plan(request, "a dense solve does not hold these distances")
-    return sparse.run(request.by_edges, rest, progress=progress)
+    return sparse.run(request.by_edges, rest, out=request.out_there, progress=progress)
 
 
 def select(request: Request, *, read_values: bool) -> Plan:
@@ -139,7 +145,15 @@ def _dense_plan(request: Request) -> DensePlan:
     if batch is None:  # of which only shape, dtype and device count
         like = torch.empty((1, 1, 1), dtype=request.dtype, device=request.device)
         batch = DenseBatch(like.expand(1, request.n, request.n), batched=False)
-    return plan_dense(batch, request.method, request.config, request.options)
+    return plan_dense(batch, request.method, request.config, request.options, _matrices(request))
+
+
+def _matrices(request: Request) -> torch.Tensor | None:
+    """Return `out` as (batch, n, n), if all distances can be solved there."""
+    out = request.out_there
+    if out is None or request.sources is not None:
+        return None
+    return out if out.dim() == 3 else out[None]
 
 
 def _sparse_plan(request: Request, reason: str) -> SparsePlan:
@@ -151,6 +165,7 @@ def _sparse_plan(request: Request, reason: str) -> SparsePlan:
         targets=request.targets,
         limit=request.limit,
         nearest=request.nearest,
+        in_out=request.out_there is not None,
         options=request.options,
     )
 

@@ -317,6 +317,12 @@ class Request:
         return self._given.device
 
     @property
+    def out_there(self) -> torch.Tensor | None:
+        """The tensor `out`, if it is where the graph is solved."""
+        is_there = isinstance(self.out, torch.Tensor) and self.out.device == self.device
+        return self.out if is_there else None  # type: ignore[return-value]
+
+    @property
     def is_batch(self) -> bool:
         return self.batch is not None and self.batch.batched
 

@@ -104,7 +104,7 @@ class SweepsContract:
         for name, graph in self.graphs(dtype).items():
             sweeps, expected, n = self.sweeps(graph), expected_rows(graph), graph.n
             out = torch.full((n, n), -7, dtype=dtype, device=self.device)
-            sweeps.write_all(out)
+            sweeps.all_rows(out)
             np.testing.assert_array_equal(finite(out), expected, err_msg=name)
             sources = torch.tensor([n - 1, 0, n // 2, 0])
             rows = finite(sweeps.rows(sources, INF))
@@ -135,7 +135,7 @@ class SweepsContract:
             expected = johnson(csr_array((weights.astype(float), vertices, offsets), shape=(n, n)))
             out = torch.full((n, n), -7, dtype=dtype, device=self.device)
             sweeps = self.sweeps(graph)
-            sweeps.write_all(out)
+            sweeps.all_rows(out)
             np.testing.assert_array_equal(finite(out), expected)
             sources = torch.arange(n)
             np.testing.assert_array_equal(finite(sweeps.rows(sources, INF)), expected)
@@ -199,7 +199,7 @@ class SweepsContract:
         graph = graph_of(n, grid(self.side, 5), dtype)
         sweeps, expected = self.sweeps(graph), expected_rows(graph)
         out = torch.full((n, n), -7, dtype=dtype, device=self.device)
-        sweeps.write_all(out)
+        sweeps.all_rows(out)
         np.testing.assert_array_equal(finite(out), expected)
         found = finite(sweeps.table(torch.arange(n), torch.arange(n), INF))
         np.testing.assert_array_equal(found, expected)
@@ -219,7 +219,7 @@ class TestOnGpu(SweepsContract):
                     shape = module._Shape(lanes, warps)
                     monkeypatch.setattr(GpuSweeps, "_shape", lambda *_, shape=shape: shape)
                     out = torch.full((graph.n, graph.n), -7, dtype=dtype, device="cuda")
-                    sweeps.write_all(out)
+                    sweeps.all_rows(out)
                     np.testing.assert_array_equal(finite(out), expected, err_msg=str(shape))
 
 
@@ -235,3 +235,11 @@ class TestInDeviceMemory(SweepsContract):
 )
 class TestInterpreted(SweepsContract):
     device, side, dtypes = "cpu", 4, (torch.float32, torch.int64)
+
+
+def test_host_and_kernel_agree_on_records() -> None:
+    pytest.importorskip("triton")
+    from tri_apsp.elimination import gpu, schedule
+    from tri_apsp.kernels.nvidia import sweeps
+
+    assert (sweeps.CHUNK.value, sweeps.AHEAD.value) == (schedule.CHUNK, gpu._AHEAD)

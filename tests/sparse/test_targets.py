@@ -87,6 +87,21 @@ def test_columns_in_their_order(dtype: torch.dtype) -> None:
     assert torch.equal(found, expected.flip(1) * torch.tensor(scale, dtype=dtype))
 
 
+@pytest.mark.parametrize("order", ["auto", "none"])
+@pytest.mark.parametrize("sources", [None, range(1, 1400)])
+def test_many_rows_in_out(order: str, sources: range | None) -> None:
+    """In its memory, without another matrix; also where that has gaps."""
+    graph = tri_apsp.prepare(sparse_graph(generate("roads", 1400, seed=1)), order=order)
+    expected = tri_apsp.shortest_paths(graph, sources=sources).distances
+    both = torch.full((2, *expected.shape), -1, dtype=graph.dtype)
+    for out in both[0], both.permute(1, 2, 0)[:, :, 1]:
+        found = tri_apsp.shortest_paths(graph, sources=sources, out=out)
+        assert found.distances is out
+        assert torch.equal(out, expected)
+    plan = tri_apsp.select(graph, sources=sources, out=both[0])
+    assert plan.memory == 1024 * graph.n * graph.dtype.itemsize
+
+
 def test_blocks_in_any_order() -> None:
     """Of all vertices, solved together in another order, as processes that share them may do."""
     graph = tri_apsp.prepare(sparse_graph(generate("roads", 300, seed=1)))

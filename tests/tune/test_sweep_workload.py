@@ -33,7 +33,7 @@ class FakeSweeps:
     ) -> None:
         self.cpu, self.unroll = CpuSweeps(elimination), config.sweep_unroll
 
-    def write_all(self, out: torch.Tensor) -> None:
+    def all_rows(self, out: torch.Tensor) -> None:
         FAULTS.get(self.unroll, torch.Tensor.copy_)(out, self.cpu.all_rows())
 
 

@@ -12,6 +12,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_method
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import matrices_of_marking
+from tri_apsp.gpu.padding import ALIGNMENT
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import BY_NAME, Options, Plan
 
@@ -31,6 +32,7 @@ class DensePlan(Plan):
         given: the method as the caller gave it, and the configuration asked for.
         nonnegative: whether no weight is negative; taken for granted until the values are read.
         in_place: whether the solve works in the memory of the weights.
+        in_out: whether it works in a copy of them in `out`.
         matrices: what the call allocates, in matrices of the size of the weights.
         threshold: of products by exponents, once the values are read; None: no product.
     """
@@ -43,6 +45,7 @@ class DensePlan(Plan):
     given: tuple[str, Config | None] = field(default=("auto", None), repr=False)
     nonnegative: bool = True
     in_place: bool = False
+    in_out: bool = False
     threshold: int | None = None
 
     def for_any_sign(self) -> DensePlan:
@@ -78,6 +81,7 @@ def plan_dense(
     method: str = "auto",
     config: Config | None = None,
     options: Options = Options(),
+    out: torch.Tensor | None = None,
 ) -> DensePlan:
     """Return what solves weights whose values are not read.
 
@@ -86,6 +90,7 @@ def plan_dense(
         method: "auto", or a key of METHODS.
         config: what the caller asks for.
         options: checked.
+        out: where the distances (batch, n, n) go; None: to a new tensor.
 
     Raises:
         InputError: no such method; a configuration that cannot run.
@@ -100,6 +105,7 @@ def plan_dense(
         weights.dtype,
         weights.device,
         batch.sizes is None,
+        None if out is None else (out.stride(), out.data_ptr() % ALIGNMENT),
         method,
         None if config is None else repr(config),
         options,
@@ -108,14 +114,20 @@ def plan_dense(
     plan = _PLANS.get(key)
     if plan is None:
         check_method(method, ("auto", *METHODS))
-        plan = _plan(batch, method, config, options)
+        plan = _plan(batch, method, config, options, out)
         if len(_PLANS) >= _MAX_PLANS:
             _PLANS.clear()
         _PLANS[key] = plan
     return plan
 
 
-def _plan(batch: DenseBatch, method: str, config: Config | None, options: Options) -> DensePlan:
+def _plan(
+    batch: DenseBatch,
+    method: str,
+    config: Config | None,
+    options: Options,
+    out: torch.Tensor | None,
+) -> DensePlan:
     weights, wanted = batch.weights, tuned.with_forced(config)
     require_used(method, METHODS.get(method), config)
     engine = engines.choose(weights.device, wanted, weights.dtype)
@@ -128,7 +140,7 @@ def _plan(batch: DenseBatch, method: str, config: Config | None, options: Option
         nonnegative=options.check,
     )
     chosen, complete, reason = _choose(call, method, wanted)
-    plan = plan_with(batch, chosen, complete, options=options, reason=reason)
+    plan = plan_with(batch, chosen, complete, options=options, reason=reason, out=out)
     return dataclasses.replace(plan, call=call, given=(method, wanted))
 
 
@@ -140,6 +152,7 @@ def plan_with(
     algorithm: Method | None = None,
     options: Options = Options(),
     reason: str = BY_NAME,
+    out: torch.Tensor | None = None,
 ) -> DensePlan:
     """Return the plan of a method with a complete configuration, for weights of either sign.
 
@@ -150,11 +163,13 @@ def plan_with(
         algorithm: the method itself; None: that of METHODS.
         options: checked.
         reason: why the method was chosen.
+        out: as for plan_dense.
     """
     weights, algorithm = batch.weights, algorithm or METHODS[method]
     engine_type = engines.type_of(config.engine)
     in_place = options.overwrite and engine_type.can_solve_in_place(weights)
-    matrices = (0 if in_place else 1) + algorithm.workspace
+    in_out = out is not None and engine_type.can_solve_in_place(out) and _is_aligned(out)
+    matrices = (0 if in_place or in_out else 1) + algorithm.workspace
     if options.predecessors:
         index = torch.int32.itemsize / weights.itemsize
         matrices = max(matrices, 1 + index + engine_type.predecessors_workspace(weights))
@@ -162,7 +177,7 @@ def plan_with(
         matrices += matrices_of_marking(weights.dtype)
     one_launch = (
         _is_one_block(method, config, batch.n)
-        and not options.overwrite
+        and not (options.overwrite or in_out)
         and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
     )
     return DensePlan(
@@ -176,8 +191,16 @@ def plan_with(
         matrices=matrices,
         options=options,
         in_place=in_place,
+        in_out=in_out,
         nonnegative=options.check,
     )
+
+
+def _is_aligned(out: torch.Tensor) -> bool:
+    """Return whether a solve in a tensor (batch, n, n) is as fast as in a matrix of its own."""
+    n = out.shape[-1]
+    rows_are = all(x % ALIGNMENT == 0 for x in (n, out.stride(-2), out.data_ptr()))
+    return out.device.type == "cpu" or rows_are
 
 
 def _is_one_block(method: str, config: CompleteConfig, n: int) -> bool:

@@ -1,5 +1,6 @@
 """A dense plan carried out: from weights to Result, step by step."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -66,6 +67,7 @@ def run(
     plan: DensePlan,
     *,
     sources: torch.Tensor | None = None,
+    out: torch.Tensor | None = None,
     progress: Progress | None = None,
     make: MakeEngine = engines.make,
 ) -> Result:
@@ -77,6 +79,7 @@ def run(
         plan: of the solve.
         sources: the vertices of one graph whose rows are wanted, as int64 on the CPU; only a
             negative cycle that one of them reaches counts. None: all.
+        out: (batch, n, n), in which a plan with `in_out` solves.
         progress: receives the fraction done.
         make: makes the engine.
 
@@ -84,7 +87,7 @@ def run(
         As shortest_paths.
     """
     options, device = plan.options, batch.weights.device
-    solve_once = partial(_solve, plan=plan, progress=progress, make=make)
+    solve_once = partial(_solve, plan=plan, out=out, progress=progress, make=make)
     with memory_for_matrices(batch.weights, plan.matrices), current(device):
         allowance = None
         if sources is not None:
@@ -115,7 +118,11 @@ def run(
 
 
 def _solve(
-    batch: DenseBatch, plan: DensePlan, progress: Progress | None, make: MakeEngine
+    batch: DenseBatch,
+    plan: DensePlan,
+    out: torch.Tensor | None,
+    progress: Progress | None,
+    make: MakeEngine,
 ) -> Attempt:
     """Solve once. The engine is made, and edges are counted, while a GPU reads the values."""
     weights, options = batch.weights, plan.options
@@ -131,10 +138,14 @@ def _solve(
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
+        staged = batch
+        if plan.in_out:
+            assert out is not None
+            staged = dataclasses.replace(batch, weights=out.copy_(weights))
         matrix, read_values = stage(
-            batch,
+            staged,
             engines.type_of(plan.engine),
-            in_place=plan.in_place,
+            in_place=plan.in_place or plan.in_out,
             check=options.check,
             matrices=2 + plan.algorithm.workspace,
         )
@@ -162,7 +173,7 @@ def _solve(
             early.finish()
         except NegativeDiagonalError:
             return Attempt(distances, True, None, plan)
-        distances = distances if plan.in_place else distances.contiguous()
+        distances = distances if plan.in_place or plan.in_out else distances.contiguous()
         del matrix, read_values  # frees a padded matrix before verification may allocate
         if checked is not None and not verify(
             distances, checked, engine, lambda closed: method.solve(closed, engine, Observer())

@@ -29,6 +29,9 @@ class Sweeps(ABC):
     what is beyond the limit of the elimination, or of a call, is its `missing`.
     """
 
+    engine: str
+    """Whose kernels sweep: "cpu", "nvidia" or "portable"."""
+
     def __init__(self, elimination: Elimination, device: torch.device) -> None:
         self.elimination, self.device = elimination, device
 
@@ -47,9 +50,9 @@ class Sweeps(ABC):
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
         """Return the distances from each source to each vertex, (sources, n)."""
 
-    def all_rows(self) -> torch.Tensor:
-        """Return all distances, (n, n)."""
-        return self.rows(torch.arange(self.elimination.tree.n), float("inf"))
+    @abstractmethod
+    def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Return all distances, (n, n), in `out` if that is given."""
 
     @abstractmethod
     def rows_with_predecessors(

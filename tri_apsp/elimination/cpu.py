@@ -39,6 +39,8 @@ class _Labels(NamedTuple):
 class CpuSweeps(Sweeps):
     """By Numba."""
 
+    engine = "cpu"
+
     def __init__(self, elimination: Elimination) -> None:
         super().__init__(elimination, torch.device("cpu"))
         tree = elimination.tree
@@ -46,13 +48,20 @@ class CpuSweeps(Sweeps):
         # Memory of finished tasks: the system takes longer to clear new memory than a sweep takes.
         self._slabs = list[Array]()
 
-    def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:
+    def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
+        return self.rows(torch.arange(self.elimination.tree.n), float("inf"), out)
+
+    def rows(
+        self, sources: torch.Tensor, limit: float, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
         from tri_apsp.kernels.cpu import sweeps as kernels
 
         elimination, tree = self.elimination, self.elimination.tree
         starts, missing = tree.positions[sources.numpy()], elimination.missing
         most = self._limit(limit)
         d = np.empty((len(starts), tree.n), elimination.dtype)
+        if out is not None and out.is_contiguous():
+            d = out.numpy()
         lists = *self._tree, elimination.upward, elimination.downward
         if len(starts) <= _SINGLE_ROWS * thread_count():
 

@@ -155,6 +155,7 @@ class GpuSweeps(Sweeps):
         capability = None if device.type == "cpu" else describe(device).capability
         can_use = capability is not None and capability >= (8, 0)
         self._in_shared = can_use if in_shared_memory is None else in_shared_memory
+        self.engine = "nvidia" if self._in_shared else "portable"
         self._wide = (
             self._dtype.itemsize == 8
             or self._tree.slot_count > _NARROW_SLOTS
@@ -179,22 +180,19 @@ class GpuSweeps(Sweeps):
         # Time grows from where lanes alone keep the GPU busy; half of that costs about as much.
         return 16 * describe(self.device).units
 
-    def write_all(self, out: torch.Tensor) -> None:
-        """out[s, t] <- the distance from s to t, for all vertices; out (n, n) has unit column
-        stride and is on the device.
+    def all_rows(self, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Return all distances, in `out` where its columns are contiguous.
 
         Cost: a few operations per column and edge of the filled graph; labels of some columns at a
         time.
         """
+        n = self._tree.n
+        if out is None or out.stride(-1) != 1:
+            out = torch.empty(n, n, dtype=self._dtype, device=self.device)
         with current(self.device):
             for first, labels, path in self._label_blocks(self._all_positions, from_source=False):
                 part = out[:, first : first + len(labels)]
                 self._sweep("rows", labels, path, from_source=False, out=part)
-
-    def all_rows(self) -> torch.Tensor:
-        n = self._tree.n
-        out = torch.empty(n, n, dtype=self._dtype, device=self.device)
-        self.write_all(out)
         return out
 
     def rows(self, sources: torch.Tensor, limit: float) -> torch.Tensor:

@@ -17,6 +17,9 @@ RowMethod = Literal[
 ]
 """The methods that solve rows of a sparse graph."""
 
+ROWS = 1024
+"""Rows that are solved at a time, of more."""
+
 ROW_METHODS: tuple[RowMethod, ...] = get_args(RowMethod)
 
 
@@ -51,9 +54,15 @@ def plan_sparse(
     targets: torch.Tensor | None = None,
     limit: float | None = None,
     nearest: bool = False,
+    in_out: bool = False,
     options: Options = Options(),
 ) -> SparsePlan:
-    """Return what solves rows of a graph, by checked arguments; `reason`: why it is sparse."""
+    """Return what solves rows of a graph, by checked arguments.
+
+    Args:
+        reason: why it is sparse.
+        in_out: whether the distances go to memory of the caller.
+    """
     rows = 1 if nearest else graph.n if sources is None else len(sources)
     method, may_eliminate = choice, False
     if choice == "auto":
@@ -70,7 +79,8 @@ def plan_sparse(
         engine=engine_name(graph.device, method),
         config=None,
         reason=reason,
-        memory=rows * (columns * graph.dtype.itemsize + graph.n * index),
+        memory=min(rows, ROWS if in_out else rows) * columns * graph.dtype.itemsize
+        + rows * graph.n * index,
         may_eliminate=may_eliminate,
         sources=sources,
         targets=targets,

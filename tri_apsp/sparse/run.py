@@ -26,12 +26,10 @@ from tri_apsp.result import Result
 from tri_apsp.semirings import largest_distance, minus_infinity, no_edge
 from tri_apsp.sparse.choice import choose
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.plan import SparsePlan, engine_name
+from tri_apsp.sparse.plan import ROWS, SparsePlan, engine_name
 from tri_apsp.sparse.share import WHOLE
 from tri_apsp.values import raise_out_of_range
 
-# Rows that are solved at a time, of more.
-_ROWS = 1024
 # Distances that are solved at a time, of which only some columns are kept.
 _PER_BLOCK = 1 << 26
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
@@ -39,9 +37,14 @@ _VALUES_PER_BLOCK = 1 << 20
 
 
 def run(
-    graph: SparseGraph, plan: SparsePlan, *, progress: Callable[[float], None] | None = None
+    graph: SparseGraph,
+    plan: SparsePlan,
+    *,
+    out: torch.Tensor | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Result:
-    """Return the rows of the distances that a plan names, and their predecessors if wanted.
+    """Return the rows of the distances that a plan names, and their predecessors if wanted; many
+    rows in `out`, if that is given.
 
     Distances of integers are exact. Floats are rounded so:
 
@@ -55,26 +58,35 @@ def run(
 
     Cost and source: see shortest_paths in tri_apsp.api.
     """
-    return _from_nearest(graph, plan) if plan.nearest else _rows(graph, plan, progress)
+    return _from_nearest(graph, plan) if plan.nearest else _rows(graph, plan, out, progress)
 
 
 def _rows(
-    graph: SparseGraph, plan: SparsePlan, progress: Callable[[float], None] | None = None
+    graph: SparseGraph,
+    plan: SparsePlan,
+    out: torch.Tensor | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Result:
     count = graph.n if plan.sources is None else len(plan.sources)
     columns = graph.n if plan.targets is None else len(plan.targets)
-    most = _ROWS if plan.targets is None else max(1, min(_ROWS, _PER_BLOCK // max(1, graph.n)))
+    most = ROWS if plan.targets is None else max(1, min(ROWS, _PER_BLOCK // max(1, graph.n)))
     solver = SparseSolver(graph, plan)
     # Rounds on a GPU, potentials, columns and progress need blocks, whose rows must be copied.
     on_cpu = graph.device.type == "cpu" and graph.lowest == 0
     whole = plan.targets is None and (on_cpu or solver.direct_sweeps is not None)
-    if count <= most or (whole and progress is None):
+    if out is not None and solver.writes_all:
+        assert solver.direct_sweeps is not None
+        distances, pred = solver.direct_sweeps.all_rows(out), None
+    elif count <= most or (whole and progress is None and out is None):
         distances, pred, _ = solver.solve(solver.sources)
         if progress is not None:
             progress(1.0)
     else:
         with _memory_for(count, graph, plan.memory):
-            distances = torch.empty(count, columns, dtype=graph.dtype, device=graph.device)
+            shape = count, columns
+            distances = (
+                torch.empty(shape, dtype=graph.dtype, device=graph.device) if out is None else out
+            )
             wanted = plan.options.predecessors
             shape = count, graph.n
             pred = torch.empty(shape, dtype=torch.int32, device=graph.device) if wanted else None
@@ -86,8 +98,7 @@ def _rows(
             if progress is not None:
                 synchronize(graph.device)
                 progress(rows.stop / count)
-    ran = dataclasses.replace(plan, method=solver.method)
-    return Result(distances, ran, pred, solver.negative_cycle, plan.sources)
+    return Result(distances, solver.plan, pred, solver.negative_cycle, plan.sources)
 
 
 def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
@@ -111,7 +122,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         none = place < 0
         nearest = vertices.to(place.device)[place.clamp(min=0)].masked_fill(none, -1)
         distances = row[None] if plan.targets is None else row[None, plan.targets.to(row.device)]
-        ran = dataclasses.replace(plan, method="elimination")
+        ran = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
         return Result(distances, ran, sources=vertices, nearest=nearest)
     options = plan.options._replace(predecessors=True)
     with_source, method = graph.with_source(vertices), plan.method
@@ -137,7 +148,7 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
     return dataclasses.replace(
         result,
         distances=distances,
-        plan=dataclasses.replace(plan, method=result.plan.method),
+        plan=dataclasses.replace(plan, method=result.method, engine=result.engine),
         predecessors=pred if plan.options.predecessors else None,
         sources=vertices,
         nearest=nearest,
@@ -181,7 +192,7 @@ class SparseSolver:
     Attributes:
         sources: those of the plan, (rows,) of int64 on the CPU.
         negative_cycle: one that is marked; None if the sources lead to none.
-        method: the row method that solves.
+        plan: the final one, whose method solves.
 
     Raises:
         InputError: the method does not solve this graph.
@@ -211,7 +222,9 @@ class SparseSolver:
                 reached.vertices, labels=self._graph.labels, weight=reached.weight
             )
         self.negative_cycle = reached
-        self.method = plan.method if self.sweeps is None else "elimination"
+        self.plan = plan
+        if self.sweeps is not None:
+            self.plan = dataclasses.replace(plan, method="elimination", engine=self.sweeps.engine)
         self._solved = graph
         if self.method == "elimination" and self.sweeps is None:
             raise InputError(
@@ -226,6 +239,18 @@ class SparseSolver:
         weight of any path; else None.
         """
         return self.sweeps if self._reweighted is None and self._graph.sums_fit else None
+
+    @property
+    def method(self) -> str:
+        """The row method that solves."""
+        return self.plan.method
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether the sweeps write all distances, without predecessors, to memory of the caller."""
+        plan = self._plan
+        all_rows = plan.sources is None and plan.targets is None and plan.limit is None
+        return all_rows and not plan.options.predecessors and self.direct_sweeps is not None
 
     def blocks(
         self,

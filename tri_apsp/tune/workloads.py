@@ -61,7 +61,7 @@ class WorkloadOperation(NamedTuple):
             includes the launches.
     """
 
-    run: Callable[[], None]
+    run: Callable[[], object]
     blocks: bool = False
 
 
@@ -348,7 +348,7 @@ class _SweepWorkload(Workload):
         if key not in self._sweeps:
             self._sweeps[key] = GpuSweeps(self._elimination, self.device, config=config)
         sweeps = self._sweeps[key]
-        return WorkloadOperation(lambda: sweeps.write_all(self._d))
+        return WorkloadOperation(lambda: sweeps.all_rows(self._d))
 
 
 @lru_cache(maxsize=4)  # of a task: its size, and two small ones
