@@ -90,31 +90,39 @@ def verify(
         allowed.beyond != no_edge(distances.dtype) and found.highest >= allowed.beyond
     ):
         found = engine.value_ranges([distances], allowed.beyond, diagonal=negative)[0]
-    if negative:
-        if found.lowest_diagonal is not None and found.lowest_diagonal < 0:
-            return False
-        if found.lowest < allowed.lowest:
-            raise_out_of_range(distances.dtype, f"a path weighs less than {allowed.lowest}")
-    if found.highest < allowed.beyond:
-        return True
-    if may_be_too_far(found, allowed, weights_range.highest_below):
+    if negative and found.lowest_diagonal is not None and found.lowest_diagonal < 0:
+        return False
+    longest = weights_range.highest_below
+    if may_be_too_far(distances.dtype, found, allowed, longest):
         exact = engine.value_ranges([distances], allowed.beyond)[0]
-        if may_be_too_far(exact, allowed, weights_range.highest_below):
+        if may_be_too_far(distances.dtype, exact, allowed, longest):
             check_reachability(distances, allowed, close)
-    if negative and not distances.is_floating_point():
+    if found.highest >= allowed.beyond and negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= allowed.beyond, no_edge(distances.dtype))
     return True
 
 
-def may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | int | None) -> bool:
+def may_be_too_far(
+    dtype: torch.dtype,
+    found: ValueRange,
+    allowed: DistanceRange,
+    longest: float | int | None,
+) -> bool:
     """Return whether some distance may have exceeded the range, by the value range of all and the
     longest edge.
+
+    Raises:
+        DistanceRangeError: a distance is below the range.
 
     Follow a shortest path to a vertex that is reachable but too far: its last vertex in range has a
     distance of at least `ceiling` minus the longest edge. So if no distance comes that close to the
     ceiling, none exceeded it.
     """
+    if found.lowest < allowed.lowest:
+        raise_out_of_range(dtype, f"a path weighs less than {allowed.lowest}")
+    if found.highest < allowed.beyond:
+        return False
     farthest = found.highest_below
     return (
         farthest is not None
