@@ -41,6 +41,24 @@ def test_every_name_exists(name):
     assert getattr(tri_apsp, name) is not None
 
 
+@pytest.mark.packaging
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-m", "tri_apsp.report"],
+        ["-m", "tri_apsp", "report", "paths"],
+        ["-c", "import tri_apsp.report.plots"],
+    ],
+)
+def test_the_old_name_of_the_reports_says_the_new_one(words):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    sentence = done.stderr.splitlines()[-1]
+    assert sentence.startswith(("error: ", "ModuleNotFoundError: "))
+    assert "`tri_apsp.report` is now `python -m reports`" in sentence
+    assert "`python -m tri_apsp.tune --page DIR`" in sentence
+
+
 SOLVE = """
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,7 +75,7 @@ MAIN = "from tri_apsp.__main__ import main\n"
     ("code", "loads", "leaves_out"),
     [
         (f"{MAIN}main(['--help'])", "tri_apsp.cli.main", "torch numpy optuna matplotlib"),
-        (MAIN + SOLVE, "numba", "optuna matplotlib sqlalchemy tri_apsp.tune tri_apsp.report"),
+        (MAIN + SOLVE, "numba", "optuna matplotlib sqlalchemy tri_apsp.tune reports"),
     ],
 )
 def test_what_is_imported(code, loads, leaves_out):

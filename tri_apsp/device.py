@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -176,15 +176,6 @@ def _describe(kind: str, index: int | None) -> Device:
     )
 
 
-def nvml_uuid(device: torch.device) -> str | None:
-    """Return the UUID by which NVML finds a device, whatever CUDA_VISIBLE_DEVICES numbers it; None:
-    it is no NVIDIA GPU.
-    """
-    if device.type != "cuda" or torch.version.hip:
-        return None
-    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-
-
 def installed_version(*names: str) -> str | None:
     """Return the version of the first of these packages that is installed; None: there is none."""
     for name in names:
@@ -325,34 +316,6 @@ def wait_for(device: torch.device, until: Mark) -> None:
     """Let work that is queued later on the current stream of a device wait for a mark."""
     if until is not None:
         _current_stream(device).wait_event(until)
-
-
-def run_concurrently(
-    device: torch.device, first: Callable[[], None], second: Callable[[], None]
-) -> None:
-    """Queue `second` on a stream of its own, beside `first` on the current one, which then waits
-    for both.
-    """
-    side, stream = _side_stream(device), _current_stream(device)
-    side.wait_stream(stream)
-    with torch.cuda.stream(side):
-        second()
-    first()
-    stream.wait_stream(side)
-
-
-@contextlib.contextmanager
-def profiled(device: torch.device) -> Iterator[None]:
-    """Delimit the work inside a `with`, for a profiler that counts only between cudaProfilerStart
-    and cudaProfilerStop.
-    """
-    synchronize(device)
-    torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
-    try:
-        yield
-        synchronize(device)
-    finally:
-        torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
 
 
 def is_captured(device: torch.device) -> bool:

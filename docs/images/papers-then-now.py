@@ -4,8 +4,8 @@ from pathlib import Path
 
 from style import plt, save
 
-from tri_apsp.console.output import read_csv
-from tri_apsp.report.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
+from reports.studies.paper_results import BULUC_SECONDS, LUND_SMITH_SECONDS
+from reports.studies.rows import read_csv
 
 ROWS = Path(__file__).resolve().parents[2] / "reports" / "nvidia-h200" / "implementations.csv"
 # Seconds by system and parameter; the newest row counts.

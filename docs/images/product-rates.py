@@ -4,7 +4,7 @@ from pathlib import Path
 
 from style import plt, save
 
-from tri_apsp.console.output import read_csv
+from reports.studies.rows import read_csv
 
 REPORT = Path(__file__).resolve().parents[2] / "reports" / "nvidia-h200" / "bench.csv"
 KINDS = [

@@ -1,4 +1,6 @@
-"""What the figures of the pages have in common: `python docs/images/NAME.py` draws NAME.svg."""
+"""What the figures of the pages have in common: `python docs/images/NAME.py` draws NAME.svg, in a
+clone that is installed with `pip install -e`.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -28,7 +28,7 @@ echo "${COMPREPLY[@]}"
         (["solve", "--method", "kl"], "kleene"),
         (["solve", "gri"], "grid.gr"),
         (["tune", "--effort", ""], "quick full"),
-        (["report", "roof"], "roofline"),
+        (["tune", "--pa"], "--page"),
     ],
 )
 def test_bash_completes(words, found, tmp_path, script):

@@ -133,7 +133,7 @@ def test_a_solve_that_is_cut_short_leaves_no_file(
         ("bench --method dijkstra", BAD_INPUT, ["dijkstra", *METHODS]),
         ("bench --n 10000000 --device cpu", FAILED, ["10000000 vertices"]),
         ("solve", BAD_INPUT, ["GRAPH"]),
-        ("solv", BAD_INPUT, ["solve", "generate", "info", "bench", "tune", "report"]),
+        ("solv", BAD_INPUT, ["solve", "generate", "info", "bench", "tune"]),
         ("path e.gr 1 1", BAD_INPUT, ["SOURCE needs a graph with vertices"]),
         (
             "path r.gr 0 1",

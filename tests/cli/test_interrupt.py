@@ -27,9 +27,12 @@ sys.meta_path.insert(0, Interrupt())
 @pytest.mark.parametrize(
     ("words", "module"),
     [
-        *(("solve graph.gr", name) for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")),
-        ("tune --show", "optuna"),
-        ("report paths", "matplotlib"),
+        *(
+            ("tri_apsp solve graph.gr", name)
+            for name in ("tri_apsp.cli.solve", "torch._C", "numpy.linalg")
+        ),
+        ("tri_apsp tune --show", "optuna"),
+        ("reports paths", "matplotlib"),
     ],
 )
 @pytest.mark.slow
@@ -37,7 +40,7 @@ def test_while_a_module_is_imported(tmp_path, words, module):
     (tmp_path / "sitecustomize.py").write_text(HOOK)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"INTERRUPT_AT": module, "PYTHONPATH": path}
-    command = [sys.executable, "-m", "tri_apsp", *words.split()]
+    command = [sys.executable, "-m", *words.split()]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=120, check=False
     )

@@ -9,7 +9,6 @@ import pytest
 from tri_apsp.console.options import at_least
 from tri_apsp.console.output import (
     amount,
-    cell,
     command_line,
     duration,
     flat_fields,
@@ -61,15 +60,6 @@ def test_at_least():
     for text in ("2", "-3", "3.0", "x", ""):
         with pytest.raises(argparse.ArgumentTypeError, match=f"integer from 3, but is '{text}'"):
             at_least(3)(text)
-
-
-def test_a_cell_is_one_line_with_six_digits():
-    assert [cell(value) for value in (None, 1 / 3, 1e-9, "y\nz")] == [
-        "",
-        "0.333333",
-        "1e-09",
-        "y z",
-    ]
 
 
 def test_a_time_has_three_digits():

@@ -15,6 +15,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels import exponents_model as model
 
 import tri_apsp
+from reports.studies.exponents import FAMILIES
 from tri_apsp import engines
 from tri_apsp.configs import EXPONENT_DTYPES as DTYPES
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, exponents_of
@@ -29,7 +30,6 @@ from tri_apsp.engines.exponents import (
 )
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.methods import METHODS, Observer
-from tri_apsp.report.exponents import FAMILIES
 
 DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
 WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=6)

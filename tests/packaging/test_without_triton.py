@@ -19,7 +19,7 @@ CODE = """
 import sys
 sys.modules["triton"] = None  # what `import triton` then finds is ModuleNotFoundError
 from tri_apsp.__main__ import main
-from tri_apsp.report.__main__ import build_parser
+from reports.__main__ import build_parser
 from tri_apsp.tune.__main__ import main as tune
 for words in (
     ["generate", "grid", "--n", "64", "-o", "grid.gr"],

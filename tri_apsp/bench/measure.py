@@ -203,12 +203,10 @@ def bound(device: Device, dtype: torch.dtype, nonnegative: bool) -> float | None
     return per_clock * device.units * clock_hz
 
 
-def solve_by(
-    name: str, weights: torch.Tensor, config: Config, parameter: int | None = None
-) -> Result:
-    """Solve by "auto", by a method of METHODS, or by a system of a paper, which has a parameter."""
+def solve_by(name: str, weights: torch.Tensor, config: Config) -> Result:
+    """Solve by "auto", by a method of METHODS, or by a system of a paper."""
     if name in papers.SYSTEMS:
-        return papers.solve(weights, name, parameter=parameter, config=config)
+        return papers.solve(weights, name, config=config)
     return solve(weights, method=name, config=config)
 
 

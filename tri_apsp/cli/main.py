@@ -3,6 +3,7 @@ before torch is imported.
 """
 
 import argparse
+import runpy
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -38,8 +39,6 @@ COMMANDS = {
 
 OTHERS = {
     "tune": "search for the fastest configurations of this machine, which later solves use",
-    "report": "measure a study on this machine, or show the results of a sweep, as CSV, plots and "
-    "a page",
 }
 """Subcommands that are command lines of their own, python -m tri_apsp.NAME."""
 
@@ -66,6 +65,8 @@ def main(argv: list[str] | None = None) -> int:
     """
     words = sys.argv[1:] if argv is None else argv
     prog = "tri-apsp" if Path(sys.argv[0]).stem == "tri-apsp" else "python -m tri_apsp"
+    if words and words[0] == "report":  # of 0.2
+        runpy.run_module("tri_apsp.report", run_name="__main__")
     if words and words[0] in OTHERS:
         status: int = _module(words[0]).main(words[1:], prog=f"{prog} {words[0]}")
         return status
@@ -94,7 +95,7 @@ def build_parser(words: Sequence[str], prog: str) -> Parser:
     parser.set_defaults(run=lambda _: parser.print_help(sys.stderr))  # without a command
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in (COMMANDS | OTHERS).items():
-        # Completion needs the options of tune and report, which parse them themselves.
+        # Completion needs the options of tune, which parses them itself.
         separate = name in OTHERS and name in words
         command = commands.add_parser(
             name,

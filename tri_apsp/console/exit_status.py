@@ -28,7 +28,7 @@ _OPTIONS = {
         for name in (
             *("method", "dtype", "device", "engine", "limit", "format", "out", "predecessors"),
             *("base", "vertices", "columns", "header", "matrix", "missing"),
-            *("devices", "memory", "checkpoint", "every"),
+            *("devices", "memory", "checkpoint", "every", "page"),
         )
     },
     "min_only": "--min-only",

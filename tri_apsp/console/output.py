@@ -1,13 +1,11 @@
 """What several command lines show: results on stdout, as a JSON object or a few aligned lines;
-formats of amounts, times and commands; CSV files.
+formats of amounts, times and commands.
 """
 
-import csv
 import json
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 
@@ -89,23 +87,3 @@ def command_line(module: str, *words: object, **options: object) -> str:
         )
         every += [f"--{name.replace('_', '-')}", *values] if values else []
     return shlex.join(f"{word:g}" if isinstance(word, float) else str(word) for word in every)
-
-
-def cell(value: object) -> str:
-    """Format a value for a CSV file, in one line; numbers have six digits, more than measurements
-    have, and None is empty.
-    """
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
-
-
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Read rows by the names of their columns.
-
-    Raises:
-        OSError: the file cannot be read.
-        UnicodeDecodeError: it is no text.
-    """
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))

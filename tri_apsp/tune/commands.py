@@ -15,11 +15,14 @@ from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
 from tri_apsp.console.output import duration, flat_fields, print_json
-from tri_apsp.device import describe
+from tri_apsp.device import describe, resolve
+from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.tune.candidates import baselines_of, beats, candidates
 from tri_apsp.tune.outcome import Outcome
+from tri_apsp.tune.page import read_studies, write_page
 from tri_apsp.tune.progress import SweepProgress, print_summary
+from tri_apsp.tune.search import journal_path
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.tasks import Settings, SweepPlan, TuningTask, plan, size_at
 from tri_apsp.tune.worker import Workers
@@ -39,7 +42,12 @@ _SECONDS = 60.0
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
     names = [field.name for field in dataclasses.fields(Settings)]
-    planned = plan(Settings(**{name: getattr(args, name) for name in names}))
+    settings = Settings(**{name: getattr(args, name) for name in names})
+    if args.page is not None:
+        return _page(args, settings)
+    if args.journal is not None:
+        raise InputError("--journal must come with --page, but is alone; add --page DIR.")
+    planned = plan(settings)
     # As in a sweep, this directory decides what is in use, also if no solve searches it.
     with tuned.searching(planned.settings.save_dir or tuned.save_directory()):
         return _ACTIONS[args.action](args, planned)
@@ -72,6 +80,28 @@ def _dry_run(args: argparse.Namespace, planned: SweepPlan) -> int:
     lines = [f"{row['task']}: {row['candidates']} configurations; {row['file']}" for row in rows]
     limits = f"up to {trials} evaluations per task, at most {seconds:.0f} s in all"
     _emit(args, content, [*lines, limits])
+    return 0
+
+
+def _page(args: argparse.Namespace, settings: Settings) -> int:
+    """Write the page of the searches in a journal that were asked for, and return 0.
+
+    Raises:
+        InputError: the journal cannot be used or has no such search, the page cannot be written, or
+            plotly is not installed.
+    """
+    journal = args.journal or journal_path(describe(resolve(settings.device)).slug)
+    found = {
+        task: study for task, study in read_studies(journal).items() if _is_wanted(task, settings)
+    }
+    if not found:
+        raise InputError(
+            f"--page shows configurations that were timed, but {journal} has none of what was "
+            "asked for; tune it first, or give another --journal."
+        )
+    path = args.page / "sweep.html"
+    write_page(found, path, journal.stem)
+    _emit(args, {"file": str(path), "tasks": [str(task) for task in found]}, [str(path)])
     return 0
 
 
@@ -147,7 +177,7 @@ def _entries(
 
     Entries of other GPUs are left out, although lookups use them for what this GPU has no entry.
     """
-    seen, wanted, device = set(), planned.settings, describe(planned.device)
+    seen, device = set(), describe(planned.device)
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         file, _ = tuned.usable(path, device)
         if file is None or file.slug != device.slug:
@@ -156,17 +186,22 @@ def _entries(
             task = TuningTask(
                 file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch
             )
-            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
-            filters = (
-                (wanted.kernels, task.kernel),
-                (sizes, task.n),
-                (wanted.dtypes, task.dtype),
-                (wanted.signs, task.sign),
-                ([wanted.engine] if wanted.engine else [], task.engine),
-            )
-            if task not in seen and all(not values or value in values for values, value in filters):
+            if task not in seen and _is_wanted(task, planned.settings):
                 seen.add(task)
                 yield path, task, entry
+
+
+def _is_wanted(task: TuningTask, wanted: Settings) -> bool:
+    """Return whether a task was asked for; a setting that was not given leaves none out."""
+    sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
+    filters = (
+        (wanted.kernels, task.kernel),
+        (sizes, task.n),
+        (wanted.dtypes, task.dtype),
+        (wanted.signs, task.sign),
+        ([wanted.engine] if wanted.engine else [], task.engine),
+    )
+    return all(not values or value in values for values, value in filters)
 
 
 def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:

@@ -127,7 +127,8 @@ def _add_settings(parser: Parser) -> None:
 
 
 def _add_actions(parser: Parser) -> None:
-    instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
+    group = parser.add_argument_group("instead of tuning")
+    instead = group.add_mutually_exclusive_group()
     for name, text in (
         ("dry-run", "show the tasks, their files, and how many configurations they choose from"),
         ("show", "show the configurations that are used here"),
@@ -140,3 +141,15 @@ def _add_actions(parser: Parser) -> None:
         instead.add_argument(
             f"--{name}", dest="action", action="store_const", const=name, help=text
         )
+    instead.add_argument(
+        "--page",
+        type=Path,
+        metavar="DIR",
+        help="write DIR/sweep.html, the trials of the searches in Optuna's plots; needs plotly",
+    )
+    group.add_argument(
+        "--journal",
+        type=Path,
+        metavar="FILE",
+        help="the trials that --page shows; default: those of the tuner on this machine",
+    )

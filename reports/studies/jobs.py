@@ -1,0 +1,284 @@
+"""How fast is it, job by job? Jobs beside what one would take without tri_apsp: the rows in
+`jobs.csv`, their figure, and their table in README.md and `jobs.md`.
+
+A machine with a GPU measures the jobs of a GPU, another those of a CPU. Each result of tri_apsp is
+compared with that of the other way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csgraph, csr_array
+
+import tri_apsp
+from reports.studies import plots
+from reports.studies.markdown import table, write_page
+from reports.studies.rows import read_csv
+from reports.studies.study import StudyRow
+from tri_apsp.bench.timing import timed, timed_again
+from tri_apsp.console.machine import versions_line
+from tri_apsp.console.output import duration
+from tri_apsp.device import describe, resolve
+from tri_apsp.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_REPORTS = Path(__file__).resolve().parents[1]
+_ROWS = _REPORTS / "jobs.csv"
+_LONG = 5.0  # seconds; a call that takes longer is timed once
+_OURS, _OTHERS = "#0072b2", "#777777"
+_MACHINES = {"NVIDIA": "H200", "AMD": "two cores"}
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure the jobs of this machine, unless the present rows are shown alone; draw the figure,
+    and write the table into both pages.
+
+    Raises:
+        InputError: a CPU has no road network for its jobs.
+    """
+    if not args.render_only:
+        _measure(args.roads)
+    rows = read_csv(_ROWS)
+    rows.sort(key=lambda row: not row["device"].startswith("NVIDIA"))
+    plots.save(_draw(rows), _REPORTS / "jobs")
+    for page in (_REPORTS / "jobs.md", _REPORTS.parent / "README.md"):
+        print(write_page(page, "", {"jobs": table_of(rows)}))
+
+
+class _Job(NamedTuple):
+    """One job: two ways to the same array."""
+
+    name: str
+    other: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+
+
+def _numbers(result: Any) -> np.ndarray[Any, Any]:
+    """Return a result as float64; what counts as no path is inf."""
+    if isinstance(result, torch.Tensor):
+        missing = result == tri_apsp.no_edge(result.dtype)
+        return result.double().masked_fill(missing, float("inf")).cpu().numpy()
+    if isinstance(result, dict):
+        return np.array([[row[j] for j in sorted(row)] for _, row in sorted(result.items())])
+    return np.asarray(result, dtype=np.float64)
+
+
+def _random_weights(n: int, edges: float, heaviest: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return weights from 1 to `heaviest` at a share `edges` of all pairs."""
+    made = torch.Generator().manual_seed(1)
+    weights = torch.randint(1, heaviest + 1, (n, n), generator=made, dtype=torch.int16).to(dtype)
+    weights[torch.rand(n, n, generator=made) >= edges] = tri_apsp.no_edge(dtype)
+    return weights.fill_diagonal_(0)
+
+
+def _torch_loop(weights: torch.Tensor) -> torch.Tensor:
+    """Floyd-Warshall as it is written in torch: a step per vertex."""
+    distances = weights.clone()
+    for k in range(len(weights)):
+        torch.minimum(distances, distances[:, k, None] + distances[None, k], out=distances)
+    return distances
+
+
+def _molecules(count: int) -> tuple[torch.Tensor, torch.Tensor, list[csr_array]]:
+    """Return (adjacency, sizes, sparse matrices) of graphs of 20 to 32 vertices, like molecules: a
+    tree of degree up to 4, and some rings.
+    """
+    made = np.random.default_rng(1)
+    sizes = made.integers(20, 33, size=count)
+    adjacency = np.zeros((count, 32, 32), dtype=bool)
+    for graph, size in zip(adjacency, sizes, strict=True):
+        for v in range(1, size):
+            u = made.integers(max(0, v - 4), v)
+            graph[u, v] = graph[v, u] = True
+        u, v = made.choice(size, 2, replace=False)
+        graph[u, v] = graph[v, u] = True
+    matrices = [
+        csr_array(graph[:size, :size].astype(np.float64))
+        for graph, size in zip(adjacency, sizes, strict=True)
+    ]
+    return torch.from_numpy(adjacency), torch.from_numpy(sizes), matrices
+
+
+def _gpu_jobs(device: torch.device) -> Iterator[_Job]:
+    made = torch.Generator().manual_seed(1)
+    dense = torch.rand(8192, 8192, generator=made).fill_diagonal_(0).to(device)
+    yield _Job(
+        "all pairs of 8192 vertices, dense",
+        "a loop in torch",
+        lambda: tri_apsp.shortest_paths(dense).distances,
+        lambda: _torch_loop(dense),
+    )
+    light = _random_weights(16384, 0.1, 4, torch.int16).to(device)
+    yield _Job(
+        "all pairs of 16384 vertices, weights 1 to 4, int16",
+        "a loop in torch",
+        lambda: tri_apsp.shortest_paths(light).distances,
+        lambda: _torch_loop(light),
+    )
+    adjacency, sizes, matrices = _molecules(4096)
+    batch, batch_sizes = adjacency.to(device), sizes.to(device)
+    yield _Job(
+        "4096 molecules of 20 to 32 atoms",
+        "SciPy, graph by graph",
+        lambda: tri_apsp.shortest_paths(batch, sizes=batch_sizes).distances,
+        lambda: _padded([csgraph.shortest_path(one, unweighted=True) for one in matrices]),
+    )
+    n, sources = 100_000, np.arange(256)
+    ends = np.random.default_rng(1).integers(n, size=(2, 8 * n))
+    graph = csr_array((np.ones(8 * n, np.float32), tuple(ends)), shape=(n, n))
+    on_gpu = tri_apsp.prepare(graph, device=device)
+    yield _Job(
+        "hops from 256 of 100,000 vertices, 8 edges each",
+        "SciPy",
+        lambda: tri_apsp.hops(on_gpu, sources.tolist()),
+        lambda: csgraph.dijkstra(graph, unweighted=True, indices=sources),
+    )
+
+
+def _cpu_jobs(roads: Path) -> Iterator[_Job]:
+    import networkx as nx
+
+    dense = _random_weights(2048, 1.0, 1000, torch.float32)
+    as_array = dense.double().numpy()
+    yield _Job(
+        "all pairs of 2048 vertices, dense",
+        "SciPy's floyd_warshall",
+        lambda: tri_apsp.shortest_paths(dense).distances,
+        lambda: csgraph.floyd_warshall(as_array),
+    )
+    yield _Job(
+        "the same, with predecessors",
+        "SciPy's floyd_warshall",
+        lambda: tri_apsp.shortest_paths(dense, predecessors=True).distances,
+        lambda: csgraph.floyd_warshall(as_array, return_predecessors=True)[0],
+    )
+    network = tri_apsp.read_sparse_graph(roads)
+    weights = _road_weights(network)
+    sources = np.linspace(0, network.n - 1, 128).astype(int)
+    yield _Job(
+        f"128 rows of a road network, {network.n:,} vertices",
+        "SciPy's dijkstra",
+        lambda: tri_apsp.shortest_paths(weights, sources=sources.tolist()).distances,
+        lambda: csgraph.dijkstra(weights, indices=sources),
+    )
+    nx.config.cache_converted_graphs = False
+    graph = nx.gnm_random_graph(500, 5000, seed=1)
+    yield _Job(
+        "floyd_warshall of NetworkX, 500 nodes",
+        "NetworkX",
+        lambda: nx.floyd_warshall(graph, backend="tri_apsp"),  # with the conversion
+        lambda: nx.floyd_warshall(graph, backend="networkx"),
+    )
+
+
+def _road_weights(network: tri_apsp.SparseGraph) -> csr_array:
+    """Return the edges of a road network with weights from 1 to 1000, the same both ways."""
+    offsets, heads = network.by_source.offsets.numpy(), network.by_source.vertices.numpy()
+    tails = np.repeat(np.arange(network.n), np.diff(offsets))
+    pairs = np.minimum(heads, tails) * np.int64(network.n) + np.maximum(heads, tails)
+    _, edge = np.unique(pairs, return_inverse=True)
+    weights = np.random.default_rng(1).integers(1, 1001, size=edge.max() + 1)[edge]
+    return csr_array((weights.astype(np.float64), (tails, heads)), shape=(network.n, network.n))
+
+
+def _padded(results: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    whole = np.full((len(results), 32, 32), np.inf)
+    for into, one in zip(whole, results, strict=True):
+        into[: len(one), : len(one)] = one
+    return whole
+
+
+def _measure(roads: Path | None) -> None:
+    """Replace the rows of this machine."""
+    device = resolve("auto")
+    if device.type == "cuda":
+        jobs = _gpu_jobs(device)
+    elif roads is not None:
+        jobs = _cpu_jobs(roads)
+    else:
+        raise InputError("--roads must name a road network on a CPU, but is missing; add it.")
+    rows = []
+    for job in jobs:
+        job.ours()  # compiles
+        ours, ours_seconds, _ = timed_again(job.ours, device)
+        theirs, theirs_seconds = timed(job.theirs, device)
+        if theirs_seconds < _LONG:
+            theirs, theirs_seconds, _ = timed_again(job.theirs, device)
+        # Sums of floats in another order may differ in the last bits.
+        np.testing.assert_allclose(_numbers(ours), _numbers(theirs), rtol=1e-6, err_msg=job.name)
+        print(f"{job.name}: {ours_seconds:.4g} s; {job.other}: {theirs_seconds:.4g} s", flush=True)
+        rows.append(
+            {
+                "job": job.name,
+                "seconds": f"{ours_seconds:.4g}",
+                "other": job.other,
+                "other_seconds": f"{theirs_seconds:.4g}",
+                "device": describe(device).name,
+                "versions": versions_line(),
+                "date": datetime.date.today().isoformat(),
+            }
+        )
+        del ours, theirs
+    kept = [row for row in read_csv(_ROWS) if row["device"] != rows[0]["device"]]
+    with _ROWS.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, *rows])
+
+
+def _machine(row: StudyRow) -> str:
+    return _MACHINES[row["device"].split()[0]]
+
+
+def _times_as_fast(row: StudyRow) -> str:
+    ratio = float(row["other_seconds"]) / float(row["seconds"])
+    return f"{ratio:.1f}" if ratio < 10 else f"{float(f'{ratio:.2g}'):,.0f}"
+
+
+def _draw(rows: list[StudyRow]) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+    made = Figure(figsize=(9, 0.55 * len(rows) + 1.3), layout="constrained")
+    axes = made.subplots()
+    for place, row in enumerate(rows):
+        ours, others = float(row["seconds"]), float(row["other_seconds"])
+        axes.plot([ours, others], [place, place], color="#cccccc", linewidth=2, zorder=1)
+        axes.plot(ours, place, "o", color=_OURS, markersize=8)
+        axes.plot(others, place, "o", color=_OTHERS, markersize=8)
+        labels: dict[str, Any] = {"va": "center", "fontsize": 9.5}
+        axes.text(ours / 1.4, place, duration(ours), ha="right", color=_OURS, **labels)
+        axes.text(others * 1.4, place, f"{duration(others)}, {row['other']}", **labels)
+    names = [f"{row['job']}\n{_machine(row)}" for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=9.5)
+    ticks = {1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms", 0.1: "100 ms", 1: "1 s", 10: "10 s"}
+    axes.set(xscale="log", xlim=(1e-5, 5e5))
+    axes.set_xticks(list(ticks), list(ticks.values()), fontsize=9)
+    axes.xaxis.set_minor_locator(NullLocator())
+    made.suptitle("Time of a job by tri_apsp (blue), and by what one would use without it")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    return made
+
+
+def table_of(rows: list[StudyRow]) -> str:
+    """Return the table of both pages."""
+    lines = []
+    for row in rows:
+        ours, others = (duration(float(row[name])) for name in ("seconds", "other_seconds"))
+        lines.append(
+            [row["job"], _machine(row), ours, f"{others}, {row['other']}", _times_as_fast(row)]
+        )
+    return table(["job", "machine", "tri_apsp", "without it", "times as fast"], lines)

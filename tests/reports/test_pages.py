@@ -1,0 +1,108 @@
+"""The pages of this checkout: rendered from their rows, listed in the index, and linked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from reports.__main__ import main
+from reports.studies import plots
+from reports.studies.markdown import write_index, write_page
+from reports.studies.run import STUDIES
+from tri_apsp.errors import InputError
+
+REPORTS = Path(__file__).parents[2] / "reports"
+PAGES = sorted(REPORTS.rglob("*.md"))
+MEASURED = [
+    path.relative_to(REPORTS) for path in sorted(REPORTS.glob("*/*.csv")) if path.stem in STUDIES
+]
+
+
+@pytest.mark.parametrize("rows", MEASURED, ids=str)
+def test_a_page_is_that_of_its_rows(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is measured again: the stored rows give the stored page."""
+    monkeypatch.setattr(plots, "save", lambda made, path: None)
+    page = rows.with_suffix(".md")
+    for name in (rows, page, rows.with_name("device.json")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPORTS / name, tmp_path / name)
+    machine = rows.parent.name
+    assert main([rows.stem, "--render-only", machine, "--out", str(tmp_path)]) == 0
+    assert (tmp_path / page).read_text() == (REPORTS / page).read_text()
+
+
+@pytest.mark.parametrize("machine", ["amd-epyc-2-cores", "nvidia-h200"])
+def test_a_tuning_page_is_that_of_the_tuned_files(
+    machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPORTS.parent)  # the page names the folder of the tuned files
+    page = Path(machine) / "tuning" / "README.md"
+    (tmp_path / page).parent.mkdir(parents=True)
+    for name in ("README.md", "sweep.html"):  # the page links the other
+        shutil.copy(REPORTS / page.with_name(name), tmp_path / page.with_name(name))
+    assert main(["tuning", "--from", f"tuning/{machine}", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / page).read_text() == (REPORTS / page).read_text()
+
+
+def test_pages_are_listed_by_question(tmp_path: Path) -> None:
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / "study.md").write_text(
+        "# Which edge? Some GPU\n\nThe best\nis 4.\n\n<!-- begin -->\n\n12 ms\n"
+    )
+    (tmp_path / "cpu.md").write_text("# Which edge? Some CPU\n\n<!-- begin -->\n\n13 ms\n")
+    (tmp_path / "notes.md").write_text("# Notes\n\nNot a report.\n")
+    (tmp_path / "bench.md").write_text("# How fast is it? A GPU\n\nVery.\n")
+    index = write_index(tmp_path)
+    lines = [line for line in index.read_text().splitlines() if line.startswith(("#", "*"))]
+    assert lines == [
+        "# Results",
+        "### How fast is it?",
+        "* [A GPU](bench.md): Very.",
+        "### Which edge?",
+        "* [Some CPU](cpu.md)",
+        "* [Some GPU](gpu/study.md): The best is 4.",
+    ]
+    with pytest.raises(InputError, match="--out must name a folder"):
+        write_index(tmp_path / "none")
+
+
+def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# By hand\n")
+    with pytest.raises(InputError, match="must have the lines"):
+        write_page(page, "Title", {"result": "1 ms"})
+    assert page.read_text() == "# By hand\n"
+
+
+def test_the_index_of_this_checkout_is_up_to_date(tmp_path: Path) -> None:
+    for page in PAGES:
+        copy = tmp_path / page.relative_to(REPORTS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, copy)
+    message = "run python -m reports index"
+    assert write_index(tmp_path).read_text() == (REPORTS / "README.md").read_text(), message
+
+
+def test_links_lead_somewhere_and_every_plot_is_on_a_page() -> None:
+    shown = set()
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            name, _, anchor = target.partition("#")
+            if name.startswith("http"):
+                continue
+            path = (page.parent / unquote(name)).resolve() if name else page
+            assert path.exists(), (page, target)
+            shown.add(path)
+            lines = path.read_text().splitlines() if anchor else []
+            headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+            slugs = {re.sub(r"[^\w\- ]", "", one).replace(" ", "-") for one in headings}
+            assert not anchor or anchor in slugs, (page, target)
+    assert {path.resolve() for path in REPORTS.rglob("*.svg")} <= shown

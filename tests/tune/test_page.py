@@ -1,0 +1,174 @@
+"""The page of the tuner's searches: every task is on it, and it asks no network for anything."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pytest
+import torch
+from optuna.storages import BaseStorage
+
+pytest.importorskip("plotly")
+
+from command_line import Ended, in_this_process
+from tune.synthetic import correct
+
+from tri_apsp.console.exit_status import BAD_INPUT
+from tri_apsp.device import describe
+from tri_apsp.tune.__main__ import main
+from tri_apsp.tune.candidates import baselines_of
+from tri_apsp.tune.outcome import Outcome, OutcomeKind
+from tri_apsp.tune.page import read_studies, write_page
+from tri_apsp.tune.search import Search, open_journal, open_storage, open_study
+from tri_apsp.tune.sweep import _study_name, task_of_study
+from tri_apsp.tune.tasks import TuningTask
+from tri_apsp.tuned.records import record_of
+
+SPACE = record_of("cpu", "product").space
+NAMES = {
+    "cpu-product-float32-nonnegative-n64-some-cpu-0123456789ab": "float32 nonnegative, n = 64",
+    "cpu-product-int16-any-n128-b4-some-cpu-0123456789ab": "int16 any, n = 128, 4 graphs",
+}
+
+
+def searched(storage: BaseStorage, name: str, fails: bool = False) -> None:
+    """Search a few configurations, of which the first two are fast, and one cannot be compiled."""
+    values = [{p.name: p.choices[i % 2] for p in SPACE.parameters} for i in range(2)]
+    values += [{p.name: p.choices[-1] for p in SPACE.parameters}]
+    outcomes = iter([correct(2.0), correct(1.0), Outcome(OutcomeKind.compile_error, message="no")])
+    failed = Outcome(OutcomeKind.compile_error, message="no")
+    search = Search(
+        SPACE, values, study=open_study(storage, name, resume=False), default=values[0], trials=3
+    )
+    search.run(lambda *arguments: failed if fails else next(outcomes))
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "some-cpu.log"
+    storage = open_journal(path)
+    for name in NAMES:
+        searched(storage, name, fails=True)
+        searched(storage, name)
+    searched(storage, "cpu-product-int32-any-n64-some-cpu-0123456789ab", fails=True)
+    return path
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    return in_this_process(main, capsys)
+
+
+def test_every_task_is_on_the_page(
+    cli: Callable[..., Ended], journal: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "new" / "sweep.html"
+    assert cli("--page", path.parent, "--journal", journal) == Ended(0, f"{path}\n", "")
+    page = path.read_text(encoding="utf-8")
+    body = page[page.index("<body>") :]
+    assert "<h1>Searches on some-cpu</h1>" in body
+    assert re.findall(r"<h2 .*>cpu product, (.*)</h2>", body) == list(NAMES.values())
+    assert body.count("3 configurations: 2 timed, 0 given up as slow, 1 failed.") == 2
+    assert body.count("<td>time</td><td>2 ms</td><td>1 ms</td>") == 2
+    assert body.count("Plotly.newPlot(") == 4 * 2
+    # Self-contained: nothing is loaded, and the only links are those within the page.
+    assert not re.findall(r"<(?:link|img|iframe|script)[^>]*(?:src|href)=", page)
+    assert {link[0] for link in re.findall(r'(?:src|href)="([^"]*)"', body)} == {"#"}
+
+
+def test_a_page_of_what_was_asked_for_in_the_journal_of_this_machine(
+    cli: Callable[..., Ended], home: Path
+) -> None:
+    for name in NAMES:
+        searched(open_storage(describe(torch.device("cpu")).slug), name)
+    found = cli("--page", home, "--device", "cpu", "--dtype", "int16", "--n", 128, "--json").json
+    assert found == {
+        "file": str(home / "sweep.html"),
+        "tasks": ["cpu product, int16 any, n = 128, 4 graphs"],
+    }
+    assert (home / "sweep.html").read_text(encoding="utf-8").count("<h2 ") == 1
+
+
+def test_the_newest_study_with_times_counts(journal: Path) -> None:
+    for name in NAMES:
+        searched(open_journal(journal), name, fails=True)
+    names = [study.study_name for study in read_studies(journal).values()]
+    assert names == [f"{name}-2" for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "some.log has none of what was asked for; tune it first"),
+        ("", "some.log has none of what was asked for; tune it first"),
+        (json.dumps({"op_code": "no"}) + "\n", "must be one that Optuna wrote"),
+    ],
+)
+def test_a_journal_that_cannot_be_shown(
+    cli: Callable[..., Ended],
+    content: str | None,
+    sentence: str,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "some.log"
+    if content is not None:
+        path.write_text(content)
+    output = cli("--page", tmp_path / "out", "--journal", path)
+    assert (output.status, output.out) == (BAD_INPUT, "")
+    assert output.err.startswith("error: ")
+    assert sentence in output.err
+    assert output.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+    assert path.exists() == (content is not None)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--journal", "JOURNAL"], "--journal must come with --page"),
+        (["--page", "JOURNAL/in", "--journal", "JOURNAL"], "--page must be a path that can be"),
+        (["--page", "out", "--journal", "JOURNAL", "--n", "512"], "has none of what was asked for"),
+        (["--page", "out", "--show"], "not allowed with argument"),
+    ],
+)
+def test_options_that_do_not_fit(
+    cli: Callable[..., Ended], journal: Path, words: list[str], sentence: str
+) -> None:
+    output = cli(*(word.replace("JOURNAL", str(journal)) for word in words))
+    assert output.status == BAD_INPUT
+    assert sentence in output.err
+
+
+def test_the_remedy_for_plotly_is_named(
+    cli: Callable[..., Ended], journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    output = cli("--page", tmp_path, "--journal", journal)
+    assert output.status == BAD_INPUT
+    remedy = 'run pip install -c constraints.txt ".[plots]"'
+    assert f"sweep.html needs plotly, but it is not installed; {remedy}" in output.err
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_name_of_a_study_tells_its_task(batch: int) -> None:
+    task = TuningTask("cpu", "solve", "float32", "any", 64, batch)
+    name = _study_name(task, baselines_of(task, torch.device("cpu")), "some-cpu")
+    assert task_of_study(name) == task
+    assert task_of_study("another-study") is None
+
+
+def test_values_of_a_journal_are_text_on_the_page(tmp_path: Path) -> None:
+    study = optuna.create_study()
+    choices = optuna.distributions.CategoricalDistribution(["<img>", "b"])
+    for value, choice in ((2.0, "<img>"), (1.0, "b")):
+        study.add_trial(
+            optuna.create_trial(value=value, params={"x": choice}, distributions={"x": choices})
+        )
+    task = TuningTask("cpu", "product", "float32", "any", 64)
+    write_page({task: study}, tmp_path / "sweep.html", "A CPU")
+    assert "<td>&lt;img&gt;</td><td>b</td>" in (tmp_path / "sweep.html").read_text()

@@ -1,3 +1,0 @@
-"""Reports: studies measured on this machine, each as raw rows (CSV), plots (SVG) and a page
-(Markdown).
-"""
