@@ -102,9 +102,10 @@ def select(
     methods of sparse graphs and for the choice between both. Whether a graph stays sparse under
     "elimination" is only known when it runs: `Result.plan` has the method that ran.
 
-    The options are those of `shortest_paths`, and `read_values`. The plan of blocks of rows also
-    says how they are solved; its `expected` is the predicted time and its bottleneck, by rates that
-    are measured here.
+    The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
+    `dtype`, `out`, `check`, `predecessors`, `negative_cycles`, `device`, `memory` and `checkpoint`
+    are those of `shortest_paths`. The plan of blocks of rows also says how they are solved; its
+    `expected` is the predicted time and its bottleneck, by rates that are measured here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -235,8 +236,13 @@ def nearest(
     Args:
         graph: as for `shortest_paths`, without a batch.
         sources: vertices, such as facilities.
-        targets, directed, method, limit, dtype, predecessors, negative_cycles: as for
-            `shortest_paths`.
+        targets: as for `shortest_paths`.
+        directed: as for `shortest_paths`.
+        method: "auto", "johnson" or a method of sparse graphs; see `shortest_paths`.
+        limit: as for `shortest_paths`.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `shortest_paths`.
+        negative_cycles: as for `shortest_paths`.
 
     Returns:
         One row: `distances` (1, n), or (1, targets); `Result.nearest` (n,) is the source of each
