@@ -33,3 +33,25 @@ def test_no_path(tmp_path: Path) -> None:
         if isinstance(out, torch.Tensor):
             assert found.distances is out
     assert np.array_equal(np.load(tmp_path / "d.npy"), expected.numpy())
+
+
+def test_overwrite() -> None:
+    given = cases.tensor(cases.random_graph(20), torch.float32)
+    expected = tri_apsp.shortest_paths(given).distances
+    with pytest.warns(DeprecationWarning, match="`overwrite` is deprecated.*weights as `out`"):
+        assert tri_apsp.select(given, overwrite=True).in_place
+    with pytest.warns(DeprecationWarning, match="`overwrite` is deprecated"):
+        found = tri_apsp.shortest_paths(given, overwrite=True)
+    assert found.distances is given
+    assert torch.equal(given, expected)
+
+
+def test_what_cannot_work_names_what_replaces_it() -> None:
+    weights = torch.rand(5, 5)
+    with (
+        pytest.warns(DeprecationWarning, match="min_only"),
+        pytest.raises(TypeError, match=r"call tri_apsp\.nearest"),
+    ):
+        tri_apsp.select(weights, sources=[0], min_only=True)
+    with pytest.raises(AttributeError, match=r"call \.filled\(value\)"):
+        _ = tri_apsp.shortest_paths(weights).no_path

@@ -21,7 +21,7 @@ from tri_apsp.elimination.prepared import PreparedGraph, ordered
 from tri_apsp.graphs.sparse import GraphLike, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.plan import Checkpoint, NegativeCycles, Plan
 from tri_apsp.progress import progress_bar
-from tri_apsp.request import BlockRows, Devices, MethodChoice, Place, Request
+from tri_apsp.request import BlockRows, DeviceName, Devices, MethodChoice, Place, Request
 from tri_apsp.result import NegativeCycle, Result
 from tri_apsp.sparse import blocks
 from tri_apsp.sparse.betweenness import betweenness
@@ -74,6 +74,7 @@ __all__ = [
 ]
 
 
+@old_options()
 def select(
     graph: GraphLike | BlockRows,
     *,
@@ -102,9 +103,10 @@ def select(
     methods of sparse graphs and for the choice between both. Whether a graph stays sparse under
     "elimination" is only known when it runs: `Result.plan` has the method that ran.
 
-    The options are those of `shortest_paths`, and `read_values`. The plan of blocks of rows also
-    says how they are solved; its `expected` is the predicted time and its bottleneck, by rates that
-    are measured here.
+    The options `sources`, `targets`, `directed`, `sizes`, `offsets`, `method`, `config`, `limit`,
+    `dtype`, `out`, `check`, `predecessors`, `negative_cycles`, `device`, `memory` and `checkpoint`
+    are those of `shortest_paths`. The plan of blocks of rows also says how they are solved; its
+    `expected` is the predicted time and its bottleneck, by rates that are measured here.
 
     Args:
         graph: as for `shortest_paths`.
@@ -228,6 +230,7 @@ def nearest(
     dtype: torch.dtype | None = None,
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
+    device: DeviceName | None = None,
 ) -> Result:
     """Compute the distance of each vertex from the nearest of some sources, and which source that
     is: `D[0, j] = min over sources i of W*[i, j]`.
@@ -235,8 +238,14 @@ def nearest(
     Args:
         graph: as for `shortest_paths`, without a batch.
         sources: vertices, such as facilities.
-        targets, directed, method, limit, dtype, predecessors, negative_cycles: as for
-            `shortest_paths`.
+        targets: as for `shortest_paths`.
+        directed: as for `shortest_paths`.
+        method: "auto", "johnson" or a method of sparse graphs; see `shortest_paths`.
+        limit: as for `shortest_paths`.
+        dtype: as for `shortest_paths`.
+        predecessors: as for `shortest_paths`.
+        negative_cycles: as for `shortest_paths`.
+        device: as for `shortest_paths`, one.
 
     Returns:
         One row: `distances` (1, n), or (1, targets); `Result.nearest` (n,) is the source of each
@@ -268,6 +277,7 @@ def nearest(
         dtype=dtype,
         predecessors=predecessors,
         negative_cycles=negative_cycles,
+        device=device,
     )
     return planning.run(request, planning.plan_of(request))
 

@@ -24,19 +24,19 @@ _INSTEAD = {
 }
 
 
-def old_options(nearest: Callable[..., Result]) -> Callable[[F], F]:
-    """Return what makes shortest_paths take the options of version 0.2 too.
+def old_options(nearest: Callable[..., Result] | None = None) -> Callable[[F], F]:
+    """Return what makes a function take the options of version 0.2 too.
 
     Args:
-        nearest: the function that `min_only` has become.
+        nearest: the function that `min_only` has become; None: there is none.
     """
 
-    def decorate(shortest_paths: F) -> F:
-        @functools.wraps(shortest_paths)
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
         def call(*graph: Any, **options: Any) -> Any:
             old = [name for name in _INSTEAD if name in options]
             if not old:
-                return shortest_paths(*graph, **options)
+                return function(*graph, **options)
             values = {name: options.pop(name) for name in old}
             for name, value in values.items():
                 if value:
@@ -46,7 +46,9 @@ def old_options(nearest: Callable[..., Result]) -> Callable[[F], F]:
                     )
             if values.get("overwrite"):
                 options["out"] = graph[0]
-            solve = nearest if values.get("min_only") else shortest_paths
+            solve: Callable[..., Any] | None = nearest if values.get("min_only") else function
+            if solve is None:
+                raise TypeError(f"`min_only` is no option any more; {_INSTEAD['min_only']}.")
             no_path = values.get("no_path")
             if no_path is None:
                 return solve(*graph, **options)

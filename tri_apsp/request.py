@@ -168,7 +168,8 @@ class Request:
         devices = _home_of(graph) if device is None else resolve_all(device)
         if not in_rows:
             in_rows = _in_rows_because(graph, devices, out, budget, kept)
-        overwrite = _is_in_place(out, graph)
+        is_here = bool(in_rows) or _home_of(graph)[0] == devices[0]
+        overwrite = _is_in_place(out, graph) and is_here  # else the weights are copied first
         if in_rows and not (overwrite or out is None or isinstance(out, torch.Tensor)):
             to_path(out, "out", or_tensor=True)
         options = Options(overwrite, check, predecessors, negative_cycles)
@@ -454,7 +455,7 @@ def _is_in_place(out: object, graph: Any) -> bool:
         return True
     facts = [(x.data_ptr(), x.shape, x.stride(), x.dtype, x.device) for x in tensors]
     if facts[0] == facts[1]:
-        return True
+        return bool(graph.numel() > 0)
     if overlaps(*tensors):
         raise InputError(
             "`out` must be the weights, which it replaces, or share no memory with them, but does; "

@@ -95,6 +95,10 @@ class Result:
                 "the distances are in blocks, on several devices; read those of each of `blocks`, "
                 "or give `out`."
             )
+        if name == "no_path":
+            raise AttributeError(
+                "distances hold no_edge where there is no path; call .filled(value)."
+            )
         raise AttributeError(f"a result has no attribute {name!r}")
 
     def __repr__(self) -> str:

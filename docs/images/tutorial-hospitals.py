@@ -7,7 +7,7 @@ from matplotlib.patheffects import withStroke
 from scipy.sparse import coo_array
 from style import plt, save
 
-from tri_apsp import prepare, shortest_paths
+from tri_apsp import nearest, prepare
 
 SIDE, RIVER, BRIDGES = 60, 29, [8, 30, 51]
 vertex = np.arange(SIDE * SIDE)
@@ -21,18 +21,18 @@ streets = coo_array((minutes, (starts, ends)), shape=(SIDE * SIDE, SIDE * SIDE))
 city = prepare(streets, directed=False, dtype=torch.int32)
 places = np.array([(12, 15), (20, 48), (45, 10), (50, 40)])
 hospitals = (places @ [SIDE, 1]).tolist()
-result = shortest_paths(city, sources=hospitals, min_only=True, predecessors=True)
+result = nearest(city, hospitals, predecessors=True)
 distances = result.distances.reshape(SIDE, SIDE)
-nearest = result.nearest.reshape(SIDE, SIDE)
+hospital = result.nearest.reshape(SIDE, SIDE)
 
 figure, axes = plt.subplots(figsize=(7.6, 6.2), layout="constrained")
 image = axes.imshow(distances, cmap="YlOrRd", interpolation="nearest")
 borders = [
     ((column + 0.5, row - 0.5), (column + 0.5, row + 0.5))
-    for row, column in np.argwhere(np.diff(nearest, axis=1) != 0)
+    for row, column in np.argwhere(np.diff(hospital, axis=1) != 0)
 ] + [
     ((column - 0.5, row + 0.5), (column + 0.5, row + 0.5))
-    for row, column in np.argwhere(np.diff(nearest, axis=0) != 0)
+    for row, column in np.argwhere(np.diff(hospital, axis=0) != 0)
 ]
 axes.add_collection(LineCollection(borders, colors="black", linewidths=1.2))
 banks = [-0.5, *(edge for bridge in BRIDGES for edge in (bridge - 0.5, bridge + 0.5)), SIDE - 0.5]

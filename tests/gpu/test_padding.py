@@ -62,9 +62,9 @@ class PaddingEngine(CpuEngine):
 
     @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, **options: Any
     ) -> tuple[torch.Tensor, PendingRanges | None]:
-        plain, found = super().initial_matrix(weights, sizes, matrices=matrices, check=check)
+        plain, found = super().initial_matrix(weights, sizes, matrices=matrices, **options)
         more = padded_size(weights, matrices) - weights.shape[1]
         matrix = pad(plain, (0, more, 0, more), value=tri_apsp.no_edge(weights.dtype))
         cls.made.append(weakref.ref(matrix))

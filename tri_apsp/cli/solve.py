@@ -67,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser, _KEYS)
     several = parser.add_argument_group(
         "several devices, and graphs larger than a device",
-        "With one of these, the dense matrix of the graph is solved in blocks of rows; a sparse "
-        "graph is mostly solved faster without them. A .npy file is not loaded. Rows that do not "
-        "fit the devices are streamed.",
+        "With one of these, the dense matrix of the graph is solved in blocks of rows, also by one "
+        "device; a sparse graph is mostly solved faster without them. A .npy file is not loaded. "
+        "Rows that do not fit the devices are streamed.",
     )
     several.add_argument(
         "--devices", metavar="LIST", help='"all" GPUs, or a list such as cuda:0,cuda:1'
@@ -230,6 +230,7 @@ def _solve_in_rows(
         device=devices,
         memory=args.memory,
         checkpoint=None if args.checkpoint is None else Checkpoint(args.checkpoint, **every),
+        in_rows="--devices, --memory or --checkpoint",
     )
     with progress_bar(not args.json) as report:
         return solve(request, plan_of(request), progress=report)

@@ -12,11 +12,12 @@ from tri_apsp import engines, tuned
 from tri_apsp.arguments import DenseBatch, check_method
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.cycles.dense import matrices_of_marking
-from tri_apsp.gpu.padding import ALIGNMENT
 from tri_apsp.methods import METHODS, Method, auto, require_used
 from tri_apsp.plan import BY_NAME, Options, Plan
 
 _PLANS: dict[Any, DensePlan] = {}
+# Bytes to which `out` may be aligned, which decides whether a solve works there.
+_ALIGNED = 16
 # The most plans kept.
 _MAX_PLANS = 1024
 
@@ -105,7 +106,7 @@ def plan_dense(
         weights.dtype,
         weights.device,
         batch.sizes is None,
-        None if out is None else (out.stride(), out.data_ptr() % ALIGNMENT),
+        None if out is None else (out.stride(), out.data_ptr() % _ALIGNED),
         method,
         None if config is None else repr(config),
         options,
@@ -168,18 +169,18 @@ def plan_with(
     weights, algorithm = batch.weights, algorithm or METHODS[method]
     engine_type = engines.type_of(config.engine)
     in_place = options.overwrite and engine_type.can_solve_in_place(weights)
-    in_out = out is not None and engine_type.can_solve_in_place(out) and _is_aligned(out)
+    one_launch = (
+        _is_one_block(method, config, batch.n)
+        and not options.overwrite
+        and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
+    )
+    in_out = out is not None and not one_launch and engine_type.can_start_in(out)
     matrices = (0 if in_place or in_out else 1) + algorithm.workspace
     if options.predecessors:
         index = torch.int32.itemsize / weights.itemsize
         matrices = max(matrices, 1 + index + engine_type.predecessors_workspace(weights))
     if options.negative_cycles == "mark":
         matrices += matrices_of_marking(weights.dtype)
-    one_launch = (
-        _is_one_block(method, config, batch.n)
-        and not (options.overwrite or in_out)
-        and engine_type.can_queue_solve(weights, batch.sizes, check=options.check)
-    )
     return DensePlan(
         way="one launch" if one_launch else "dense",
         method=method,
@@ -194,13 +195,6 @@ def plan_with(
         in_out=in_out,
         nonnegative=options.check,
     )
-
-
-def _is_aligned(out: torch.Tensor) -> bool:
-    """Return whether a solve in a tensor (batch, n, n) is as fast as in a matrix of its own."""
-    n = out.shape[-1]
-    rows_are = all(x % ALIGNMENT == 0 for x in (n, out.stride(-2), out.data_ptr()))
-    return out.device.type == "cpu" or rows_are
 
 
 def _is_one_block(method: str, config: CompleteConfig, n: int) -> bool:

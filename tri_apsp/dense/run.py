@@ -1,6 +1,5 @@
 """A dense plan carried out: from weights to Result, step by step."""
 
-import dataclasses
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -138,14 +137,11 @@ def _solve(
     else:
         if options.check and batch.sizes is not None:
             check_size_values(batch.sizes, batch.n)
-        staged = batch
-        if plan.in_out:
-            assert out is not None
-            staged = dataclasses.replace(batch, weights=out.copy_(weights))
         matrix, read_values = stage(
-            staged,
+            batch,
             engines.type_of(plan.engine),
-            in_place=plan.in_place or plan.in_out,
+            into=out if plan.in_out else None,
+            in_place=plan.in_place,
             check=options.check,
             matrices=2 + plan.algorithm.workspace,
         )
@@ -184,7 +180,13 @@ def _solve(
 
 
 def stage(
-    batch: DenseBatch, engine: type[Staging], *, in_place: bool, check: bool, matrices: float
+    batch: DenseBatch,
+    engine: type[Staging],
+    *,
+    into: torch.Tensor | None = None,
+    in_place: bool,
+    check: bool,
+    matrices: float,
 ) -> tuple[torch.Tensor, Callable[[], ValueRange | None]]:
     """Return the initial matrix of a solve, and a function that returns the value range of the
     weights, which a GPU may still be computing.
@@ -192,6 +194,7 @@ def stage(
     Args:
         batch: the weights.
         engine: the class of the engine that will solve.
+        into: memory for the copy; None: new memory.
         in_place: use the memory of the weights, which change once they are checked.
         check: check the values; without it, the value range is None.
         matrices: how many matrices of the size of the copy the solve needs, the copy included.
@@ -207,7 +210,9 @@ def stage(
     """
     weights, sizes = batch.weights, batch.sizes
     if not in_place:
-        matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
+        matrix, pending = engine.initial_matrix(
+            weights, sizes, matrices=matrices, check=check, into=into
+        )
         return (
             matrix,
             lambda: None if pending is None else check_graphs(weights, sizes, pending.read()[0]),

@@ -138,8 +138,19 @@ class Staging:
         return weights.stride(-1) == 1
 
     @classmethod
+    def can_start_in(cls, out: torch.Tensor) -> bool:
+        """Return whether a solve in a tensor (batch, n, n) is as fast as in a matrix of its own."""
+        return cls.can_solve_in_place(out)
+
+    @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+        cls,
+        weights: torch.Tensor,
+        sizes: torch.Tensor | None,
+        *,
+        matrices: float,
+        check: bool,
+        into: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, PendingRanges | None]:
         """Return the matrix that a solve starts from, and the value range of the weights.
 
@@ -148,13 +159,14 @@ class Staging:
             sizes: (batch,), the leading vertices of each graph; None: all.
             matrices: how many matrices of the size of the copy the solve needs.
             check: whether the value range is needed.
+            into: the copy is made there, (batch, n, n); see can_start_in. None: in a new matrix.
 
         Returns:
-            A copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal
-            and with no_edge in all padding; and with `check` the value range below no_edge, in
-            which 0 may count as one of the weights and NaN as -inf.
+            A copy (batch, m, m) with m >= n, contiguous if it is new, without a positive value on
+            its diagonal and with no_edge in all padding; and with `check` the value range below
+            no_edge, in which 0 may count as one of the weights and NaN as -inf.
         """
-        matrix = cls.copied(weights)
+        matrix = cls.copied(weights) if into is None else into.copy_(weights)
         padding = None if sizes is None else padding_of(weights, sizes)
         if padding is not None:
             clear_padding(matrix, padding)

@@ -29,7 +29,7 @@ from tri_apsp.engines.triton_predecessors import (
     sources_together,
 )
 from tri_apsp.gpu.launcher import Launcher, cached_launcher
-from tri_apsp.gpu.padding import pad_operands, padded_size
+from tri_apsp.gpu.padding import ALIGNMENT, pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.semirings import floor, no_edge
@@ -109,13 +109,25 @@ class TritonEngine(TritonGradients, Engine):
         return reader
 
     @classmethod
+    def can_start_in(cls, out: torch.Tensor) -> bool:
+        is_aligned = out.shape[-1] % ALIGNMENT == out.data_ptr() % ALIGNMENT == 0
+        return super().can_start_in(out) and out.is_contiguous() and is_aligned
+
+    @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+        cls,
+        weights: torch.Tensor,
+        sizes: torch.Tensor | None,
+        *,
+        matrices: float,
+        check: bool,
+        into: torch.Tensor | None = None,
     ) -> tuple[Block, PendingRanges | None]:
         if not is_readable(weights):
-            return super().initial_matrix(weights, sizes, matrices=matrices, check=check)
+            return super().initial_matrix(weights, sizes, matrices=matrices, check=check, into=into)
         reader = ValueRangeReader(weights, is_read=check)
-        matrix = reader.initial_matrix(weights, sizes, padded_size(weights, matrices))
+        size = padded_size(weights, matrices) if into is None else None
+        matrix = reader.initial_matrix(weights, sizes, size, into)
         return matrix, reader if check else None
 
     @classmethod

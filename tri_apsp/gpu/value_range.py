@@ -160,7 +160,11 @@ class ValueRangeReader:
         )
 
     def initial_matrix(
-        self, weights: torch.Tensor, sizes: torch.Tensor | None, size: int | None = None
+        self,
+        weights: torch.Tensor,
+        sizes: torch.Tensor | None,
+        size: int | None = None,
+        into: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Queue a copy of weights (batch, n, n) that a solve can start from, and the value range of
         the weights below no_edge.
@@ -170,6 +174,7 @@ class ValueRangeReader:
             sizes: (batch,), the leading vertices of each graph; the others are padding. None: no
                 padding.
             size: rows and columns of the copy, at least n. None: n.
+            into: contiguous memory for the copy; None: new memory.
 
         Returns:
             The copy (batch, size, size), contiguous, without a positive value on the diagonal,
@@ -178,7 +183,7 @@ class ValueRangeReader:
         """
         batch, n, _ = weights.shape
         size = n if size is None else size
-        matrix = weights.new_empty((batch, size, size))
+        matrix = weights.new_empty((batch, size, size)) if into is None else into
         tile_rows, width = _tile(weights.dtype, batch * size, size)
         programs, first = self._next(
             -(-batch * size // tile_rows) * -(-size // width), no_edge(weights.dtype), False
