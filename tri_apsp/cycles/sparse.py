@@ -61,13 +61,12 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     search = _SparseSearch(graph, allowance)
     if search.run():
         return None
-    potentials = search.potentials().to(graph.device)
-    lists = graph.by_source
-    weights = (
-        lists.weights.to(potentials.dtype)
-        + potentials[lists.owners()]
-        - potentials[lists.vertices.long()]
-    )
+    potentials = search.potentials()
+    # By NumPy: threads of torch wait for each other at every operation, however small.
+    p, (offsets, targets, given) = potentials.numpy(), graph.by_source.arrays()
+    with np.errstate(over="ignore", invalid="ignore"):
+        shifted = given.astype(p.dtype) + p.repeat(np.diff(offsets)) - p[targets]
+    weights = torch.from_numpy(shifted)
     if not graph.dtype.is_floating_point and graph.edges:
         largest = no_edge(torch.int64)
         if potentials.min() < -largest or weights.max() >= largest:  # the sums of which would wrap
@@ -76,8 +75,8 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
             )
     longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
     fits = not graph.dtype.is_floating_point and longest < no_edge(graph.dtype)
-    weights = weights.clamp_(min=0).to(graph.dtype if fits else potentials.dtype)
-    return Reweighted(graph.with_weights(weights), potentials)
+    weights = weights.clamp_(min=0).to(graph.device, graph.dtype if fits else potentials.dtype)
+    return Reweighted(graph.with_weights(weights), potentials.to(graph.device))
 
 
 class SparseComponents:
