@@ -488,3 +488,26 @@ def test_a_path_within_the_limit_through_a_vertex_beyond_it(min_only: bool) -> N
     found = csgraph.dijkstra(graph, indices=0, limit=5, min_only=min_only, return_predecessors=True)
     expected = [[0, np.inf, 2], [-9999, 0, 1], [0, -9999, 0]]
     assert [values.tolist() for values in found] == expected[: 2 + min_only]
+
+
+@examples
+@given(st.integers(0, 2**32), st.sampled_from([np.int32, np.int64]), st.booleans())
+def test_entries_in_any_order(seed: int, dtype: Any, canonical: bool) -> None:
+    """Rows of a matrix of edges that are sorted, or not, with several of a pair and loops."""
+    rng = np.random.default_rng(seed)
+    n, count = rng.integers(1, 9), rng.integers(0, 30)
+    rows, columns = np.sort(rng.integers(0, n, count)), rng.integers(0, n, count)
+    values = rng.integers(0, 9, count).astype(np.float64)
+    if canonical:
+        kept = np.unique(rows * n + columns, return_index=True)[1]
+        kept = kept[rows[kept] != columns[kept]]
+        rows, columns, values = rows[kept], columns[kept], values[kept]
+    else:
+        values[rng.random(count) < 0.1] = rng.choice([INF, np.nan])
+    offsets = np.searchsorted(rows, np.arange(n + 1)).astype(dtype)
+    matrix = scipy.sparse.csr_array((values, columns.astype(dtype), offsets), shape=(n, n))
+    weights = np.full((n, n), INF)
+    np.fmin.at(weights, (rows, columns), values)
+    expected = scipy_csgraph.floyd_warshall(sparse(weights))
+    np.testing.assert_array_equal(csgraph.shortest_path(matrix), expected)
+    np.testing.assert_array_equal(csgraph.dijkstra(matrix, indices=[0]), expected[:1])

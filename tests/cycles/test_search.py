@@ -111,3 +111,21 @@ def test_a_cycle_that_reaches_the_lowest_value(call: Any) -> None:
     with pytest.raises(NegativeCycleError) as error:
         call(weights, sources=[3], method="johnson")
     assert sorted(error.value.vertices) == [2, 3]
+
+
+@pytest.mark.parametrize("with_cycle", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shuffled_acyclic_graph(seed: int, with_cycle: bool) -> None:
+    """Also with vertices behind a cycle, which have no place in a topological order."""
+    generator, n = torch.Generator().manual_seed(seed), 60
+    weights = torch.randint(-9, 9, (n, n), generator=generator)
+    missing = torch.rand(n, n, generator=generator) < 0.9
+    weights = weights.masked_fill(missing, no_edge(torch.int64)).triu(1)
+    weights += torch.full((n, n), no_edge(torch.int64)).tril()
+    if with_cycle:
+        weights[20, 10] = 600
+        weights[10, 20] = 1
+    place = torch.randperm(n, generator=generator)
+    weights = weights[place][:, place]
+    found = tri_apsp.shortest_paths(weights, method="dijkstra").distances
+    assert torch.equal(found, tri_apsp.shortest_paths(weights, method="floyd_warshall").distances)

@@ -339,3 +339,25 @@ def test_paths_where_cycles_weigh_nothing(dtype: torch.dtype) -> None:
         expected[ends[0], ends[1]] = distances.to(dtype)
         check_paths(graph, paths, *ends, expected)
         assert paths.offsets.diff().max() <= 4 * side
+
+
+@given(graphs(), seeds)
+@settings(max_examples=60, deadline=None)
+def test_predecessors_along_edges_of_weight_0(graph: SparseGraph, seed: int) -> None:
+    """Potentials make the weight of many edges 0: no row is solved again unless a cycle weighs 0,
+    and no predecessors form a loop.
+    """
+    rng = np.random.default_rng(seed)
+    lists = graph.by_source
+    later = (lists.owners() < lists.vertices) & torch.from_numpy(rng.random(graph.edges) < 0.7)
+    weights = lists.weights.abs().clamp(min=1).masked_fill(later, 0)
+    zero = prepare(graph.with_weights(weights), order=rng.permutation(graph.n))
+    assert zero.sweeps is not None
+    *_, again = zero.sweeps.rows_with_predecessors(every(zero), no_edge(zero.dtype) - 1, zero)
+    assert not len(again) or zero.dtype.is_floating_point  # which may round
+    result = tri_apsp.shortest_paths(zero, method="elimination", predecessors=True)
+    assert torch.equal(result.distances, distances_of(zero))
+    i, j = torch.meshgrid(every(zero), every(zero), indexing="ij")
+    check_paths(
+        zero, result.paths(i.flatten(), j.flatten()), i.flatten(), j.flatten(), result.distances
+    )

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 from tri_apsp import errors
 from tri_apsp.api import distance_blocks, nearest, shortest_paths
 from tri_apsp.csgraph.weights import sources_of, weights_of
+from tri_apsp.engines.cpu_tasks import run_pass, thread_count
 from tri_apsp.graphs.sparse import SparseGraph
 
 # SciPy's mark of a pair without a predecessor, and of a vertex without a source.
@@ -88,15 +89,16 @@ def _as_scipy(
     sources: torch.Tensor | None,
 ) -> Any:
     """Return distances, and predecessors and sources if they are given, in SciPy's form."""
+    from tri_apsp.kernels.cpu.sparse import mark_missing  # with Numba: half a second
+
     found = distances.numpy()
     if predecessors is None:
         return found
-    marked = [
-        tensor.numpy().astype(np.int32) for tensor in (predecessors, sources) if tensor is not None
-    ]
-    for array in marked:
-        array[array < 0] = _NO_PREDECESSOR
-    return (found, *marked)
+    given = [x.to(torch.int32).numpy() for x in (predecessors, sources) if x is not None]
+    for array in given:
+        parts = np.array_split(array.reshape(-1), thread_count())
+        run_pass(mark_missing, [(part, _NO_PREDECESSOR) for part in parts], array.size)
+    return (found, *given)
 
 
 def _has_negative(weights: torch.Tensor | SparseGraph) -> bool:

@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import coo_array, issparse
 
 from tri_apsp.errors import InputError, InputTypeError
-from tri_apsp.graphs.sparse import SparseGraph, of_entries
+from tri_apsp.graphs.sparse import EdgeLists, SparseGraph, of_entries
 
 
 def weights_of(
@@ -60,15 +60,21 @@ def weights_of(
 
 
 def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> SparseGraph:
+    from tri_apsp.kernels.cpu.edge_lists import are_lists  # with Numba: half a second
+
     # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of
     # those of a csr matrix the smallest counts.
     matrix = graph.tocsr()
     n, targets = matrix.shape[0], matrix.indices
-    sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(matrix.indptr))
     values = matrix.data.astype(np.float64)
     values[np.isnan(values)] = np.inf
     if unweighted:
         values[values < np.inf] = 1
+    offsets, narrow = matrix.indptr.astype(np.int64), targets.astype(np.int32)
+    # As a rule nothing is left to sort or to leave out.
+    if directed and n < 1 << 31 and are_lists(n, offsets, narrow, values, np.inf):
+        return SparseGraph(n, EdgeLists(*map(torch.from_numpy, (offsets, narrow, values))))
+    sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(matrix.indptr))
     if not directed:
         sources, targets = np.concatenate(((sources, targets), (targets, sources)), axis=1)
         values = np.tile(values, 2)

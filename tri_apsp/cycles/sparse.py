@@ -61,23 +61,22 @@ def reweight(graph: SparseGraph, allowance: float) -> Reweighted | None:
     search = _SparseSearch(graph, allowance)
     if search.run():
         return None
-    potentials = search.potentials().to(graph.device)
-    lists = graph.by_source
-    weights = (
-        lists.weights.to(potentials.dtype)
-        + potentials[lists.owners()]
-        - potentials[lists.vertices.long()]
-    )
+    potentials = search.potentials()
+    # By NumPy: threads of torch wait for each other at every operation, however small.
+    p, (offsets, targets, given) = potentials.numpy(), graph.by_source.arrays()
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = given.astype(p.dtype) + p.repeat(np.diff(offsets)) - p[targets]
+    heaviest = weights.max(initial=0).item()
     if not graph.dtype.is_floating_point and graph.edges:
         largest = no_edge(torch.int64)
-        if potentials.min() < -largest or weights.max() >= largest:  # the sums of which would wrap
+        if p.min() < -largest or heaviest >= largest:  # the sums of which would wrap
             raise_out_of_range(
                 graph.dtype, "the lightest path weighs too little beside other weights"
             )
-    longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
-    fits = not graph.dtype.is_floating_point and longest < no_edge(graph.dtype)
-    weights = weights.clamp_(min=0).to(graph.dtype if fits else potentials.dtype)
-    return Reweighted(graph.with_weights(weights), potentials)
+    fits = heaviest * (graph.n - 1) < no_edge(graph.dtype) and not graph.dtype.is_floating_point
+    kept = np.maximum(weights, 0).astype(given.dtype if fits else p.dtype, copy=False)
+    shifted = graph.with_weights(torch.from_numpy(kept).to(graph.device))
+    return Reweighted(shifted, potentials.to(graph.device))
 
 
 class SparseComponents:

@@ -97,19 +97,24 @@ class CpuSweeps(Sweeps):
     def rows_with_predecessors(
         self, sources: torch.Tensor, limit: float, graph: SparseGraph
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        from tri_apsp.kernels.cpu.sparse import rounded_predecessors
+        from tri_apsp.kernels.cpu import sparse as kernels
 
         distances = self.rows(sources, limit)
-        result = torch.empty(distances.shape, dtype=torch.int32)
-        closer = np.empty(len(distances), np.bool_)
+        result = torch.from_numpy(np.empty(distances.shape, np.int32))  # on huge pages
+        closer = np.empty(len(distances), np.int8)
         lists = graph.by_destination.arrays()
         rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
         tasks: list[CpuTask] = [
             (*lists, source, self.elimination.missing, d, pred, closer[i : i + 1])
             for i, (source, d, pred) in enumerate(rows)
         ]
-        self._run(rounded_predecessors, tasks, 1)
-        return distances, result, torch.from_numpy(np.flatnonzero(~closer))
+        self._run(kernels.rounded_predecessors, tasks, 1)
+        least = kernels.AS_CLOSE
+        if (closer == least).any():
+            weights = graph.by_source.arrays()
+            in_order = kernels.topological_order(*weights, weights[2].dtype.type(0))
+            least += len(in_order) < graph.n  # there is a cycle of weight 0
+        return distances, result, torch.from_numpy(np.flatnonzero(closer < least))
 
     def table(self, sources: torch.Tensor, targets: torch.Tensor, limit: float) -> torch.Tensor:
         from tri_apsp.kernels.cpu import labels as kernels

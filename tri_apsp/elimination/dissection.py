@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tri_apsp.engines.cpu_tasks import Array, thread_count
+from tri_apsp.engines.cpu_tasks import Array, run_apart, thread_count
 
 # Parts of at most this many vertices are one task, which takes some milliseconds.
 _TASK_VERTICES = 4096
@@ -44,11 +44,17 @@ def nested_dissection(offsets: Array, neighbours: Array, most_fill: float) -> Ar
     limit = int(most_fill * (len(offsets) - 1))
     if len(neighbours) // 2 > limit:
         return None
-    stop, threads = np.zeros(1, np.bool_), thread_count()
+    order: Array | None = run_apart(_ordered, offsets, neighbours, limit, thread_count())
+    return order
+
+
+def _ordered(
+    offsets: Array, neighbours: Array, limit: int, threads: int, stop: Array
+) -> Array | None:
     with ThreadPoolExecutor(threads, thread_name_prefix="tri_apsp") as pool:
         try:
             return _order(pool, offsets, neighbours, limit, stop)
-        finally:  # an interrupt, or too much fill-in, must end the tasks soon
+        finally:  # too much fill-in must end the tasks soon, as an interrupt does
             stop[0] = True
             pool.shutdown(cancel_futures=True)
 
@@ -60,9 +66,9 @@ def _order(
     from tri_apsp.kernels.cpu import dissection as kernels
 
     order = np.empty(len(offsets) - 1, np.int32)
-    # In a thread, so that an interrupt ends it.
-    reduced = pool.submit(kernels.reduce, offsets, neighbours, order, stop)
-    done, fill, (rest_offsets, rest_neighbours, vertices) = reduced.result()
+    done, fill, (rest_offsets, rest_neighbours, vertices) = kernels.reduce(
+        offsets, neighbours, order, stop
+    )
     n = len(vertices)
     of_rest, numbers = np.empty(n, np.int32), np.arange(n, dtype=np.int32)
     rest = rest_offsets, rest_neighbours
@@ -74,7 +80,7 @@ def _order(
         edges, waiting = _split(waiting[0], cut, of_rest)
         fill += edges
     running: set[Future[Any]] = set()
-    while (waiting or running) and fill <= limit:
+    while (waiting or running) and fill <= limit and not stop[0]:
         for part in waiting:
             if len(part[2]) > _TASK_VERTICES:
                 running.add(pool.submit(_halve, part, of_rest, limit, stop))

@@ -1,9 +1,11 @@
 """Tasks of the engines of the CPU, on every thread that they may use."""
 
 import os
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ _READ = 8
 # cores, 32 threads copy half as fast as 16: each task holds the interpreter's lock at its ends, and
 # few threads take all of the memory's bandwidth.
 _LEAST_PASS, _MOST_PASS, _PASS_THREADS = 1 << 19, 1 << 20, 16
+
+# How long an interrupted call waits until its thread has stopped.
+_LAST_SECONDS = 0.3
 
 # Whether this process was forked, and has not said so yet.
 _forked = False
@@ -92,8 +97,11 @@ def run_tasks(kernel: Callable[..., None], tasks: list[CpuTask], work: int, thre
     parts = (tasks[first : first + together] for first in range(0, len(tasks), together))
     running = [pool.submit(_run_each, kernel, part) for part in parts]
     try:
+        ended = SimpleQueue[Future[None]]()  # in C, see run_apart
         for task in running:
-            task.result()
+            task.add_done_callback(ended.put)
+        for _ in running:
+            ended.get().result()
     finally:  # an interrupt must not leave the rest of a long product in the queue
         for task in running:
             task.cancel()
@@ -127,16 +135,31 @@ def _run_each(kernel: Callable[..., None], tasks: list[CpuTask]) -> None:
         kernel(*arguments)
 
 
-def run_apart(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what `kernel` does, on a thread of its own, so that an interrupt ends it at once.
+def run_apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what `function` does, on a thread of its own, so that an interrupt ends it at once.
+
+    The calling thread uses only locks in C: those in Python, as of an executor, stay locked or
+    raise another error if an interrupt comes while they change.
 
     Args:
-        arguments: those of `kernel`, but for its last: an array [1] of bool, which it reads often
+        arguments: those of `function`, but for its last: an array [1] of bool, which it reads often
             and which is set to end it.
     """
-    stop = np.zeros(1, np.bool_)
-    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp") as thread:
+    stop, found, ended = np.zeros(1, np.bool_), Future[Any](), allocate_lock()
+
+    def run() -> None:
         try:
-            return thread.submit(kernel, *arguments, stop).result()
-        finally:
-            stop[0] = True
+            found.set_result(function(*arguments, stop))
+        except BaseException as error:
+            found.set_exception(error)
+        ended.release()
+
+    ended.acquire()
+    start_new_thread(run, ())
+    try:
+        ended.acquire()
+    except BaseException:
+        stop[0] = True
+        ended.acquire(timeout=_LAST_SECONDS)
+        raise
+    return found.result()

@@ -50,17 +50,25 @@ class CpuSparseEngine(SparseEngine):
         return torch.from_numpy(d)
 
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        graph = self.graph
-        result = torch.empty(distances.shape, dtype=torch.int32)
-        lists = *graph.by_destination.arrays(), *graph.by_source.arrays()
-        none = distances.numpy().dtype.type(no_edge(graph.dtype))
-        rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
-        self._run(
-            kernels.tight_predecessors,
-            [(*lists, source, none, d, pred) for source, d, pred in rows],
-            len(distances),
-        )
-        return result
+        starts, d = sources.numpy(), distances.numpy()
+        lists, none = self.graph.by_source.arrays(), d.dtype.type(no_edge(self.graph.dtype))
+        result = np.empty(d.shape, np.int32)  # on huge pages, unlike torch.empty
+        tasks: list[CpuTask] = [
+            (*lists, starts[part], none, d[part], result[part]) for part in _slabs(len(d))
+        ]
+        self._run(kernels.tight_predecessors, tasks, len(d) * _share_reached(d, none))
+        return torch.from_numpy(result)
+
+    def nearest(self, sources: torch.Tensor, limit: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the distance of each vertex from the nearest of some sources, each given once, and
+        which it is, (n,) of int64; -1 without a path.
+        """
+        n, dtype = self.graph.n, dtype_name(self.graph.dtype)
+        row, nearest = np.empty((1, n), dtype), np.full((1, n), -1, np.int32)
+        missing, largest = row.dtype.type(no_edge(self.graph.dtype)), row.dtype.type(limit)
+        lists = *self.graph.by_source.arrays(), np.zeros(n, np.bool_), 0
+        kernels.dijkstra(*lists, sources.numpy()[None], missing, largest, row, nearest)
+        return torch.from_numpy(row[0]), torch.from_numpy(nearest[0].astype(np.int64))
 
     def _dijkstra(
         self, starts: Array, targets: torch.Tensor | None, missing: Array, limit: Array, d: Array
@@ -69,10 +77,17 @@ class CpuSparseEngine(SparseEngine):
         if targets is not None:
             wanted[targets.numpy()] = True
         lists = *self.graph.by_source.arrays(), wanted, np.count_nonzero(wanted)
-        width = max(1, min(_SLAB, len(d) // (4 * thread_count())))
-        parts = [slice(first, first + width) for first in range(0, len(d), width)]
-        tasks: list[CpuTask] = [(*lists, starts[part], missing, limit, d[part]) for part in parts]
-        self._run(kernels.dijkstra, tasks, len(d))
+        nearest = np.empty((0, self.graph.n), np.int32)
+        tasks: list[CpuTask] = [
+            (*lists, starts[part, None], missing, limit, d[part], nearest)
+            for part in _slabs(len(d))
+        ]
+        rows: float = len(d)
+        if limit < no_edge(self.graph.dtype) - 1 and rows > 1:
+            # The first row shows how far others reach: to few vertices without other threads.
+            kernels.dijkstra(*lists, starts[:1, None], missing, limit, d[:1], nearest)
+            rows *= _share_reached(d, missing)
+        self._run(kernels.dijkstra, tasks, rows)
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
         graph = self.graph
@@ -90,7 +105,20 @@ class CpuSparseEngine(SparseEngine):
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
-    def _run(self, kernel: object, tasks: list[CpuTask], rows: int) -> None:
+    def _run(self, kernel: object, tasks: list[CpuTask], rows: float) -> None:
         # In min-plus operations that take about as long.
-        work = 4 * rows * (self.graph.edges + self.graph.n)
+        work = int(4 * rows * (self.graph.edges + self.graph.n))
         run_tasks(kernel, tasks, work, thread_count())  # type: ignore[arg-type]
+
+
+def _slabs(rows: int) -> list[slice]:
+    """Return the rows of each task, of several for each thread."""
+    width = max(1, min(_SLAB, rows // (4 * thread_count())))
+    return [slice(first, first + width) for first in range(0, rows, width)]
+
+
+def _share_reached(d: Array, missing: Array) -> float:
+    """Return the share of the vertices that the first source reaches, as that of the work: at least
+    an eighth, for rows that are written and read.
+    """
+    return max(0.125, float(np.mean(d[:1] < missing))) if d.size else 0

@@ -124,6 +124,14 @@ def _from_nearest(graph: SparseGraph, plan: SparsePlan) -> Result:
         distances = row[None] if plan.targets is None else row[None, plan.targets.to(row.device)]
         ran = dataclasses.replace(plan, method="elimination", engine=sweeps.engine)
         return Result(distances, ran, sources=vertices, nearest=nearest)
+    on_cpu, limit = graph.device.type == "cpu" and graph.lowest == 0, plan.limit
+    if on_cpu and graph.sums_fit and plan.method == "dijkstra" and not plan.options.predecessors:
+        from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
+
+        farthest = no_edge(graph.dtype) - 1 if limit is None else limit
+        row, nearest = CpuSparseEngine(graph).nearest(vertices, farthest)
+        distances = row[None] if plan.targets is None else row[None, plan.targets]
+        return Result(distances, plan, sources=vertices, nearest=nearest)
     options = plan.options._replace(predecessors=True)
     with_source, method = graph.with_source(vertices), plan.method
     if method == "elimination" and isinstance(graph, PreparedGraph):
@@ -159,12 +167,13 @@ def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tenso
     """Return the source to which the predecessors (n,) of each vertex lead, by doubling; -1 without
     a path.
     """
-    vertices = torch.arange(len(predecessors), device=predecessors.device)
-    before = torch.where(predecessors < 0, vertices, predecessors.long())
-    while bool((before != (further := before[before])).any()):
+    pred = predecessors.cpu().numpy()
+    before = np.where(pred < 0, np.arange(len(pred)), pred)
+    # By NumPy: threads of torch wait for each other at every operation, however small.
+    while (before != (further := before[before])).any():
         before = further
     none = (distances == no_edge(distances.dtype)) | (distances == minus_infinity(distances.dtype))
-    return before.masked_fill_(none, -1)
+    return torch.from_numpy(before).to(distances.device).masked_fill_(none, -1)
 
 
 class Rows(NamedTuple):

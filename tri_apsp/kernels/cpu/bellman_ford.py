@@ -10,6 +10,7 @@ digits as one: a cycle whose weight is tiny beside the potentials of its vertice
 import numpy as np
 
 from tri_apsp.kernels.cpu.compilation import kernel
+from tri_apsp.kernels.cpu.sparse import topological_order
 
 
 @kernel
@@ -53,11 +54,21 @@ def bellman_ford(  # type: ignore[no-untyped-def]
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of
             the component.
     """
-    # The queue is a ring of all vertices that are not left out.
+    # The queue is a ring of all vertices that are not left out: first those behind no cycle, in an
+    # order in which each is taken once.
     n = len(labels)
-    queue = np.flatnonzero(labels >= 0)
+    left, queue, capacity = labels >= 0, np.empty(n, np.int64), 0
+    if w.ndim == 1:
+        for v in topological_order(edges[0], edges[1], w, no_edge):
+            if left[v]:
+                queue[capacity] = v
+                capacity += 1
+                left[v] = False
+    for v in range(n):
+        if left[v]:
+            queue[capacity] = v
+            capacity += 1
     queued = labels >= 0
-    capacity = len(queue)
     head, count, taken = 0, capacity, 0
     while count:
         k = queue[head]

@@ -13,12 +13,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+from llvmlite import ir
 from numba import config, njit
 from numba.core import caching, event
+from numba.core.cgutils import alloca_once_value
+from numba.core.compiler import Compiler
+from numba.core.pythonapi import PythonAPI
 
 _FOLDER = Path(__file__).parent
 
@@ -72,6 +77,35 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
 
+class _PythonApi(PythonAPI):  # type: ignore[misc]
+    """Makes the arrays that a kernel returns without running Python code.
+
+    Numba asks a function in Python for their type. An interrupt that came while the kernel ran is
+    raised there, but Numba goes on, and a SystemError hides it.
+    """
+
+    def get_env_manager(self, *environment: Any) -> Any:
+        self._constants = super().get_env_manager(*environment)
+        return self._constants
+
+    def nrt_adapt_ndarray_to_python(self, array: Any, value: Any, dtype: Any) -> Any:
+        """Generate the call that Numba does, with the type as one of the kernel's constants."""
+        array_type = self._constants.read_const(self._constants.add_const(array.box_type))
+        pointer = self.builder.bitcast(alloca_once_value(self.builder, value), self.voidptr)
+        numbers = map(ir.IntType(32), (array.ndim, int(array.mutable)))
+        arguments = [pointer, array_type, *numbers, dtype]
+        signature = ir.FunctionType(self.pyobj, [argument.type for argument in arguments])
+        function = self._get_function(signature, name="NRT_adapt_ndarray_to_python_acqref")
+        return self.builder.call(function, arguments)
+
+
+class _Compiler(Compiler):  # type: ignore[misc]
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        context = self.state.targetctx  # a copy for this kernel
+        context.get_python_api = partial(_PythonApi, context)
+
+
 def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) -> Any:
     """Return a function compiled by Numba, which releases the interpreter's lock. It has no wrapper
     for calls from C, which nothing makes and which would take time to compile.
@@ -81,7 +115,8 @@ def kernel(function: Callable[..., Any], signature: Any = None, **options: Any) 
             each type of arguments when it is first called with them.
         options: further ones of numba.njit.
     """
-    compiled = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    options |= {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _Compiler}
+    compiled = njit(**options)(function)
     compiled._cache = _Cache(function)
     if signature is not None:
         compiled.compile(signature)

@@ -18,6 +18,32 @@ def first_wrong(n, sources, targets, weights, lowest, highest):  # type: ignore[
 
 
 @kernel
+def are_lists(n, offsets, targets, weights, no_edge):  # type: ignore[no-untyped-def]
+    """Return whether offsets, targets and weights of floats are valid, and as lists_by_source
+    returns them.
+    """
+    edges = len(targets)
+    if len(offsets) != n + 1 or offsets[0] != 0 or offsets[n] != edges or len(weights) != edges:
+        return False
+    wrong, falls = False, 0  # targets that are not larger than that before
+    for e in range(edges):  # LLVM vectorizes these loops
+        wrong |= (targets[e] < 0) | (targets[e] >= n)
+    for e in range(edges):
+        wrong |= not ((weights[e] > -no_edge) & (weights[e] < no_edge))
+    for e in range(1, edges):
+        falls += targets[e] <= targets[e - 1]
+    for u in range(n):
+        begin, end = offsets[u], offsets[u + 1]
+        if not 0 <= begin <= end <= edges:
+            return False
+        if 0 < begin < end:
+            falls -= targets[begin] <= targets[begin - 1]
+        for e in range(begin, end):
+            wrong |= (targets[e] == u) & (weights[e] >= 0)
+    return not wrong and falls == 0
+
+
+@kernel
 def lists_by_source(n, sources, targets, weights, no_edge):  # type: ignore[no-untyped-def]
     """Return offsets [n + 1] of int64, targets [edges] of int32 and weights [edges]: the edges from
     vertex v are those from offsets[v] to offsets[v + 1], in the order of their targets.

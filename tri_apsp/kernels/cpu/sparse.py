@@ -11,6 +11,9 @@ import numpy as np
 from tri_apsp.kernels.cpu.compilation import kernel
 from tri_apsp.kernels.cpu.fewest_edges import fewest_edges
 
+# How predecessors of a row are related to their vertices, see rounded_predecessors.
+FARTHER, AS_CLOSE, CLOSER = range(3)
+
 
 @kernel
 def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
@@ -127,25 +130,30 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
 
 @kernel
 def dijkstra(  # type: ignore[no-untyped-def]
-    offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d
+    offsets, targets, weights, wanted, count_wanted, starts, no_path, limit, d, origins
 ):
-    """d [sources, n] <- the distances from each source, `no_path` where there is none: by
-    Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
+    """d [rows, n] <- the distances from the nearest of some sources, `no_path` where there is none:
+    by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.
         wanted: [n] of bool, the vertices after which a search ends; none: it settles all.
         count_wanted: how many they are.
-        starts: [sources].
+        starts: [rows, sources], different ones in each row.
+        origins: [rows, n] of int32, the nearest source of each vertex with a path; or [0, n].
     """
     # The heap holds distances beside vertices, since reading them by vertex would miss the cache.
-    # place[v] is the position of v, -1 before it is there and -2 once it is settled.
+    # place[v] is the position of v once it has a distance, -2 once it is settled.
     n = d.shape[1]
     keys, heap, place = np.empty(n, d.dtype), np.empty(n, np.int32), np.empty(n, np.int32)
     for s in range(len(starts)):
-        row, start, left, count = d[s], starts[s], count_wanted, 1
-        row[:], place[:] = no_path, -1
-        row[start], keys[0], heap[0], place[start] = 0, 0, start, 0
+        row, left, count = d[s], count_wanted, starts.shape[1]
+        row[:] = no_path
+        for i in range(count):
+            start = starts[s, i]
+            row[start], keys[i], heap[i], place[start] = 0, 0, start, i
+            if len(origins):
+                origins[s, start] = start
         while count:
             nearest, u = keys[0], heap[0]
             place[u] = -2  # settled
@@ -160,11 +168,13 @@ def dijkstra(  # type: ignore[no-untyped-def]
             for e in range(offsets[u], offsets[u + 1]):
                 v, total = targets[e], nearest + weights[e]
                 if total < row[v] and total <= limit:
-                    row[v] = total
                     at = place[v]
-                    if at < 0:
+                    if row[v] >= no_path:
                         at = count
                         count += 1
+                    row[v] = total
+                    if len(origins):
+                        origins[s, v] = origins[s, u]
                     sift_up(keys, heap, place, total, v, at)
 
 
@@ -202,33 +212,50 @@ def sift_down(keys, heap, place, key, v, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tight_predecessors(
-    offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred
-):  # type: ignore[no-untyped-def]
-    """pred[v] <- the vertex before v on a shortest path, -1 for the source and without a path.
+def tight_predecessors(offsets, targets, weights, starts, none, distances, predecessors):  # type: ignore[no-untyped-def]
+    """predecessors[s, v] <- the vertex before v on a shortest path from starts[s], -1 for the
+    source and without a path.
 
     The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from the source
     is taken, then the smallest u. If a predecessor is no closer than v, so that a loop may form,
-    all predecessors are those of paths of the fewest edges.
+    all predecessors of the row are those of paths of the fewest edges.
 
     Args:
-        offsets, sources, weights: the edges by destination.
-        out_offsets, targets, out_weights: the edges by source.
-        start: the source, whose distance is 0.
-        d: [n], with `none` where there is no path.
+        offsets, targets, weights: the edges by source.
+        starts: [sources], whose distance is 0.
+        distances: [sources, n], with `none` where there is no path.
     """
-    closer = True
-    for v in range(len(d)):
-        pred[v] = -1
-        if d[v] < none and v != start:
-            for e in range(offsets[v], offsets[v + 1]):
-                u = sources[e]
-                if d[u] + weights[e] == d[v] and (pred[v] < 0 or u == start):
-                    pred[v] = u
-            closer = closer and d[pred[v]] < d[v]
-    if not closer:
-        zero = out_weights.dtype.type(0)
-        fewest_edges(pred, out_offsets, targets, out_weights, start, d, none, zero, zero)
+    n = distances.shape[1]
+    for s in range(len(starts)):
+        d, pred, start = distances[s], predecessors[s], starts[s]
+        pred[:] = -1
+        closer = True  # as long as no edge adds nothing
+        for first in range(0, n, 64):
+            end, reached = min(first + 64, n), False
+            for u in range(first, end):  # LLVM vectorizes this loop
+                reached |= d[u] < none
+            for u in range(first, end if reached else first):
+                if d[u] < none:
+                    for e in range(offsets[u], offsets[u + 1]):
+                        v = targets[e]
+                        if d[u] + weights[e] == d[v] and (pred[v] < 0 or u == start):
+                            pred[v] = u
+                            closer &= d[u] < d[v]
+        pred[start] = -1
+        if not closer:
+            closer = True
+            for v in range(n):
+                closer &= pred[v] < 0 or d[pred[v]] < d[v]
+        if not closer:
+            zero = weights.dtype.type(0)
+            fewest_edges(pred, offsets, targets, weights, start, d, none, zero, zero)
+
+
+@kernel
+def mark_missing(pred, mark):  # type: ignore[no-untyped-def]
+    """Write `mark` in place of negative values of pred [values]."""
+    for i in range(len(pred)):
+        pred[i] = mark if pred[i] < 0 else pred[i]
 
 
 @kernel
@@ -240,19 +267,52 @@ def rounded_predecessors(offsets, sources, weights, start, none, d, pred, closer
         offsets, sources, weights: the edges by destination.
         start: the source, whose distance is 0.
         d: [n], rounded, with `none` where there is no path.
-        closer: [1] of bool, set to whether d[pred[v]] < d[v] for all v, so that no loop forms.
+        closer: [1] of int8, set to FARTHER, where a loop may form; to AS_CLOSE, where only a cycle
+            of weight 0 can form one; or to CLOSER, so that none forms.
     """
-    all_closer = True
+    how = CLOSER
     for v in range(len(d)):
         pred[v] = -1
         if d[v] < none and v != start:
-            best = none
+            best, weight = none, none
             for e in range(offsets[v], offsets[v + 1]):
                 u, total = sources[e], d[sources[e]] + weights[e]
                 if total < best or (total == best and u == start and total < none):
-                    best, pred[v] = total, u
-            all_closer = all_closer and pred[v] >= 0 and d[pred[v]] < d[v]
-    closer[0] = all_closer
+                    best, pred[v], weight = total, u, weights[e]
+            if pred[v] < 0 or d[pred[v]] > d[v] or (d[pred[v]] == d[v] and weight > 0):
+                how = FARTHER
+            elif d[pred[v]] == d[v]:
+                how = min(how, AS_CLOSE)
+    closer[0] = how
+
+
+@kernel
+def topological_order(offsets, targets, weights, most):  # type: ignore[no-untyped-def]
+    """Return the vertices to which no cycle leads, each after those that lead to it.
+
+    Args:
+        offsets, targets, weights: the edges by source, of which those count that weigh at most
+            `most`.
+    """
+    n = len(offsets) - 1
+    left, order, count, head = np.zeros(n, np.int64), np.empty(n, np.int64), 0, 0
+    for e in range(len(targets)):
+        left[targets[e]] += weights[e] <= most
+    for v in range(n):
+        if left[v] == 0:
+            order[count] = v
+            count += 1
+    while head < count:
+        u = order[head]
+        head += 1
+        for e in range(offsets[u], offsets[u + 1]):
+            if weights[e] <= most:
+                v = targets[e]
+                left[v] -= 1
+                if left[v] == 0:
+                    order[count] = v
+                    count += 1
+    return order[:count].copy()
 
 
 @kernel
