@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 
 from tri_apsp import prepare, read_graph, read_sparse_graph
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs import load_graph
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
@@ -153,6 +154,6 @@ def test_damaged_files(save, refuses, name):
 def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
     header = {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)}
     np.lib.format.write_array_header_1_0(stream := io.BytesIO(), header)
-    for name in ("w.npy", "w.npy.gz"):
-        with refuses(name, "cannot be read"):
+    for name, error in (("w.npy", InputError), ("w.npy.gz", TooLargeError)):
+        with refuses(name, "cannot be read", error=error):
             load_graph(save(name, stream.getvalue() + bytes(32)))

@@ -286,13 +286,20 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
-    weights, present = entries.data, np.ones(len(entries.data), np.bool_)
-    dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
-    if matrix.dtype == np.bool_:
+    return edges_of_entries(matrix.shape[0], entries.row, entries.col, entries.data)
+
+
+def edges_of_entries(
+    n: int, rows: npt.NDArray[Any], columns: npt.NDArray[Any], weights: npt.NDArray[Any]
+) -> EdgeList:
+    """Return the entries of a sparse matrix as edges, without those that mean no edge."""
+    present = np.ones(len(weights), np.bool_)
+    dtype = DTYPES_BY_NAME.get(weights.dtype.name)
+    if weights.dtype == np.bool_:
         weights, present = weights.astype(np.int64), weights
     elif dtype is not None and not dtype.is_floating_point:
         present = weights != no_edge(dtype)
-    return EdgeList(matrix.shape[0], entries.row[present], entries.col[present], weights[present])
+    return EdgeList(n, rows[present], columns[present], weights[present])
 
 
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:

@@ -41,6 +41,12 @@ class Header:
     dtype: str
     rows_per_block: int
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for other values than `of` gives, as a damaged state may have."""
+        counts = self.n, self.rows_per_block
+        if not all(type(count) is int for count in counts) or self.n < 0 or self.rows_per_block < 1:
+            raise ValueError(f"{counts} are no numbers of vertices and rows")
+
     @classmethod
     def of(cls, graph: SparseGraph, rows_per_block: int) -> "Header":
         """Return the header for the distances of a graph."""
@@ -183,8 +189,7 @@ class RowFile:
         """Note the size and time of a complete `.npy` file."""
         _, digits, *others = self._state_path.read_bytes().split(b"\n")
         if not self._is_zarr and b"0" not in digits and others == [b""]:
-            stamp = json.dumps(_size_and_time(self._path)).encode()
-            self._put(len(digits) + 1, stamp + b"\n")
+            self._put(len(digits) + 1, _stamp_of(self._path) + b"\n")
 
     def _put(self, place: int, data: bytes) -> None:
         """Write into the state from a place in its second line on."""
@@ -208,17 +213,24 @@ class RowFile:
         try:
             line, digits, *stamps, end = state.split(b"\n")
             header = Header(**json.loads(line))
-            if end or header.line[:-1] != line or len(digits) != header.blocks:
+            # Only a complete .npy file has a stamp.
+            most = not self._is_zarr and b"0" not in digits
+            if (
+                end
+                or header.line[:-1] != line
+                or len(digits) != header.blocks
+                or digits.strip(b"01")
+                or len(stamps) > most
+            ):
                 raise ValueError
-            stamp = json.loads(stamps[0]) if stamps else None
-        except (ValueError, TypeError, ZeroDivisionError):
+        except (ValueError, TypeError, RecursionError):
             raise self._not_continued("is another file") from None
         if b"1" not in digits or not self._path.exists():
             return
         wanted = dataclasses.replace(self._header, rows_per_block=header.rows_per_block)
         if header != wanted:
             raise self._not_continued("is of another graph or dtype")
-        if stamp is not None and stamp != _size_and_time(self._path):
+        if stamps and stamps[0] != _stamp_of(self._path):
             raise self._not_continued("has changed since")
         self._header, self._digits = header, digits
 
@@ -246,6 +258,7 @@ class RowFile:
 
     def _opened_zarr(self) -> Any:
         array = self._zarr().open_array(str(self._path), mode="r+")
+        self._check_array(array)
         chunks_per_block = -(-self._header.n // array.chunks[1])
         if array.nchunks_initialized < self._digits.count(b"1") * chunks_per_block:
             raise self._not_continued("has lost files")
@@ -253,9 +266,17 @@ class RowFile:
 
     def _opened_npy(self) -> NpyFile:
         try:
-            return NpyFile(self._path)
+            array = NpyFile(self._path)
         except (EOFError, ValueError):
             raise self._not_continued("is shorter than it was") from None
+        self._check_array(array)
+        return array
+
+    def _check_array(self, array: Any) -> None:
+        """Refuse an array that `create` did not make."""
+        n = self._header.n
+        if array.shape != (n, n) or array.dtype != np.dtype(self._header.dtype):
+            raise self._not_continued("is another file")
 
     def _not_continued(self, what: str) -> InputError:
         also = f" and {self._state_path.name!r}" if self._state_path.exists() else ""
@@ -279,6 +300,7 @@ def is_complete(path: str | os.PathLike[str], header: Header) -> bool:
     return True
 
 
-def _size_and_time(path: Path) -> list[int]:
+def _stamp_of(path: Path) -> bytes:
+    """Return the size and time of a file, as its state has them."""
     facts = path.stat()
-    return [facts.st_size, facts.st_mtime_ns]
+    return json.dumps([facts.st_size, facts.st_mtime_ns]).encode()
