@@ -3,7 +3,6 @@
 import fcntl
 import os
 import threading
-import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tri_apsp.errors import InputError
+from tri_apsp.messages import reason_of
 
 LOADING = threading.Lock()
 """Held while NumPy loads a file. It parses a header as Python, which some versions cannot do in
@@ -25,7 +25,7 @@ def map_file(path: str | os.PathLike[str], mode: Literal["r", "r+"]) -> np.memma
 
     Raises:
         OSError: it cannot be opened.
-        ValueError, SyntaxError, tokenize.TokenError: it is no `.npy` file, or shorter than it says.
+        Exception: of many types, for a file that is no `.npy` file, or shorter than it says.
     """
     with LOADING:
         return np.lib.format.open_memmap(path, mode)
@@ -76,6 +76,7 @@ class NpyFile:
     Attributes:
         shape: (rows, columns).
         dtype: that of NumPy.
+        is_longer: whether more than the matrix is in the file.
         close: closes the file, as the end of this object does.
 
     Raises:
@@ -94,8 +95,10 @@ class NpyFile:
                 file.truncate(file.tell() + rows * columns * new[1].itemsize)
         try:
             mapped = map_file(path, "r")
-        except (SyntaxError, tokenize.TokenError) as error:  # of a damaged header
-            raise ValueError(str(error)) from None
+        except OSError:
+            raise
+        except Exception as error:  # of many types, for a damaged header
+            raise ValueError(reason_of(error)) from None
         if mapped.ndim != 2:
             raise InputError(
                 f"a .npy file must hold one matrix (n, n), but {path} holds shape {mapped.shape}; "
@@ -111,6 +114,7 @@ class NpyFile:
         self.path, self.dtype = path, mapped.dtype
         self.shape: tuple[int, int] = mapped.shape
         self._begin, self._row = mapped.offset, self.shape[1] * self.dtype.itemsize
+        self.is_longer = path.stat().st_size > self._begin + mapped.nbytes
         flags = os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY
         self._file = os.open(path, flags)
         self.close = weakref.finalize(self, os.close, self._file)

@@ -18,7 +18,7 @@ from tri_apsp.graphs.files import file_format, to_path
 from tri_apsp.graphs.npy_file import NpyFile
 from tri_apsp.graphs.sparse import SparseGraph
 from tri_apsp.memory import require_disk
-from tri_apsp.messages import file_errors
+from tri_apsp.messages import file_errors, parsing
 from tri_apsp.semirings import dtype_name
 
 # Values of a chunk of zarr.
@@ -128,8 +128,7 @@ class RowFile:
                 str(self._path),
                 mode="w",
                 shape=(n, n),
-                # Each chunk has rows of one block, and so one writer.
-                chunks=(max(1, min(self.rows, n)), max(1, min(n, _CHUNK // self.rows))),
+                chunks=self._chunks,
                 dtype=dtype,
                 # No distance: zarr leaves out chunks in which every value is the fill value.
                 fill_value=np.nan if dtype.kind == "f" else np.iinfo(dtype).min,
@@ -256,9 +255,19 @@ class RowFile:
             ) from None
         return zarr
 
+    @property
+    def _chunks(self) -> tuple[int, int]:
+        """The chunks of zarr, each of which has rows of one block, and so one writer."""
+        n = self._header.n
+        return max(1, min(self.rows, n)), max(1, min(n, _CHUNK // self.rows))
+
     def _opened_zarr(self) -> Any:
-        array = self._zarr().open_array(str(self._path), mode="r+")
+        zarr, failed = self._zarr(), f"`out` must be a zarr array, but {str(self._path)!r} is not"
+        with parsing(str(self._path), failed, "remove it, or give another file name"):
+            array = zarr.open_array(str(self._path), mode="r+")
         self._check_array(array)
+        if array.chunks != self._chunks:
+            raise self._not_continued("is another file")
         chunks_per_block = -(-self._header.n // array.chunks[1])
         if array.nchunks_initialized < self._digits.count(b"1") * chunks_per_block:
             raise self._not_continued("has lost files")
@@ -270,6 +279,8 @@ class RowFile:
         except (EOFError, ValueError):
             raise self._not_continued("is shorter than it was") from None
         self._check_array(array)
+        if array.is_longer:
+            raise self._not_continued("is longer than it was")
         return array
 
     def _check_array(self, array: Any) -> None:
