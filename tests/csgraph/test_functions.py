@@ -480,3 +480,13 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
 def test_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_damaged_matrix(kind):
+    """SciPy does not check a matrix whose arrays are replaced, and reads beyond them."""
+    for offsets, index in ([0, 1, 2, 2], -(10**6)), ([0, 2**63 - 1, -2, 2], 1), ([0, 5, 1, 2], 1):
+        matrix = scipy.sparse.csr_array(np.eye(3, k=1)).asformat(kind)
+        matrix.indptr, matrix.indices = np.array(offsets), np.array([index, 2])
+        with pytest.raises(tri_apsp.InputError, match="`csgraph` must be a valid sparse matrix"):
+            csgraph.dijkstra(matrix)

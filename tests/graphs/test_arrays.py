@@ -109,6 +109,16 @@ def test_a_sparse_tensor(saved, layout, dtype):
     assert graph.to_weights(torch.int32).tolist() == expected
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("offsets", [[0, 2, 1, 1], [1, 1, 1, 1], [0, 2**63 - 1, -2, 1]])
+def test_offsets_of_a_sparse_matrix(save, refuses, kind, offsets):
+    """Differences of the last ones overflow to lengths that add up to the number of entries."""
+    parts = {"format": kind.encode(), "shape": [3, 3], "indices": [0], "indptr": offsets}
+    np.savez(stream := io.BytesIO(), **parts, data=np.ones((1, 1, 1) if kind == "bsr" else 1))
+    with refuses("s.npz"):
+        load_graph(save("s.npz", stream.getvalue()))
+
+
 class Unsafe:
     def __reduce__(self):
         return (print, ("run",))

@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import coo_array, issparse
 
 from tri_apsp.errors import InputError, InputTypeError
+from tri_apsp.graphs.convert import check_format
 from tri_apsp.graphs.sparse import SparseGraph, of_entries
 
 
@@ -62,6 +63,7 @@ def weights_of(
 def _of_sparse(graph: Any, *, directed: bool, unweighted: bool) -> SparseGraph:
     # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of
     # those of a csr matrix the smallest counts.
+    check_format(graph, "`csgraph`")
     matrix = graph.tocsr()
     n, targets = matrix.shape[0], matrix.indices
     sources = np.repeat(np.arange(n, dtype=targets.dtype), np.diff(matrix.indptr))

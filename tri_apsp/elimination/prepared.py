@@ -32,6 +32,7 @@ from tri_apsp.graphs.sparse import (
     SPARSE_DTYPES,
     EdgeLists,
     SparseGraph,
+    are_lists,
     is_sparse,
     of_entries,
     sparse_graph,
@@ -353,10 +354,9 @@ class PreparedGraph(SparseGraph):
 
 def _checked_lists(path: object, offsets: Array, vertices: Array, weights: Array) -> EdgeLists:
     """Return the edges of a file, which must be those of a graph as it is kept."""
-    n = len(offsets) - 1
-    whole = n >= 0 and len(vertices) == len(weights) == offsets[-1] and offsets[0] == 0
-    if whole and bool((np.diff(offsets) >= 0).all()):
-        lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
+    lists = EdgeLists(*map(torch.from_numpy, (offsets, vertices, weights)))
+    if are_lists(lists.offsets, lists.vertices, lists.weights):
+        n = len(offsets) - 1
         ends = lists.owners(), lists.vertices.long()
         try:
             found = of_entries(n, *ends, lists.weights, device=torch.device("cpu")).by_source

@@ -215,7 +215,7 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
             if len(beyond):
                 raise DistanceRangeError(
                     f"weights must be inf or at most {np.finfo(np.float64).max:.4g} in magnitude, "
-                    f"but one is {beyond[0]}; {remedy_beyond(torch.float64)}."
+                    f"but one is {beyond[0]!s}; {remedy_beyond(torch.float64)}."
                 )
         # Every float64 from 2**53 on is an integer, whether or not the number that it was rounded
         # from is.

@@ -16,7 +16,7 @@ from tri_apsp.errors import InputError, InputTypeError
 from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, widen
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.memory import check_memory
-from tri_apsp.messages import shown, warn_of_attribute
+from tri_apsp.messages import reason_of, shown, warn_of_attribute
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -279,18 +279,31 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
             "missing vertices."
         )
     _check_real(matrix.dtype, name)
-    if layout in ("csr", "csc", "bsr"):
-        try:
-            matrix.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(
-                f"{name} must be a valid sparse matrix, but is not: {error}; build it anew."
-            ) from None
+    check_format(matrix, name)
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
     return edges_of_entries(matrix.shape[0], entries.row, entries.col, entries.data)
+
+
+def check_format(matrix: Any, name: str) -> None:
+    """Refuse a sparse matrix of SciPy whose arrays do not fit each other, before SciPy converts it,
+    which reads and writes beyond its memory then.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if matrix.format in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=True)
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():  # whose differences may overflow
+                raise ValueError("its offsets must rise")
+        except ValueError as error:
+            raise InputError(
+                f"{name} must be a valid sparse matrix, but is not: {reason_of(error)}; build it "
+                "anew."
+            ) from None
 
 
 def edges_of_entries(

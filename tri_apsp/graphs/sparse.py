@@ -409,6 +409,21 @@ def _entries(graph: torch.Tensor) -> tuple[int, torch.Tensor, torch.Tensor, torc
     return n, sources, targets, weights
 
 
+def are_lists(offsets: torch.Tensor, others: torch.Tensor, values: torch.Tensor) -> bool:
+    """Return whether offsets rise from 0 to the number of entries, which have one index and one
+    value each.
+    """
+    return (
+        {offsets.dtype, others.dtype} <= {torch.int32, torch.int64}
+        and offsets.ndim == others.ndim == values.ndim == 1
+        and len(offsets) > 0
+        and int(offsets[0]) == 0
+        and int(offsets[-1]) == len(others) == len(values)
+        # Differences might overflow.
+        and bool((offsets[1:] >= offsets[:-1]).all())
+    )
+
+
 def stored_entries(
     tensor: torch.Tensor, name: str
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -423,14 +438,7 @@ def stored_entries(
         by_rows, values = tensor.layout == torch.sparse_csr, tensor.values()
         offsets = tensor.crow_indices() if by_rows else tensor.ccol_indices()
         others = tensor.col_indices() if by_rows else tensor.row_indices()
-        if not (
-            {offsets.dtype, others.dtype} <= {torch.int32, torch.int64}
-            and offsets.shape == (tensor.shape[0] + 1,)
-            and others.ndim == values.ndim == 1
-            and int(offsets[0]) == 0
-            and int(offsets[-1]) == len(others) == len(values)
-            and bool((offsets[1:] >= offsets[:-1]).all())
-        ):
+        if offsets.shape != (tensor.shape[0] + 1,) or not are_lists(offsets, others, values):
             raise InputError(
                 f"the offsets of `{name}` must rise from 0 to the number of entries, "
                 f"{values.numel()}, but do not, as happens where {dtype_name(offsets.dtype)} is "
